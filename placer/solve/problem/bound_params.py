@@ -74,6 +74,9 @@ class BoundParams:
         Boxes of replicas for programs that count parts in whole numbers.
     expert_program_work, expert_count_work : float
         Work of one such program, and of all for one bound.
+    expert_far_columns : int
+        Columns of one that tells outer domains apart only because hops between them
+        take longer, at most: larger ones take the time of better placements.
     """
 
     ring_work: int = 5_000_000
@@ -116,3 +119,4 @@ class BoundParams:
     expert_choices: int = 300_000
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0
+    expert_far_columns: int = 5_000

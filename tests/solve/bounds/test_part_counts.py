@@ -66,6 +66,11 @@ def test_uplinks_make_units_slower(pairs: float) -> None:
     assert not is_hopeless(counts, 0.3, 1.0)
 
 
+def test_no_all_to_all_is_too_slow() -> None:
+    """Where steps do not wait for stages without experts, uplinks carry everything."""
+    assert not is_hopeless(ONE_UNIT, 0.2, np.inf)
+
+
 def test_latency_leaves_less_time_to_send() -> None:
     """Half a second of latency halves what an uplink carries in one."""
     counts = replace(ONE_UNIT, uplinks={0: 4.0, 1: 4.0})

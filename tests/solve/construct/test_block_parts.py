@@ -74,7 +74,7 @@ def test_a_walk_comes_before_programs(seed: int) -> None:
 def test_units_are_whole_and_domains_hold_them(seed: int) -> None:
     """Fills, units and shares that are counted fit together."""
     problem, asked = drawn(seed)
-    by_step = PartSteps(asked.parts, problem.params.expert_choices)
+    by_step = PartSteps.finest(asked.parts, problem.params)
     stated = by_step.stated(float(by_step.steps[-1]))
     assert stated is not None
     counts = solved_in_blocks(stated.program, Limits(4.0)).counts

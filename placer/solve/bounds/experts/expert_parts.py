@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -179,8 +180,9 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        asked = PartSteps(self, params.expert_choices)
-        value = raised(value, asked.steps, asked.is_hopeless, params)
+        for counts, columns in self.all_counts(params.expert_far_columns):
+            asked = PartSteps(self, counts, params.expert_choices, columns)
+            value = raised(value, asked.steps, asked.is_hopeless, params)
         return step_in_runs(self, value, params)
 
     def _in_company(
@@ -278,19 +280,33 @@ class StageParts:
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
 
-    def counts(self) -> Counts:
-        """Units and domains as a program counts them."""
+    def all_counts(self, columns: float = inf) -> list[tuple[Counts, float]]:
+        """Units and domains as programs count them, the least to work out first.
+
+        Outer domains are told apart where their uplinks hold all-to-alls back. Where
+        only the hops between them take longer they are one at first, and told apart in
+        programs of so many columns at the most. Each with the most columns.
+        """
+        fabric, outer = self.network.fabric, self.network.fabric.scale_up_tier + 2
+        has_outer = outer < fabric.num_tiers
+        if not has_outer or not np.isfinite(self.pairs_a_second(outer)).all():
+            return [(self._counts(is_apart=False), inf)]
+        if fabric.topology.tiers[outer].oversubscription > 1:
+            return [(self._counts(is_apart=True), inf)]
+        found = [(self._counts(is_apart=False), inf)]
+        if fabric.latency[outer:].min() > fabric.latency[outer - 1]:
+            found.append((self._counts(is_apart=True), columns))
+        return found
+
+    def _counts(self, *, is_apart: bool) -> Counts:
+        """The same, outer domains being told apart or counted as one."""
         fabric, tier = self.network.fabric, self.network.fabric.scale_up_tier
-        near = self._no_faster(self.seconds(tier + 1))
         home = np.zeros(len(self.room), dtype=np.int64)
         uplinks, latency = {}, {}
-        if tier + 2 < fabric.num_tiers:
-            pairs = self.pairs_a_second(tier + 2)
-            is_thin = fabric.topology.tiers[tier + 2].oversubscription > 1
-            if is_thin and np.isfinite(pairs).all():
-                home = parent_of_domain(fabric.topology, tier + 1)
-                uplinks = dict(enumerate(pairs.tolist()))
-                latency = self.latency(tier + 2)
+        if is_apart:
+            home = parent_of_domain(fabric.topology, tier + 1)
+            uplinks = dict(enumerate(self.pairs_a_second(tier + 2).tolist()))
+            latency = self.latency(tier + 2)
         return Counts(
             rooms_of(home, self.room),
             self.units.pieces,
@@ -298,7 +314,7 @@ class StageParts:
             self.units.replicas,
             self.units.together,
             self.units.alike,
-            near,
+            self._no_faster(self.seconds(tier + 1)),
             self._apart,
             uplinks,
             latency,

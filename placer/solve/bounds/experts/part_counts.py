@@ -13,11 +13,11 @@ their uplinks, so such units and shares are counted by class: below which time t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,6 @@ from placer.solve.bounds.experts.part_ways import ANY, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 from placer.solve.count.summands import summands
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -287,7 +284,8 @@ class Counts:
         """Pairs that each uplink carries while an all-to-all of such parts lasts."""
         waited = (self.latency[n] for n in range(low, self.size - low + 1))
         sending = max(0.0, slowest - min(waited, default=0.0)) * (1 + ROUNDING)
-        return {home: int(sending * pairs) for home, pairs in self.uplinks.items()}
+        most = self.number * self.size**2  # where the step waits for none, all pairs
+        return {h: int(min(sending * n, most)) for h, n in self.uplinks.items()}
 
     def _room(self, home: int) -> int:
         """Pieces that an outer domain has room for."""

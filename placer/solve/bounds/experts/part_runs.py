@@ -57,7 +57,7 @@ def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
     """
     if not are_runs(parts):
         return known
-    asked = PartSteps(parts, params.expert_choices)
+    asked = PartSteps(parts, parts.all_counts()[0][0], params.expert_choices)
     runs = NodeRuns(asked.counts, Counter(parts.room[parts.room > 0].tolist()))
 
     def is_hopeless(value: float, limits: Limits) -> tuple[bool, float]:

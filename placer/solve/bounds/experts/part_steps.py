@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations
-from math import comb
+from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.solve.bounds.experts.expert_parts import StageParts
-    from placer.solve.bounds.experts.part_counts import Stated
+    from placer.solve.bounds.experts.part_counts import Counts, Stated
     from placer.solve.problem.params import Params
 
     # Whether no placement has a step below a value, and the work of saying so.
@@ -44,8 +44,12 @@ class PartSteps:
     Parameters
     ----------
     parts : StageParts
+    counts : Counts
+        Of its units and domains.
     choices : int
         Boxes of replicas that are told apart.
+    columns : float
+        Of a program that is asked, at most.
 
     Attributes
     ----------
@@ -53,8 +57,10 @@ class PartSteps:
         Of some replicas, ascending.
     """
 
-    def __init__(self, parts: StageParts, choices: int) -> None:
-        self.parts, self.counts = parts, parts.counts()
+    def __init__(
+        self, parts: StageParts, counts: Counts, choices: int, columns: float = inf
+    ) -> None:
+        self.parts, self.counts, self._columns = parts, counts, columns
         self.stages = parts.step.model.job.parallelism.pp
         times = self.counts.times()
         gradients = parts.gradients(self.counts.least_parts())
@@ -62,9 +68,16 @@ class PartSteps:
         self._boxes = Boxes(self.stages, len(times), step_times, choices)
         self.steps = self._some(times, step_times)
 
+    @classmethod
+    def finest(cls, parts: StageParts, params: Params) -> PartSteps:
+        """Where outer domains are told apart if that matters."""
+        counts, columns = parts.all_counts(params.expert_far_columns)[-1]
+        return cls(parts, counts, params.expert_choices, columns)
+
     def stated(self, value: float) -> Stated | None:
         """What replicas below a value ask for; None if it is too much to be counted."""
-        return self.counts.stated(self.levels(value), self._slowest(value))
+        found = self.counts.stated(self.levels(value), self._slowest(value))
+        return found if found and len(found.program.most) <= self._columns else None
 
     def levels(self, value: float) -> IntArray:
         """Levels of the stages of all replicas below a value, or slower; (C, P)."""

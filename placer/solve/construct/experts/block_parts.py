@@ -52,7 +52,7 @@ def _walked_before(
     Their programs may take all of the time, and a walk may leave nothing to them.
     """
     for asked in asked_of(problem):
-        by_step = PartSteps(asked.parts, problem.params.expert_choices)
+        by_step = PartSteps.finest(asked.parts, problem.params)
         steps = _open_steps(by_step, incumbent)
         if len(steps) and _stated(by_step, steps[0]) is not None:
             yield from first_walked(problem, asked, incumbent, budget)
@@ -65,7 +65,7 @@ def block_fills(
     params = problem.params
     work = params.parts_work_in_all
     for asked in asked_of(problem):
-        by_step = PartSteps(asked.parts, params.expert_choices)
+        by_step = PartSteps.finest(asked.parts, params)
         steps = _open_steps(by_step, incumbent)
         tried = 0
         while tried < len(steps) and work > 0:

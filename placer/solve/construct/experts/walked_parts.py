@@ -60,7 +60,7 @@ def shortly_walked_parts(
     """The first walks where the bound's programs have blocks, and may take all time."""
     legs, part = problem.params.parts_walks[:1], budget.share(SHORT)
     for asked in asked_of(problem) if _is_for(problem) else ():
-        if len(asked.parts.counts().uplinks) > 1:
+        if len(asked.parts.all_counts()[-1][0].uplinks) > 1:
             incumbent.offer_all(_walked(problem, asked, incumbent, part, legs))
 
 
