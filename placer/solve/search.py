@@ -34,6 +34,7 @@ from placer.solve.construct.experts.block_parts import block_parts
 from placer.solve.construct.experts.cheapest_parts import cheapest_parts
 from placer.solve.construct.experts.chosen_parts import chosen_parts, long_chosen_parts
 from placer.solve.construct.experts.in_company import in_company
+from placer.solve.construct.experts.shared_nodes import shared_nodes
 from placer.solve.construct.experts.walked_parts import (
     briefly_walked_parts,
     ordered_parts,
@@ -144,6 +145,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     block_parts,
     in_company,
     briefly_walked_parts,
+    shared_nodes,
     chosen_parts,
     walked_parts,
     ordered_parts,

@@ -64,10 +64,10 @@ def shared_fills(
                 WHOLE,
             )
             walk.go(problem.params.parts_walks[-1][1], budget)
-            for state in ((rows.held, rows.slot), walk.best[1:]):
-                gpu_of_rank = _laid(problem, halves, rows, *state)
-                if gpu_of_rank is not None:
-                    yield "ep groups on shared nodes", gpu_of_rank
+            _, held, slot = walk.best
+            gpu_of_rank = _laid(problem, halves, rows, held, slot)
+            if gpu_of_rank is not None:
+                yield "ep groups on shared nodes", gpu_of_rank
 
 
 def _in_halves(problem: Problem, asked: Asked) -> Asked | None:

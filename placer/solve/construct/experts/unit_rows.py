@@ -3,9 +3,9 @@
 Parts of odd sizes meet in pairs on a domain, but for as many as it has halves to spare.
 The units of a pair follow each other in their stage: the last ranks of one and the
 first of the other share a node. A unit is in two pairs at the most, so those that share
-nodes are rows. All rows lie in one stage, that of which replicas ask least, and the
-replicas follow each other as they do. Shapes: U units, D domains along the tree, C sets
-of replicas, P stages.
+nodes are rows. Each row lies in the stage that asks for what it has, and the replicas
+follow each other as its units do. Shapes: U units, D domains along the tree, C sets of
+replicas, P stages.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ class UnitRows:
         Halves of nodes of each unit in each domain.
     slot : ndarray, shape (C, P, 1)
         Unit of each stage of each set of replicas.
-    kept : ndarray, shape (U,)
-        Units with parts of odd sizes.
     """
 
     def __init__(self, count: int, outer: IntArray) -> None:
@@ -75,7 +73,7 @@ class UnitRows:
     @property
     def kept(self) -> BoolArray:
         """Units with parts of odd sizes."""
-        kept: BoolArray = (self.held % 2 > 0).any(axis=1)
+        kept: BoolArray = np.any(self.held % 2 > 0, axis=1)
         return kept
 
     def in_order(self, unit: int, domains: IntArray) -> IntArray:
@@ -131,31 +129,37 @@ class UnitRows:
 
     def _give(self, wanted: IntArray, level: IntArray) -> bool:
         """Give units to replicas that ask for levels, (C, P); whether rows fit."""
-        rows = list(self._rows())
-        joined = [unit for row in rows for unit in row]
-        if len(joined) > len(wanted) or wanted.size != len(level):
+        if wanted.size != len(level):
             return False
-        stage = int(wanted.sum(axis=0).argmin())
         given = np.full(wanted.shape, -1)
-        lowest = np.argsort(wanted[:, stage], kind="stable")[: len(joined)]
-        given[lowest, stage] = sorted(joined, key=level.__getitem__)
-        empty = np.argwhere(given < 0)
-        empty = empty[np.argsort(wanted[tuple(empty.T)], kind="stable")]
-        rest = np.setdiff1d(np.arange(len(level)), joined)
-        given[tuple(empty.T)] = rest[np.argsort(level[rest], kind="stable")]
-        place = {unit: number for number, unit in enumerate(joined)}
-        order = [place.get(unit, len(joined)) for unit in given[:, stage].tolist()]
-        self.slot = given[np.argsort(order, kind="stable")][..., None]
-        for row in rows:
+        order: list[int] = []
+        for row in sorted(self._rows(), key=len, reverse=True):
+            free = [one for one in range(len(wanted)) if one not in order]
+            if len(row) > len(free):
+                return False
+            ways = [_matched(level[row], asked, free) for asked in wanted.T]
+            stage = min(range(len(ways)), key=lambda stage: ways[stage][0])
+            cohorts = ways[stage][1]
+            given[cohorts, stage] = row
+            order += cohorts
             shared = [self._beside[one][other] for one, other in pairwise(row)]
             ends = zip([-1, *shared], [*shared, -1], strict=True)
             self._ends |= dict(zip(row, ends, strict=True))
+        empty = np.argwhere(given < 0)
+        empty = empty[np.argsort(wanted[tuple(empty.T)], kind="stable")]
+        rest = np.setdiff1d(np.arange(len(level)), given)
+        given[tuple(empty.T)] = rest[np.argsort(level[rest], kind="stable")]
+        # Replicas follow each other as the units of rows do.
+        order += [one for one in range(len(wanted)) if one not in order]
+        self.slot = given[order][..., None]
         return True
 
     def _rows(self) -> Iterator[list[int]]:
         """Units of each row, from one end to the other."""
         done: set[int] = set()
-        for end in [unit for unit, beside in enumerate(self._beside) if len(beside) == 1]:
+        for end in [
+            unit for unit, beside in enumerate(self._beside) if len(beside) == 1
+        ]:
             row = [end]
             while end not in done:
                 following = [u for u in self._beside[row[-1]] if u not in row[-2:-1]]
@@ -164,3 +168,21 @@ class UnitRows:
                     yield row
                     break
                 row += following
+
+
+def _matched(
+    level: IntArray, asked: IntArray, free: list[int]
+) -> tuple[tuple[int, int], list[int]]:
+    """Replicas for the units of a row, and what these lack and have to spare of levels.
+
+    The slowest unit chooses first: who asks for the most that it has, or for the least.
+    """
+    left, found = sorted(free, key=lambda one: int(asked[one])), {}
+    for unit in np.argsort(level, kind="stable").tolist():
+        served = [one for one in left if asked[one] <= level[unit]]
+        found[unit] = served[-1] if served else left[0]
+        left.remove(found[unit])
+    cohorts = [found[unit] for unit in range(len(level))]
+    short = np.maximum(asked[cohorts] - level, 0).sum()
+    spare = np.maximum(level - asked[cohorts], 0).sum()
+    return (int(short), int(spare)), cohorts
