@@ -63,7 +63,8 @@ def shared_fills(
                 rows.kept,
                 WHOLE,
             )
-            walk.go(problem.params.parts_walks[-1][1], budget)
+            if not rows.kept.all():
+                walk.go(problem.params.parts_walks[-1][1], budget)
             _, held, slot = walk.best
             gpu_of_rank = _laid(problem, halves, rows, held, slot)
             if gpu_of_rank is not None:
