@@ -34,6 +34,7 @@ from placer.solve.construct.experts.block_parts import block_parts
 from placer.solve.construct.experts.cheapest_parts import cheapest_parts
 from placer.solve.construct.experts.chosen_parts import chosen_parts
 from placer.solve.construct.experts.in_company import in_company
+from placer.solve.construct.experts.shared_nodes import shared_nodes
 from placer.solve.construct.experts.walked_parts import (
     ordered_parts,
     shortly_walked_parts,
@@ -143,6 +144,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     counted_experts,
     block_parts,
     in_company,
+    shared_nodes,
     walked_parts,
     ordered_parts,
     chosen_parts,

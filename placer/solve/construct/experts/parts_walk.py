@@ -80,6 +80,9 @@ class PartsWalk:
     rng : Generator
     kept : ndarray, shape (U,), optional
         Whether a unit keeps its parts and its stage, where all others of that do.
+    grain : int, optional
+        Pieces that move together. Above 1 units that keep their parts keep their
+        replicas too.
 
     Attributes
     ----------
@@ -94,8 +97,9 @@ class PartsWalk:
         held: IntArray,
         rng: np.random.Generator,
         kept: BoolArray | None = None,
+        grain: int = 1,
     ) -> None:
-        self.links, self.pace, self.rng = links, pace, rng
+        self.links, self.pace, self.rng, self.grain = links, pace, rng, grain
         self.kept = np.zeros(len(held), dtype=bool) if kept is None else kept
         self.moved = np.flatnonzero(~self.kept)
         self.slot, self.held = slot.copy(), held.copy()
@@ -181,7 +185,8 @@ class PartsWalk:
         flat = self.slot.ravel()
         keep = (one // each != two // each) | (one // alike != two // alike)
         kept = self.kept[flat[one]] | self.kept[flat[two]]
-        keep &= ~kept | (one // alike % stages == two // alike % stages)
+        is_alike = one // alike % stages == two // alike % stages
+        keep &= ~kept | (is_alike & (self.grain == 1))
         one, two = one[keep], two[keep]
         trial = np.repeat(self.seconds[flat][None], len(one), axis=0)
         rows = np.arange(len(one))
@@ -260,10 +265,11 @@ class PartsWalk:
         is_free = (free > 0) & ((other < 0) | (rng.random(BATCH) < 0.5))
         other = np.where(is_free, -1, other)
         held = np.where(other >= 0, self.held[other, there], 0)
-        most = np.minimum(had, np.where(is_free, free, held))
+        grain = self.grain
+        most = np.minimum(had, np.where(is_free, free, held)) // grain
         kind = rng.integers(3, size=BATCH)
         some = 1 + (rng.random(BATCH) * most).astype(np.int64)
-        pieces = np.where(kind > 0, most, np.minimum(some, most))
+        pieces = grain * np.where(kind > 0, most, np.minimum(some, most))
         back = np.where(is_free, 0, pieces)
         # All that one has here against all that the other has there.
         fits = (free + held >= had) & (self.free[here] + had >= held)
