@@ -32,10 +32,6 @@ class BoundParams:
     line_columns, line_work : (int, int), (float, float)
         Columns of the program on parts of lines in two tiers, at most, and its work: at
         first, and once placements are known.
-    run_kinds, run_columns, run_nodes, run_rounds : int
-        Kinds of ranks that need others near, and columns, of a program on what runs
-        domains hold; nodes of its tree; and how often it is asked again, where runs
-        cannot be laid end to end.
     rack_blocks : tuple of int
         Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
         number after the other; 0 for none.
@@ -91,10 +87,6 @@ class BoundParams:
     parted_nodes: int = 100
     line_columns: tuple[int, int] = (2_000, 20_000)
     line_work: tuple[float, float] = (1.0, 4.0)
-    run_kinds: int = 8
-    run_columns: int = 5_000
-    run_nodes: int = 1_000
-    run_rounds: int = 8
     rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
     rack_columns: int = 200
     rack_nodes: int = 200

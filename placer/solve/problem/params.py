@@ -179,6 +179,10 @@ class Params(BoundParams):
         Placements that such a search prices at the least, on step time.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
+    run_kinds, run_columns, run_nodes, run_rounds : int
+        Kinds of ranks that need others near, and columns, of a program on what runs
+        domains hold; nodes of its tree; and how often it is asked again, where runs
+        cannot be laid end to end.
     piece_ways, piece_nodes : int
         Ways to cut such components, and to divide domains into places for the pieces,
         of one program; nodes of its tree.
@@ -335,6 +339,10 @@ class Params(BoundParams):
     generation_work: tuple[float, float] = (0.25, 4.0)
     generation_scores: int = 64
     line_orders: int = 256
+    run_kinds: int = 8
+    run_columns: int = 5_000
+    run_nodes: int = 1_000
+    run_rounds: int = 8
     piece_ways: int = 20_000
     piece_nodes: int = 100
     set_places: int = 128

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from placer.document import document_of
 from placer.job.axes import Parallelism
 from placer.job.edges import hop_edges
 from placer.job.model import Job
+from placer.solve.bounds.hops import hop_runs
 from placer.solve.bounds.hops.hop_runs import HopRuns, circuit
 from placer.topology.read import decode_topology
 from tests.marks import slow
@@ -114,7 +116,8 @@ def test_no_runs_cut_less(seed: int) -> None:
     axes = Parallelism(tp=tp, cp=cp, pp=pp, dp=dp, order=rng.choice(ORDERS))
     job = Job("j", axes, weights=weights, launcher="node-contiguous")
     rises = [rng.choice((1.0, 6.0)), rng.choice((0.0, 2.0, 8.0))][: 1 + (islands > 1)]
-    runs = HopRuns.of(machine(hosts), job, np.array([*rises, 0.0]))
+    known = machine(hosts), job, np.array([*rises, 0.0]), np.arange(world)
+    runs = HopRuns.of(*known)
     assert runs is not None
     both = rises if islands > 1 else [rises[0], 0.0]
     orders = map(list, set(permutations(hosts)))
@@ -122,6 +125,9 @@ def test_no_runs_cut_less(seed: int) -> None:
     least = min(paid(job, both, way) for way in ways)
     assert runs.least <= least * (1 + 1e-9)
     assert runs.least == pytest.approx(least) or len(runs.near) < world
+    with patch.object(hop_runs, "MOST", rng.choice((12, 24, 48))):
+        endless = HopRuns.of(*known)
+    assert endless is None or endless.least <= least * (1 + 1e-9)
     asked = runs.hosts_in_turn()
     if asked is not None:
         told = [list(lengths) for _, lengths in asked]
@@ -138,7 +144,7 @@ def test_chains_on_islands_of_unlike_hosts() -> None:
         weights={"pp": 40.0},
         launcher="node-contiguous",
     )
-    runs = HopRuns.of(machine(hosts), job, np.array([6.0, 2.0, 0.0]))
+    runs = HopRuns.of(machine(hosts), job, np.array([6.0, 2.0, 0.0]), np.arange(20))
     assert runs is not None
     assert runs.tiers == (0, 1)
     assert runs.least == 40 * (6 + 2)
@@ -146,6 +152,22 @@ def test_chains_on_islands_of_unlike_hosts() -> None:
     assert asked is not None
     told = [list(lengths) for _, lengths in asked]
     assert paid(job, [6.0, 2.0], told) == 40 * (6 + 2)
+
+
+def test_groups_too_long_for_a_program_have_no_end() -> None:
+    """Chains of 50 pairs on hosts of 7 and 8: all but an edge in 50 counts."""
+    hosts = [(7,)] * 15 + [(8,)] * 13
+    axes = Parallelism(tp=2, pp=50, dp=2, order=ORDERS[0])
+    weights = {"tp": 400.0, "pp": 40.0}
+    job = Job("j", axes, weights=weights, launcher="node-contiguous")
+    known = machine(hosts), job, np.array([6.0, 0.0]), np.arange(200)
+    exact = HopRuns.of(*known)
+    with patch.object(hop_runs, "MOST", 200):
+        runs = HopRuns.of(*known)
+    assert runs is not None
+    assert exact is not None
+    assert len(runs.near) == 2 < len(exact.near)
+    assert 0.95 < runs.least / exact.least <= 1 + 1e-9
 
 
 def test_a_circuit_goes_through_all_runs_that_it_reaches() -> None:

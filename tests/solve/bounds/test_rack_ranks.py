@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
+from placer.solve.bounds.transfers.partners import Kind
 from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
-from placer.solve.bounds.transfers.run_sorts import Kind
-from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
-from tests.solve.bounds.test_domain_runs import meets
+from tests.solve.bounds.test_needs_by_nodes import meets
 from tests.solve.solving import solve
 from tests.solve.test_transfers import transfers
 from tests.solve.test_workloads import machine_of, workload_of
@@ -140,13 +139,12 @@ def test_those_with_needs_have_a_price_of_their_own():
     ],
 )
 def test_many_components_on_racks_with_gpus_to_spare_are_proved(title, gpus, racks):
-    """More kinds have needs than a program with a choice of kinds tells apart."""
+    """Of each component a rack holds all, none, or what both sides need."""
     roles, keys = next(of for name, *of in transfers(gpus) if name == title)
     sent = {"from": "a", "to": "b", "bytes": "80GB"} | keys
     job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
     machine = machine_of(racks, 4, "900GB/s")
     problem = Problem.of(machine, job, "time")
-    assert len(transfers_of(problem).kinds(0.01)) > problem.params.run_kinds
     by_node = certificate.lower_bound(problem, 0).value
     assert by_node > 1.1 * certificate.lower_bound(problem, 1).value
     assert solve(machine, job).value <= by_node * 1.01

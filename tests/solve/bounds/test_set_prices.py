@@ -9,8 +9,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.solve.bounds.transfers.closed_sets import closed_sets
+from placer.solve.bounds.transfers.partners import Kind
 from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
-from placer.solve.bounds.transfers.run_sorts import Kind
 from placer.solve.bounds.transfers.set_cuts import SetCuts, charge_of, node_charge
 from placer.solve.bounds.transfers.set_prices import SetPrices
 from placer.solve.bounds.transfers.transfers import transfers_of

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
     Limit,
     gradient_groups,
@@ -79,9 +80,7 @@ class GradientRuns:
         if not network.by_nodes or tier not in network.run_tiers:
             return None
         world, label = groups.size, network.label[tier]
-        grain = world // (int(label.max()) + 1)
-        if world % grain or (label != np.arange(world) // grain).any():
-            grain = 1
+        grain = consecutive(label)
         gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():

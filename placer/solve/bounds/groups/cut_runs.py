@@ -1,33 +1,24 @@
 """How many groups are cut where every node holds one run of ranks.
 
-Groups of n ranks, s apart, fill *blocks* of ``n s`` consecutive ranks. The run of a
-node begins at some rank of a block, its place ``a``, and with r ranks the next one
-begins at ``(a + r) mod n s``: from 0 the runs of all nodes lead back to 0. A run that
-ends inside a block is the end of a part of each group that it has ranks of, but for
-those that end with it. A program counts runs by place, length and GPUs of their node:
-
-``least sum of what runs cut``,  ``as many runs lead to a place as begin there``,
-``sum r x = ranks``,  ``no more runs than nodes of each size``
-
-It leaves out that runs must follow each other, so none cuts less. A ring of n > 2 in k
-parts has k cut edges: one for each part but the last, and one more for the first. By
-hand: groups of 6 on nodes of 8 are cut at 8 and 16 of 24 ranks, twice for four groups.
+Groups of n ranks, s apart, fill *blocks* of ``n s`` consecutive ranks. `run_program`
+counts the runs of all nodes by their place in a block. A run that ends inside a block
+is the end of a part of each group that it has ranks of, but for those that end with it.
+So groups with a first part that is too small, or leaves too little, count where that
+part ends. By hand: groups of 6 on nodes of 8 are cut at 8 and 16 of 24 ranks.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import ceil, gcd, lcm
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.groups.run_program import consecutive, run_program
 from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
 from placer.solve.problem.launch import run_tiers
 
 if TYPE_CHECKING:
@@ -99,9 +90,8 @@ class CutRuns:
         in_blocks = np.arange(world).reshape(-1, size, apart).transpose(0, 2, 1)
         if not np.array_equal(rows, in_blocks.reshape(-1, size)):
             return None
-        grain = world // (int(label.max()) + 1)
-        is_run = world % grain == 0 and (label == np.arange(world) // grain).all()
-        grain = grain if is_run and size * apart % grain == 0 else 1
+        grain = consecutive(label)
+        grain = grain if size * apart % grain == 0 else 1
         counts = size * apart // grain * (int(gpus.max()) // grain)
         if counts > MOST and apart < gpus.max():
             return None
@@ -124,140 +114,31 @@ class CutRuns:
             return self.ranks // self.size
         return 0 if self.is_alone else _fewest_cut(self, part)
 
-    def fewest_edges(self, *, closed: bool) -> int:
-        """Edges of these rings, or chains, that are cut at the least."""
-        ring = Ring(self, 1.0, closed=closed)
-        if self.is_alone:
-            return ring.all_edges
-        edges = least_weight([ring], self.work)
-        return max(0, ceil(edges - ROUNDING))
-
-    def price(
-        self, begin: int, length: int, cut: Callable[[IntArray, IntArray], int]
-    ) -> int:
-        """What a run cuts where it ends, by its place and length."""
-        block = self.size * self.apart
-        begin %= block
-        end = (begin + length) % block
-        first = begin if begin + length < block else 0
-        return cut(self._before[first], self._before[end]) if end else 0
-
-    @cached_property
-    def _before(self) -> IntArray:
-        """Ranks of each group of a block before each place; shape (n s, s)."""
-        place = np.arange(self.size * self.apart)[:, None]
-        return np.asarray(-(-(place - np.arange(self.apart)) // self.apart))
-
 
 # Runs of ranks are alike in many choices of degrees, and in all cases of a bound.
 @lru_cache(maxsize=1024)
 def _fewest_cut(runs: CutRuns, part: int) -> int:
     """Groups that have a part of fewer ranks than this, at the least."""
-
-    def cut(begin: IntArray, end: IntArray) -> int:
-        least = np.minimum(end, runs.size - end)
-        return int(((begin == 0) & (least > 0) & (least < part)).sum())
-
-    def price(begin: int, length: int) -> int:
-        return runs.price(begin, length, cut)
-
-    least = _least_sum(runs, runs.size * runs.apart, runs.grain, price, runs.work)
-    return max(0, ceil(least - ROUNDING))
-
-
-class Ring(NamedTuple):
-    """Rings, or chains, of groups of ranks.
-
-    Attributes
-    ----------
-    runs : CutRuns
-    weight : float
-        Of an edge.
-    closed : bool
-    """
-
-    runs: CutRuns
-    weight: float
-    closed: bool
-
-    @property
-    def _is_ring(self) -> bool:
-        return self.closed and self.runs.size > 2
-
-    @property
-    def all_edges(self) -> int:
-        """Edges of all groups."""
-        size = self.runs.size
-        return self.runs.ranks // size * (size if self._is_ring else size - 1)
-
-    def edges(self, begin: int, length: int) -> int:
-        """Edges that a run cuts, by its place and length."""
-
-        def cut(before: IntArray, end: IntArray) -> int:
-            ends = (before < end) & (end < self.runs.size)
-            twice = ends & (before == 0) & self._is_ring
-            return int(ends.sum() + twice.sum())
-
-        return self.runs.price(begin, length, cut)
-
-
-def least_weight(rings: Sequence[Ring], work: float) -> float:
-    """Weight of the edges that are cut at the least.
-
-    All axes together, as the same runs cut the groups of each. By hand: tp 2 and cp 4
-    on nodes of 7 GPUs. Runs of six cut no pair, and three blocks of eight in four; runs
-    of seven and one cut fewer of these, and every second pair at an end.
-
-    Parameters
-    ----------
-    rings : sequence of Ring
-        Of which a run may have two ranks.
-    work : float
-        Of one program, in CP-SAT's deterministic seconds.
-    """
-    period = lcm(*(ring.runs.size * ring.runs.apart for ring in rings))
-    grain = gcd(*(ring.runs.grain for ring in rings))
-    runs, longest = rings[0].runs, rings[0].runs.longest
-    if len(rings) > 1 and period // grain * (longest // grain) > MOST:
-        return sum(least_weight([ring], work) for ring in rings)
-
-    def price(begin: int, length: int) -> float:
-        return sum(ring.weight * ring.edges(begin, length) for ring in rings)
-
-    return _least_sum(runs, period, grain, price, work)
-
-
-def _least_sum(
-    runs: CutRuns,
-    period: int,
-    grain: int,
-    price: Callable[[int, int], float],
-    work: float,
-) -> float:
-    """Least sum of the prices of runs, which repeat after a period; 0 for none."""
-    whole = sum(number * (room // period) for room, number in runs.nodes)
-    if runs.ranks % period == 0 and runs.ranks <= whole * period:
-        return 0.0  # runs of whole periods cut nothing
-    program = Program()
-    held: list[Term] = []
-    through: dict[int, list[Term]] = defaultdict(list)
-    for room, number in runs.nodes:
-        columns = []
-        for begin in range(0, period, grain):
-            for length in range(grain, room + 1, grain):
-                column = program.column(number, price(begin, length))
-                columns.append(Term(column))
-                held.append(Term(column, length))
-                through[begin].append(Term(column, -1))
-                through[(begin + length) % period].append(Term(column))
-        program.row(columns, most=number)
-    for terms in through.values():
-        program.row(terms, 0, 0)
-    program.row(held, runs.ranks, runs.ranks)
-    answer = solve(program, Limits(work))
+    block, grain = runs.size * runs.apart, runs.grain
+    whole = sum(number * (room // block) for room, number in runs.nodes)
+    if runs.ranks % block == 0 and runs.ranks <= whole * block:
+        return 0  # runs of whole blocks cut nothing
+    # Ranks of each group of a block before each place.
+    place = np.arange(block)[:, None]
+    before = -(-(place - np.arange(runs.apart)) // runs.apart)
+    rooms, nodes = np.array(runs.nodes).T
+    cost = np.full((len(rooms), block, runs.longest), np.inf)
+    for begin in range(0, block, grain):
+        for length in range(grain, runs.longest + 1, grain):
+            end = before[(begin + length) % block]
+            is_first = before[begin if begin + length < block else 0] == 0
+            least = np.minimum(end, runs.size - end)
+            cut = is_first & (least > 0) & (least < part)
+            cost[rooms >= length, begin, length - 1] = cut.sum()
+    answer = solve(run_program(cost, nodes, runs.ranks)[0], Limits(runs.work))
     if answer.is_proved and answer.counts is None:
         return 0  # the ranks do not fit: others say so
-    return max(0.0, answer.bound)
+    return max(0, ceil(answer.bound - ROUNDING))
 
 
 def by_size(gpus: IntArray) -> tuple[tuple[int, int], ...]:

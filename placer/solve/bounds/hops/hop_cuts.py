@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,6 @@ from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.groups.across_sets import across_sets
-from placer.solve.bounds.groups.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.bounds.hops.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.hops.hop_runs import HopRuns
 from placer.solve.bounds.hops.parted_groups import PartedGroups
@@ -56,7 +55,6 @@ from placer.solve.bounds.hops.parted_lines import PartedLines
 from placer.solve.bounds.hops.tier_cut import TierCut
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.problem.launch import run_tiers
 from placer.solve.problem.objective import HopCostObjective
 
 if TYPE_CHECKING:
@@ -80,20 +78,6 @@ ARGUMENT = (
 RUNS = "edges that runs of ranks on hosts and islands cut at the least"
 
 
-class CutEdges(NamedTuple):
-    """Edges of some axes that are cut for certain.
-
-    Attributes
-    ----------
-    axes : tuple of str
-    weight : float
-        Of all these edges.
-    """
-
-    axes: tuple[str, ...]
-    weight: float
-
-
 def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
@@ -107,15 +91,11 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
     cuts = problem.once(HopCuts.of_problem)
-    if cuts.runs is not None:
-        cuts.raised(incumbent)
-        value = cuts.value(beside=cuts.runs.tiers) + cuts.runs.least
-        return Proof(value, f"{RUNS}, and {ARGUMENT}")
-    beside = cuts.beside_runs()
-    if beside is None:
+    if cuts.runs is None:
         return None
-    value = beside.raised(incumbent)
-    return Proof(value, f"{ARGUMENT}, groups that runs of ranks must cut")
+    cuts.raised(incumbent)
+    value = cuts.value(beside=cuts.runs.tiers) + cuts.runs.least
+    return Proof(value, f"{RUNS}, and {ARGUMENT}")
 
 
 def hop_runs(problem: Problem) -> HopRuns | None:
@@ -204,22 +184,9 @@ class HopCuts:
     @cached_property
     def runs(self) -> HopRuns | None:
         """What a launch by nodes pays inside hosts; None where that is not counted."""
-        return HopRuns.of(self.topology, self.job, self.rises)
-
-    def beside_runs(self) -> HopCuts | None:
-        """The same for a launch by nodes; None where runs of ranks cut no edge."""
-        more: dict[int, list[TierCut]] = {}
-        for tier in run_tiers(self.topology) & self.of_tier.keys():
-            gpus = np.bincount(self.topology.domain_of_gpu[tier])
-            more[tier] = [
-                cut
-                for edges in _edges_of_runs(self.topology, self.job, self.params, tier)
-                for cut in _beside_cut_edges(self.job, gpus, edges, self.params)
-            ]
-        if not any(more.values()):
-            return None
-        tiers = {t: [*cuts, *more.get(t, ())] for t, cuts in self.of_tier.items()}
-        return replace(self, of_tier=tiers)
+        label = colocation_of(self.topology, self.job, 1).label
+        own = label[self.topology.node_tier]
+        return HopRuns.of(self.topology, self.job, self.rises, own)
 
     def least(self, tier: int) -> float:
         """Least weight of edges between domains of a tier, as far as is known."""
@@ -304,43 +271,9 @@ def _beside_cut_groups(
         cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
         ring = 2 if members.shape[1] > 2 else 1
         edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
-        known = CutEdges((axis,), job.weights[axis] * edges * cut)
-        yield from _beside_cut_edges(job, gpus, known, params)
-
-
-def _edges_of_runs(
-    topology: Topology, job: Job, params: Params, tier: int
-) -> Iterator[CutEdges]:
-    """Edges that a launch by nodes cuts for certain, of ever more dense axes.
-
-    Domains of the tier hold a run of ranks each.
-    """
-    label = colocation_of(topology, job, 1).label[tier]
-    axes: tuple[str, ...] = ()
-    rings: list[Ring] = []
-    known = together = 0.0
-    for axis in ("tp", "cp", "pp", "dp"):
-        members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
-        runs = CutRuns.of(topology, job, members, label, work, tier)
-        weight = job.weights.get(axis, 0.0)
-        if runs and weight:
-            ring, axes = Ring(runs, weight, closed=axis != "pp"), (*axes, axis)
-            if runs.is_alone:
-                known += weight * ring.all_edges
-            else:
-                rings.append(ring)
-                together = least_weight(rings, work)
-            yield CutEdges(axes, known + together)
-
-
-def _beside_cut_edges(
-    job: Job, gpus: IntArray, edges: CutEdges, params: Params
-) -> Iterator[TierCut]:
-    """Cuts of one tier where edges of some axes are cut for certain.
-
-    A share of the weight of the axes is taken off, and counted for those edges alone.
-    """
-    for share in params.cut_shares if edges.weight else ():
-        less = {axis: job.weights[axis] * (1 - share) for axis in edges.axes}
-        graph = graph_of(replace(job, weights={**job.weights, **less}))
-        yield TierCut(graph, gpus, params, known=share * edges.weight)
+        weight = job.weights[axis] * edges * cut
+        # A share of the weight of the axis counts for those edges alone.
+        for share in params.cut_shares if weight else ():
+            less = {axis: job.weights[axis] * (1 - share)}
+            graph = graph_of(replace(job, weights={**job.weights, **less}))
+            yield TierCut(graph, gpus, params, known=share * weight)

@@ -6,13 +6,12 @@ alone, as does what the islands of a host pay that hold its run one after the ot
 Groups of an axis fill blocks, and where a block of all axes ends they begin anew, but
 for those of which no run holds two ranks: their edges are all cut. So the first rank
 counts by its place in a block. Hosts with equal islands are a *sort*. A program counts
-hosts by sort, place and length:
+hosts by sort, place and length (`run_program.py`). Where runs follow each other, all in
+one circuit from place 0 (Hierholzer 1873), they are a placement.
 
-    least sum of what hosts pay,  as many runs lead to a place as begin there,
-    sum of lengths = ranks,  no more hosts of a sort than there are
-
-It leaves out that runs must follow each other, so none pays less. Where they do, all
-in one circuit from place 0 (Hierholzer 1873), they are a placement.
+Blocks of long groups would make the program too large. Such groups are taken to go on
+without an end, and what edges that are not there weigh is taken off again: of a chain
+of 512 that is one edge in 512.
 
 By hand: four chains of 4 ranks on hosts with islands of 4 and 3, 3 and 4, and twice 4
 GPUs. The hosts' islands of 4 take a chain each; no edge is cut.
@@ -32,11 +31,13 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.job.edges import hop_edges
+from placer.solve.bounds.groups.run_program import RunColumn, consecutive, run_program
 from placer.solve.count.engine import Answer, Limits, solve
-from placer.solve.count.model import Program, Term
 from placer.solve.problem.launch import run_tiers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -79,8 +80,10 @@ class HopRuns:
     tiers: tuple[int, ...]
 
     @classmethod
-    def of(cls, topology: Topology, job: Job, rises: FloatArray) -> HopRuns | None:
-        """Of a launch by nodes; None for others, and for large jobs.
+    def of(
+        cls, topology: Topology, job: Job, rises: FloatArray, label: IntArray
+    ) -> HopRuns | None:
+        """Of a launch by nodes; None for others, and where there are too many sorts.
 
         Parameters
         ----------
@@ -88,23 +91,34 @@ class HopRuns:
         job : Job
         rises : ndarray, shape (T - 1,)
             Of the distance at each tier, none below 0.
+        label : ndarray, shape (R,)
+            Set of each rank that shares a host.
         """
-        host, tiers = topology.node_tier, run_tiers(topology)
-        islands = 0 in tiers and host > 0
-        if job.launcher == "free" or host > 1 or host >= len(rises):
+        host = topology.node_tier
+        islands = host == 1 and 0 in run_tiers(topology)
+        if job.launcher == "free" or host >= len(rises):
             return None
         kinds = Counter(_islands_of(topology, 0 if islands else host))
         gpus = np.bincount(topology.domain_of_gpu[host])
         longest = min(int(gpus.max()), job.world_size)
-        cut, far = cut_by_runs(job, longest)
-        if len(kinds) * len(cut) * longest > MOST:
+        grain = consecutive(label)
+        # The longest groups lose the least, one after the other.
+        axes = sorted((axis for axis, *_ in hop_edges(job)), key=job.parallelism.size)
+        for ended in range(len(axes), -1, -1):
+            cut, far = cut_by_runs(job, longest, axes[ended:])
+            own = grain if len(cut) % grain == 0 else 1
+            if len(kinds) * (len(cut) // own) * (longest // own) <= MOST:
+                break
+        else:
             return None
         near = cut * rises[0 if islands else host]
         cost = np.array([_of_host(near, sizes) for sizes in kinds])
         cost = cost[:, :, 1:] + (cut * rises[host])[:, 1:] * islands
+        begin, length = np.arange(len(cut))[:, None], np.arange(1, longest + 1)
+        cost[:, (begin % own > 0) | (length % own > 0)] = np.inf
         if len(cut) == job.world_size:  # no run goes on past the only block
-            end = np.arange(len(cut))[:, None] + np.arange(1, longest + 1)
-            cost[:, end > len(cut)] = np.inf
+            cost[:, begin + length > len(cut)] = np.inf
+        tiers = (0, host) if islands else (host,)
         return cls(
             [*kinds],
             np.array([*kinds.values()]),
@@ -112,13 +126,16 @@ class HopRuns:
             near,
             far * float(rises[[*tiers]].sum()),
             job.world_size,
-            tuple(sorted(tiers)),
+            tiers,
         )
 
     @cached_property
     def least(self) -> float:
         """What all hosts pay at the least."""
-        return self.far + max(0.0, self._answer[0].bound)
+        answer, _ = self._answer
+        if answer.is_proved and answer.counts is None:
+            return 0.0  # the ranks do not fit: others say so
+        return max(0.0, self.far + max(0.0, answer.bound))
 
     def hosts_in_turn(self) -> list[tuple[Sizes, Sizes]] | None:
         """GPUs of each island of hosts that pay so much, and the ranks that they hold.
@@ -141,28 +158,10 @@ class HopRuns:
         ]
 
     @cached_property
-    def _answer(self) -> tuple[Answer, list[tuple[int, int, int]]]:
+    def _answer(self) -> tuple[Answer, list[RunColumn]]:
         """What the program finds, and the sort, place and length of each column."""
-        program, known = Program(), []
-        through: dict[int, list[Term]] = defaultdict(list)
-        block, all_held = len(self.near), []
-        for sort, number in enumerate(self.hosts.tolist()):
-            columns = []
-            for begin, less in zip(
-                *np.nonzero(np.isfinite(self.cost[sort])), strict=True
-            ):
-                length = int(less) + 1
-                column = program.column(number, float(self.cost[sort, begin, less]))
-                known.append((sort, int(begin), length))
-                columns.append(Term(column))
-                all_held.append(Term(column, length))
-                through[int(begin)].append(Term(column, -1))
-                through[(int(begin) + length) % block].append(Term(column))
-            program.row(columns, most=number)
-        for terms in through.values():
-            program.row(terms, 0, 0)
-        program.row(all_held, self.ranks, self.ranks)
-        return solve(program, Limits(WORK, engine="highs")), known
+        program, columns = run_program(self.cost, self.hosts, self.ranks)
+        return solve(program, Limits(WORK, engine="highs")), columns
 
 
 def _islands_of(topology: Topology, tier: int) -> Iterator[Sizes]:
@@ -174,21 +173,30 @@ def _islands_of(topology: Topology, tier: int) -> Iterator[Sizes]:
         yield tuple(gpus[home == host].tolist())
 
 
-def cut_by_runs(job: Job, longest: int) -> tuple[FloatArray, float]:
+def cut_by_runs(
+    job: Job, longest: int, endless: Sequence[str] = ()
+) -> tuple[FloatArray, float]:
     """Weight of edges that a run cuts, and that begin in it, (B, L + 1); of all others.
 
     Runs begin at each place of a block, and have each length from 0 on. An edge begins
-    at the lower one of its ranks. The others are longer than any run.
+    at the lower one of its ranks. The others are longer than any run. Groups of some
+    axes are taken to be endless.
     """
     world, far = job.world_size, 0.0
     near = np.zeros((world, longest))
-    for _, weight, edges in hop_edges(job):
+    for axis, weight, edges in hop_edges(job):
         low, high = np.sort(edges, axis=1).T
         is_near = high - low < longest
         far += weight * float((~is_near).sum())
-        np.add.at(near, (high[is_near], (high - low)[is_near]), weight)
-    block = _block_of(near)
-    near = near[:block]
+        own = np.zeros((world, longest))
+        np.add.at(own, (high[is_near], (high - low)[is_near]), weight)
+        if axis in endless:
+            whole = np.broadcast_to(own.max(axis=0), own.shape)
+            far -= float((whole - own).sum())
+            own = whole
+        near += own
+    near = near[: _block_of(near)]
+    block = len(near)
     begun = np.zeros(block)
     for apart in range(1, longest):
         begun += np.roll(near[:, apart], -apart)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,22 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
+
+
+class Kind(NamedTuple):
+    """Ranks that need as many of the same partners.
+
+    Attributes
+    ----------
+    ranks, partners : ndarray of bool, shape (R,)
+        Who has the needs, and who meets them.
+    needs : int
+        Partners that a domain with one of the ranks has.
+    """
+
+    ranks: BoolArray
+    partners: BoolArray
+    needs: int
 
 
 @dataclass(frozen=True, eq=False)

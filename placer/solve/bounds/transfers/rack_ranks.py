@@ -48,7 +48,7 @@ from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.bounds.transfers.run_sorts import Kind
+    from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]

@@ -6,10 +6,8 @@ are:
 
     seconds(run)  =  max over its ranks of  max(near / NVLink, far / NIC) + waits
 
-and the transfers take at least the ``T`` from which on no more runs are needed than
-there are hosts. With ``fewest[i]`` runs for the first ``i`` ranks,
-
-    fewest[i]  =  1 + min over runs from j to i that take at most T of  fewest[j]
+and the transfers take at least the ``T`` from which on hosts may hold runs that take no
+longer, by prices (`priced_runs.py`).
 
 By hand: four ranks, 0 -> 1 and 2 -> 3, hosts of two GPUs. On two hosts nothing is far;
 with a third one nothing is gained. If 0 -> 2 and 1 -> 3 instead, two ranks on a host
@@ -27,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
+from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 from placer.solve.bounds.network.best_network import best_of_problem
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
-NEVER = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +50,12 @@ class RunTransfers:
     seconds : ndarray, shape (g, R), s
         Of the run of ``row + 1`` ranks that starts at the rank of the column; infinite
         where there are not so many.
-    hosts : int
-        Domains that hold a run each.
+    gpus : ndarray, shape (N,)
+        Of each domain that holds a run.
     """
 
     seconds: FloatArray
-    hosts: int
+    gpus: IntArray
 
     @classmethod
     def of(
@@ -77,44 +75,39 @@ class RunTransfers:
         for own, others in (ends, ends[::-1]):
             ports = _Ports.of(network.fabric, own, others, traffic, longest, ranks)
             np.maximum(seconds, ports.seconds(), out=seconds)
-        return cls(seconds, int(np.count_nonzero(room)))
+        return cls(seconds, room[room > 0])
 
     @cached_property
     def least_seconds(self) -> float:
         """Least seconds of all transfers, on as many hosts as there are."""
-        times = np.unique(self.seconds[np.isfinite(self.seconds)])
+        times = self._times
         low, high = 0, len(times) - 1
         while low < high:
             middle = (low + high) // 2
-            runs = self.fewest_runs(float(times[middle]))
-            if runs is not None and len(runs) <= self.hosts:
+            if self.fitting(float(times[middle]))[0]:
                 high = middle
             else:
                 low = middle + 1
         return float(times[low])
 
-    def fewest_runs(self, seconds: float) -> list[int] | None:
-        """Lengths of the fewest runs, none of which takes longer; None without any."""
-        longest, ranks = self.seconds.shape
-        allowed = self.seconds <= seconds * (1 + ROUNDING)
-        # Of the first ranks, shifted so that no run starts before the first entry.
-        fewest = np.full(longest + ranks, NEVER)
-        fewest[longest - 1] = 0
-        length = np.zeros(ranks + 1, dtype=np.int64)
-        shorter = np.arange(longest)
-        for end in range(1, ranks + 1):
-            starts = end - 1 - shorter
-            before = fewest[longest - 1 + starts]
-            before[~allowed[shorter, starts]] = NEVER
-            length[end] = before.argmin() + 1
-            fewest[longest - 1 + end] = min(before.min() + 1, NEVER)
-        if fewest[-1] == NEVER:
-            return None
-        found, end = [], ranks
-        while end:
-            found.append(int(length[end]))
-            end -= found[-1]
-        return found[::-1]
+    def lengths(self) -> IntArray | None:
+        """Lengths of runs with which transfers take little more; None if unknown."""
+        later = self._times[self._times >= self.least_seconds].tolist()
+        found = (self.fitting(seconds)[1] for seconds in later)
+        return next((lengths for lengths in found if lengths is not None), None)
+
+    @cached_property
+    def _times(self) -> FloatArray:
+        return np.unique(self.seconds[np.isfinite(self.seconds)])
+
+    def fitting(self, seconds: float) -> tuple[bool, IntArray | None]:
+        """Whether no run need take longer, False is certain; lengths of such runs."""
+        allowed = (self.seconds <= seconds * (1 + ROUNDING)).T
+        longest = allowed.shape[1]
+        return fitting_runs(
+            self.gpus,
+            lambda price: cheapest_runs(np.where(allowed, price[:longest], np.inf)),
+        )
 
 
 def run_transfers(problem: Problem) -> RunTransfers | None:

@@ -1,8 +1,8 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`, `set_prices`). The
-needs change at some times only, so bisection over these finds the first one.
+it near (`partners`, `component_parts`, `rack_ranks`, `set_prices`). The needs change at
+some times only, so bisection over these finds the first one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ import numpy.typing as npt
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.near import Crowd, Near
 from placer.solve.bounds.transfers.component_parts import Parts
-from placer.solve.bounds.transfers.domain_runs import DomainRuns
-from placer.solve.bounds.transfers.partners import ROUNDING, Partners
+from placer.solve.bounds.transfers.partners import ROUNDING, Kind, Partners
 from placer.solve.bounds.transfers.rack_ranks import RackRanks
-from placer.solve.bounds.transfers.run_sorts import Kind
 from placer.solve.bounds.transfers.set_prices import SetPrices
 
 if TYPE_CHECKING:
@@ -44,12 +42,11 @@ class Transfers:
     Attributes
     ----------
     directions : list of Partners
-    runs, ranks, prices : DomainRuns, RackRanks and SetPrices, or None
+    ranks, prices : RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     """
 
     directions: list[Partners]
-    runs: DomainRuns | None
     ranks: RackRanks | None
     prices: SetPrices | None
     # Whether placements may keep to each of the times that were asked for.
@@ -68,8 +65,8 @@ class Transfers:
         directions = [one for one in found if one is not None]
         if not directions:
             return None
-        runs, ranks = DomainRuns.of(network, params), RackRanks.of(network, params)
-        return cls(directions, runs, ranks, SetPrices.of(network, params))
+        ranks, prices = RackRanks.of(network, params), SetPrices.of(network, params)
+        return cls(directions, ranks, prices)
 
     @cached_property
     def times(self) -> FloatArray:
@@ -113,7 +110,7 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        by_node = [of for of in (self.ranks, self.runs, self.prices) if of is not None]
+        by_node = [of for of in (self.ranks, self.prices) if of is not None]
         kinds = self.kinds(seconds) if by_node else []
         return all(of.may_hold(kinds) for of in by_node)
 

@@ -1,6 +1,6 @@
 """Transfers between racks: runs of ranks so dealt out that partners are near.
 
-The bound counts which sorts of runs the domains hold (`domain_runs`). Here they become
+A program counts which sorts of runs the domains hold (`domain_runs`). Here they become
 ranks: runs of alike domains are dealt out evenly, and laid end to end along each
 stretch of ranks, as an Eulerian walk over the places of its period (Hierholzer 1873).
 Shapes: R ranks.
@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.bounds.transfers.run_sorts import Sorts
+from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.transfers.transfers import transfers_of
+from placer.solve.construct.transfers.domain_runs import DomainRuns
+from placer.solve.construct.transfers.run_sorts import Sorts
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.transfers.domain_runs import Held
-    from placer.solve.bounds.transfers.run_sorts import Run, Sort, Stretch
+    from placer.solve.construct.transfers.domain_runs import Held
+    from placer.solve.construct.transfers.run_sorts import Run, Sort, Stretch
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -37,11 +39,12 @@ def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     if problem.goal.name != "time":
         return
     transfers = transfers_of(problem)
-    if transfers is None or transfers.runs is None:
+    runs = DomainRuns.of(best_of_problem(problem), problem.params)
+    if transfers is None or runs is None:
         return
-    machine, runs, times = problem.machine, transfers.runs, transfers.times
+    machine, times, most = problem.machine, transfers.times, problem.params.run_kinds
     # The fewest kinds have needs at the longest time at which there are any.
-    if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > runs.most_kinds:
+    if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > most:
         return
     kinds = transfers.kinds(float(times[transfers.least(incumbent.value)]))
     held = runs.held(kinds)

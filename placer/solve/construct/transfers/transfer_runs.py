@@ -22,22 +22,22 @@ def transfer_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> No
     if problem.goal.name != "time":
         return
     runs = run_transfers(problem)
-    lengths = runs and runs.fewest_runs(runs.least_seconds)
-    if runs is None or not lengths:
+    lengths = runs.lengths() if runs is not None else None
+    if lengths is None:
         return
     machine, tier = problem.machine, problem.model.fabric.scale_up_tier
     host_of_gpu = machine.domain_of_node[tier][machine.node_of_gpu]
     gpus = np.argsort(host_of_gpu, kind="stable")
     room = np.bincount(host_of_gpu)
     hosts = np.argsort(-room, kind="stable")[: len(lengths)]
-    longest_first = np.argsort(-np.array(lengths), kind="stable")
-    if (room[hosts] < np.array(lengths)[longest_first]).any():
-        return
+    longest_first = np.argsort(-lengths, kind="stable")
     host_of_run = np.empty(len(lengths), dtype=np.int64)
     host_of_run[longest_first] = hosts
     for size in np.unique(room[hosts]):
         alike = room[host_of_run] == size
         host_of_run[alike] = np.sort(host_of_run[alike])
     first = (np.cumsum(room) - room)[host_of_run]
-    places = [begin + np.arange(n) for begin, n in zip(first, lengths, strict=True)]
+    places = [
+        begin + np.arange(n) for begin, n in zip(first, lengths.tolist(), strict=True)
+    ]
     incumbent.offer("runs that keep partners together", gpus[np.concatenate(places)])

@@ -1,4 +1,4 @@
-"""Which runs of ranks scale-up domains may hold, where some ranks need others near.
+"""Which runs of ranks scale-up domains hold, where some ranks need others near.
 
 A node of a node-contiguous launch holds one run of consecutive ranks, and so ranks that
 nobody needs near beside those that somebody does. A program counts how often domains
@@ -10,8 +10,7 @@ are given to each *choice* of needy kinds, and how often they then hold each sor
     runs that begin at a place  =   runs that end there
 
 Runs with a needy kind that is not chosen are not held. The last row says that the runs
-can be laid end to end: their places are those in the period of a stretch. The counts of
-every placement solve the program; so where it has no solution there is no placement.
+can be laid end to end: their places are those in the period of a stretch.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.transfers.rack_ranks import rooms_of
-from placer.solve.bounds.transfers.run_sorts import (
-    Kind,
+from placer.solve.construct.transfers.run_sorts import (
     Run,
     Sort,
     Sorts,
@@ -38,6 +36,7 @@ from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -92,25 +91,13 @@ class DomainRuns:
         nodes, room = np.array([(len(of), sum(of)) for of in rooms]).T
         return cls(nodes, room, max(max(of, default=0) for of in rooms), params)
 
-    @property
-    def most_kinds(self) -> int:
-        """Kinds that it can tell apart: with more it says nothing."""
-        return self.params.run_kinds
-
-    def may_hold(self, kinds: Sequence[Kind]) -> bool:
-        """Whether the domains may hold all ranks; False is certain."""
-        return self._solved(kinds)[0]
-
     def held(self, kinds: Sequence[Kind]) -> list[Held] | None:
         """Runs that meet all needs, in the mean of alike domains; None if not found."""
-        return self._solved(kinds)[1]
-
-    def _solved(self, kinds: Sequence[Kind]) -> tuple[bool, list[Held] | None]:
-        if not 0 < len(kinds) <= self.most_kinds:
-            return True, None
+        if not 0 < len(kinds) <= self.params.run_kinds:
+            return None
         sorts, choices = Sorts.of(kinds), list(_choices(kinds))
         if min(stretch.length for stretch in sorts.stretches) < self.longest:
-            return True, None
+            return None
         rooms = np.stack((self.nodes, self.room), axis=1)
         shapes, shape_of = np.unique(rooms, axis=0, return_inverse=True)
         program = Program()
@@ -121,7 +108,7 @@ class DomainRuns:
                 runs = self._stated(program, shapes[shape], sorts, choice)
                 fillings.append(_Filling(shape, *runs))
                 if len(program.most) > self.params.run_columns:
-                    return True, None
+                    return None
             given = [Term(filling.number) for filling in fillings[first:]]
             program.row(given, most=int((shape_of == shape).sum()))
         for stretch in sorts.stretches:
@@ -130,11 +117,11 @@ class DomainRuns:
         for _ in range(self.params.run_rounds):
             answer = solve(program, limits)
             if answer.counts is None:
-                return not answer.is_proved, None
+                return None
             held = list(_held(fillings, answer.counts, shape_of.ravel()))
             if not self._joined(program, sorts, fillings, held):
-                return True, held
-        return True, None
+                return held
+        return None
 
     def _joined(
         self,

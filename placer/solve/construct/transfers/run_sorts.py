@@ -11,29 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from placer.solve.bounds.transfers.partners import Kind
+
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-
-class Kind(NamedTuple):
-    """Ranks that need as many of the same partners.
-
-    Attributes
-    ----------
-    ranks, partners : ndarray of bool, shape (R,)
-        Who has the needs, and who meets them.
-    needs : int
-        Partners that a domain with one of the ranks has.
-    """
-
-    ranks: BoolArray
-    partners: BoolArray
-    needs: int
 
 
 class Run(NamedTuple):

@@ -1,4 +1,4 @@
-"""Runs that racks may hold: never refused where some placement meets all needs."""
+"""Needs of a launch by nodes: never refused where some placement meets all."""
 
 import random
 from itertools import pairwise, product
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
-from placer.solve.bounds.transfers.run_sorts import Kind, Run, Sorts
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import solve
@@ -59,12 +58,12 @@ def refused(seed):
         return 0
     problem = Problem.of(machine_of(racks, gpus), job, "time")
     transfers = transfers_of(problem)
-    if problem.forced_block or transfers is None or transfers.runs is None:
+    if problem.forced_block or transfers is None or transfers.ranks is None:
         return 0
     ways, found = list(labelings(job.world_size, racks, gpus)), 0
     for seconds in transfers.times.tolist():
         kinds = transfers.kinds(seconds)
-        bounds = transfers.runs, transfers.ranks
+        bounds = transfers.ranks, transfers.prices
         if not all(bound.may_hold(kinds) for bound in bounds):
             assert not any(meets(kinds, label) for label in ways), seed
             found += 1
@@ -95,15 +94,3 @@ def test_sharded_weights_on_racks_with_gpus_to_spare_are_proved(racks):
     by_node = certificate.lower_bound(problem, 0).value
     assert by_node > 1.1 * certificate.lower_bound(problem, 1).value
     assert solve(machine, job).value <= by_node * 1.01
-
-
-def test_runs_that_begin_alike_are_of_one_sort():
-    """Ranks of kinds 0 1 0 1, then 2 2 2 2: one run reaches from these to those."""
-    label = np.array([0, 1, 0, 1, 2, 2, 2, 2])
-    sorts = Sorts.of([Kind(label == own, label == 2, 1) for own in (0, 1)])
-    assert [stretch.period for stretch in sorts.stretches] == [2, 1]
-    found = set(sorts.up_to(2))
-    assert (Run(0, 1, 1), Run(4, 0, 1)) in found
-    assert len(found) == 2 * 2 + 2 + 1
-    assert sorts.needy((Run(0, 1, 2),)) == {0, 1}
-    assert sorts.partners((Run(4, 0, 2),)).tolist() == [2, 2]
