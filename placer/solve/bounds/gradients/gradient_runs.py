@@ -8,8 +8,10 @@ By hand: tp 2 in pairs, cp 8 and two stages on nodes of 7 GPUs. Of 16 ranks of a
 the third node holds four, and two of the next stage. So some gradient group has a node
 with one member.
 
-What the stages have at the least is tried in the order of the time that it exposes, and
-the first that runs serve counts.
+Stages that expose ``x`` or more alone have too few members, so runs that expose less
+leave each of them enough. Bisection finds the largest ``x`` for which no runs do. What
+several stages expose adds up, so from there on what they have at the least is tried in
+the order of the time that it exposes, and the first that runs serve counts.
 
 Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
 units.
@@ -17,6 +19,7 @@ units.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
@@ -30,6 +33,7 @@ from placer.solve.bounds.network.limit import (
     Limit,
     gradient_groups,
     slow_sync,
+    with_one_slow_stage,
     with_slow_stages,
 )
 
@@ -178,8 +182,33 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
 
     # In several domains the one with the fewest holds half of a group at most.
     most = min(int(groups.shape[1]) // 2, int(runs.gpus.max())) + 1
-    first = (most,) * model.job.parallelism.pp
-    waiting, seen = [(least, first)], {first}
+    alone = [
+        [one.exposed_data_parallel_s for one in with_one_slow_stage(step, slow(few))]
+        for few in range(1, most)
+    ]
+    by_members = np.array([*alone, [least] * model.job.parallelism.pp])
+
+    def needed(seconds: float) -> IntArray:
+        """Members of each stage with which it exposes less alone."""
+        return 1 + (by_members >= seconds).sum(axis=0)
+
+    # Runs that expose less have so many; the last time that is refuted is a bound.
+    known = np.unique(by_members[by_members > least])
+    refuted = bisect_left(
+        known, True, key=lambda seconds: runs.may_have(needed(seconds)[stage])
+    )
+    if not refuted:
+        return least
+    most_needed = needed(float(known[refuted - 1])).tolist()
+    # What several stages expose may add up, so one after the other has fewer.
+    first = (most,) * len(most_needed)
+    waiting: list[tuple[float, tuple[int, ...]]] = []
+    seen: set[tuple[int, ...]] = set()
+    for at, members in enumerate(most_needed):
+        if members > 1:
+            fewer = (*first[:at], members - 1, *first[at + 1 :])
+            seen.add(fewer)
+            heappush(waiting, (exposed_s(fewer), fewer))
     for _ in range(CHOICES):
         least, fewest = heappop(waiting)
         if max(fewest) == 1 or runs.may_have(np.array(fewest)[stage]):
