@@ -27,6 +27,7 @@ from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
+from placer.solve.construct.by_nodes.told_lengths import told_lengths
 from placer.solve.construct.by_nodes.walked_chains import walked_chains
 from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.chains.last_replicas import last_replicas
@@ -178,6 +179,7 @@ METHODS: tuple[Method, ...] = (
     as_if_free,
     runs_annealed,
     walked_chains,
+    told_lengths,
     stretches_annealed,
     again,
 )
@@ -203,6 +205,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     as_if_free,
     runs_annealed,
     walked_chains,
+    told_lengths,
     stretches_annealed,
 )
 
