@@ -62,6 +62,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.port_search import evened
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
@@ -181,6 +182,7 @@ METHODS: tuple[Method, ...] = (
     walked_chains,
     told_lengths,
     stretches_annealed,
+    hosts_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -207,6 +209,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     walked_chains,
     told_lengths,
     stretches_annealed,
+    hosts_annealed,
 )
 
 

@@ -179,22 +179,10 @@ class CutGroups:
         elif self.fewest and self.run_counts is not None:
             found = self.run_counts.least_s(found)
         if self.far > self.network.fabric.scale_up_tier:
-            slow = self._slow(self._even_outside, self.far)
+            half = max(1, self.members.shape[1] // 2)
+            slow = self._slow(half, self.far)
             found = max(found, slow_pipeline_s(self.step, self.axis, slow))
         return found
-
-    @property
-    def _even_outside(self) -> int:
-        """Largest least part of some group that leaves its domain of the far tier.
-
-        More groups than lie whole in these domains may have a smaller part.
-        """
-        size = self.members.shape[1]
-        half, whole = max(1, size // 2), self.network.capacities[self.far] // size
-        for part in range(2, half + 1) if self.runs is not None else ():
-            if self.runs is not None and self.runs.fewest_cut(part) > whole.sum():
-                return part - 1
-        return half
 
     def with_parts(self, parts: Sequence[int]) -> Step:
         """The step where domains hold few ranks of a group.
