@@ -2,8 +2,8 @@
 
 In a launch by nodes a group that one host does not hold lies on hosts that follow each
 other in the order of ranks. Where these are in different racks it talks over uplinks,
-maybe beside others. Hosts take each other's runs: mostly one that goes to the rack of
-the other part of its group. Simulated annealing; every placement is priced in full.
+maybe beside others. Hosts take each other's runs: any two, or one whose run then lies
+in the rack of the other part of its group. Simulated annealing; every placement is priced in full.
 
 Shapes: N hosts, R ranks.
 """
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.improve.moves import FAR_SHARE
 from placer.solve.run.cooling import accepts, cooling
 from placer.solve.run.solution import EXACT
 
@@ -29,6 +28,7 @@ IntArray = npt.NDArray[np.int64]
 
 NAME = "hosts annealed"
 TRIES = 40  # placements priced for each host, at most
+ANYWHERE = 0.5  # share of changes that take any two hosts
 MISSES = 50  # changes that are drawn for one that is priced
 
 
@@ -108,11 +108,14 @@ class _Search:
         apart = self.apart()
         for _ in range(MISSES):
             pair = self.rng.integers(len(self.home), size=2)
-            if len(apart) and self.rng.random() >= FAR_SHARE:
+            if len(apart) and self.rng.random() >= ANYWHERE:
                 one, other = self.rng.permutation(self.rng.choice(apart))
                 outer = self.outer[self.home]
                 near = np.flatnonzero(outer == outer[other])
+                # With each other's hosts the two would be as far apart.
                 pair = np.array((one, self.rng.choice(near)))
+                if pair[1] == other:
+                    continue
             if self._may(pair):
                 return pair
         return None
