@@ -3,7 +3,8 @@
 In a launch by nodes a group that one host does not hold lies on hosts that follow each
 other in the order of ranks. Where these are in different racks it talks over uplinks,
 maybe beside others. Hosts take each other's runs: any two, or one whose run then lies
-in the rack of the other part of its group. Simulated annealing; every placement is priced in full.
+in the rack of the other part of its group. Simulated annealing; every placement is
+priced in full.
 
 Shapes: N hosts, R ranks.
 """

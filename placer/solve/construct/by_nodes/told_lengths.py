@@ -46,9 +46,9 @@ LOOKED_AT = 64  # changes between two looks at the clock
 def told_lengths(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Better lengths of runs than those of the best placement, on hosts."""
     best, machine = incumbent.gpu_of_rank, problem.machine
-    tier = problem.model.fabric.scale_up_tier
-    is_by_host = problem.job.launcher != "free" and tier == machine.node_tier
-    if problem.goal.name != "time" or best is None or not is_by_host:
+    if problem.goal.name != "time" or best is None or problem.job.launcher == "free":
+        return
+    if problem.model.fabric.scale_up_tier != machine.node_tier:
         return
     cut = cut_by_runs(problem)
     counts = cut.run_counts if cut is not None and cut.fewest else None
