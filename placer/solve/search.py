@@ -27,6 +27,7 @@ from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
+from placer.solve.construct.by_nodes.told_lengths import told_lengths
 from placer.solve.construct.by_nodes.walked_chains import walked_chains
 from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.chains.last_replicas import last_replicas
@@ -62,6 +63,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.port_search import evened
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
@@ -178,7 +180,9 @@ METHODS: tuple[Method, ...] = (
     as_if_free,
     runs_annealed,
     walked_chains,
+    told_lengths,
     stretches_annealed,
+    hosts_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -204,7 +208,9 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     as_if_free,
     runs_annealed,
     walked_chains,
+    told_lengths,
     stretches_annealed,
+    hosts_annealed,
 )
 
 

@@ -15,7 +15,6 @@ from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
-    from placer.solve.bounds.groups.run_patterns import RunPatterns
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
@@ -80,12 +79,12 @@ class Case:
         return self._cuts[key]
 
 
-def run_patterns(problem: Problem) -> RunPatterns | None:
-    """Parts that runs leave of the groups of consecutive ranks; None without any."""
+def cut_by_runs(problem: Problem) -> CutGroups | None:
+    """The groups of consecutive ranks that runs may cut; None without any."""
     parallelism = problem.job.parallelism
     axis = next((axis for axis in BY_TIER if parallelism.size(axis) > 1), None)
     if axis is None or problem.job.model is None:
         return None
     network = best_of_problem(problem)
     case = Case(problem.model.step_on(network), network, problem.params)
-    return case.cut(axis).run_patterns
+    return case.cut(axis)

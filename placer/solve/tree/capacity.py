@@ -39,6 +39,23 @@ def whole_sets(
     return takes
 
 
+def room_in_sets(
+    topology: Topology, capacity_of_node: IntArray, label: IntArray
+) -> list[IntArray]:
+    """Most ranks of each domain in whole sets, one array a tier.
+
+    Parameters
+    ----------
+    topology : Topology
+    capacity_of_node : ndarray, shape (N,)
+    label : ndarray, shape (T, R)
+        Set of each rank at each tier; where sets differ in size their parts count.
+    """
+    sizes = [np.unique(sets, return_counts=True)[1] for sets in label]
+    units = [int(known.min()) if (known == known[0]).all() else 1 for known in sizes]
+    return whole_sets(topology, capacity_of_node, units)
+
+
 def parent_of_domain(topology: Topology, tier: int) -> IntArray:
     """Domain of ``tier`` that holds each domain of the tier below."""
     below = topology.domain_of_node[tier - 1]

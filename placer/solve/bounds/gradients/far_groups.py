@@ -34,7 +34,7 @@ from placer.solve.bounds.network.limit import (
     with_slow_stages,
 )
 from placer.solve.problem.colocation import join
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.capacity import room_in_sets
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -102,9 +102,7 @@ def _outside(
     A slot is a stage, or a stage of one replica.
     """
     topology, capacity = network.fabric.topology, network.capacity_of_node
-    counts = [np.unique(np.bincount(sets)) for sets in network.label]
-    units = [int(sizes[0]) if len(sizes) == 1 else 1 for sizes in counts]
-    room = whole_sets(topology, capacity, units)
+    room = room_in_sets(topology, capacity, network.label)
     for tier in range(network.fabric.scale_up_tier + 1, len(label) - 1):
         tied = np.unique(join(label[tier], groups), return_inverse=True)[1]
         sizes = np.bincount(tied)

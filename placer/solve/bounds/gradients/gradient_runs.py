@@ -8,8 +8,10 @@ By hand: tp 2 in pairs, cp 8 and two stages on nodes of 7 GPUs. Of 16 ranks of a
 the third node holds four, and two of the next stage. So some gradient group has a node
 with one member.
 
-What the stages have at the least is tried in the order of the time that it exposes, and
-the first that runs serve counts.
+Stages that expose ``x`` or more alone have too few members, so runs that expose less
+leave each of them enough. Bisection finds the largest ``x`` for which no runs do. What
+several stages expose adds up, so from there on what they have at the least is tried in
+the order of the time that it exposes, and the first that runs serve counts.
 
 Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
 units.
@@ -17,9 +19,11 @@ units.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +35,7 @@ from placer.solve.bounds.network.limit import (
     Limit,
     gradient_groups,
     slow_sync,
+    with_one_slow_stage,
     with_slow_stages,
 )
 
@@ -151,6 +156,32 @@ class GradientRuns:
         return np.stack(found, axis=1)
 
 
+def exposed_by_members(
+    step: Step, network: IdealNetwork, groups: IntArray, room: int
+) -> FloatArray:
+    """Data-parallel time exposed where one stage alone has few members, (M, P), s.
+
+    Row ``m`` is for ``m + 1`` members of a gradient group in the domain with the
+    fewest, the last one for as many as there may be or more.
+
+    Parameters
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    groups : ndarray, shape (g, n)
+    room : int
+        Ranks that the largest domain may hold.
+    """
+    # In several domains the one with the fewest holds half of a group at most.
+    most = min(int(groups.shape[1]) // 2, room)
+    slow = (slow_sync(step.model, network, Limit(groups, n + 1)) for n in range(most))
+    held = [with_one_slow_stage(step, sync) for sync in slow]
+    rows = [[one.exposed_data_parallel_s for one in row] for row in held]
+    free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
+    return np.array([*rows, free])
+
+
 def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     """Least data-parallel time that runs of ranks expose, s.
 
@@ -166,22 +197,60 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     if step.sync is None or runs is None:
         return least
     stage = model.job.parallelism.coordinates["pp"][groups[:, 0]]
+    by_members = exposed_by_members(step, network, groups, int(runs.gpus.max()))
+
+    def needed(seconds: float) -> IntArray:
+        """Members of each stage with which it exposes less alone."""
+        return np.asarray(1 + (by_members >= seconds).sum(axis=0))
+
+    # Runs that expose less have so many; the last time that is refuted is a bound.
+    known = np.unique(by_members[by_members > least])
+    refuted = bisect_left(
+        known, True, key=lambda seconds: runs.may_have(needed(seconds)[stage])
+    )
+    if not refuted:
+        return least
+    few = needed(float(known[refuted - 1])) - 1
 
     @cache
     def slow(members: int) -> SyncTime:
         return slow_sync(model, network, Limit(groups, members))
 
     def exposed_s(fewest: tuple[int, ...]) -> float:
-        few = [(slow(n), s) for s, n in enumerate(fewest) if n < most]
-        return with_slow_stages(step, few).exposed_data_parallel_s
+        held = [(slow(n), s) for s, n in enumerate(fewest) if n < len(by_members)]
+        return with_slow_stages(step, held).exposed_data_parallel_s
 
-    # In several domains the one with the fewest holds half of a group at most.
-    most = min(int(groups.shape[1]) // 2, int(runs.gpus.max())) + 1
-    first = (most,) * model.job.parallelism.pp
-    waiting, seen = [(least, first)], {first}
+    # What several stages expose may add up, so one after the other has fewer.
+    most = np.full(len(few), len(by_members))
+    first = [np.where(row, few, most) for row in np.eye(len(few), dtype=bool)]
+    begin = [tuple(one.tolist()) for one, n in zip(first, few, strict=True) if n > 0]
+    return _least(
+        begin, exposed_s, lambda fewest: runs.may_have(np.array(fewest)[stage])
+    )
+
+
+def _least(
+    begin: list[tuple[int, ...]],
+    exposed_s: Callable[[tuple[int, ...]], float],
+    may_have: Callable[[tuple[int, ...]], bool],
+) -> float:
+    """Least time of members of each stage that runs may have, s.
+
+    Parameters
+    ----------
+    begin : list of tuple of int
+        Every choice that runs may have is one of these, or has fewer members.
+    exposed_s : callable
+        Time of a choice; fewer members take no less.
+    may_have : callable
+        Whether runs may have so many members of each stage.
+    """
+    waiting = [(exposed_s(fewest), fewest) for fewest in begin]
+    heapify(waiting)
+    seen, least = set(begin), 0.0
     for _ in range(CHOICES):
         least, fewest = heappop(waiting)
-        if max(fewest) == 1 or runs.may_have(np.array(fewest)[stage]):
+        if max(fewest) == 1 or may_have(fewest):
             break
         for at, members in enumerate(fewest):
             fewer = (*fewest[:at], members - 1, *fewest[at + 1 :])

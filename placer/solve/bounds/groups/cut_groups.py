@@ -5,8 +5,8 @@ Where c groups are cut, and g of them are of one stage of one replica, some of t
 pipeline is as slow as with the k stages that matter least. So it is for those groups
 alone that have a part below ``p``: they are no faster than with parts of ``p - 1``.
 
-In a launch by nodes cut groups lie in several stages (`stages_cut.py`), and the slowest
-replica waits in that of them where it matters most.
+In a launch by nodes it is known in which stages groups are cut, and in how many
+replicas (`run_counts.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from placer.solve.bounds.groups.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.groups.cut_runs import CutRuns
 from placer.solve.bounds.groups.even_parts import most_even
+from placer.solve.bounds.groups.run_counts import RunCounts
 from placer.solve.bounds.groups.run_patterns import (
     MOST,
     MOST_PATTERNS,
@@ -31,7 +32,6 @@ from placer.solve.bounds.groups.run_patterns import (
     patterns_of,
 )
 from placer.solve.bounds.groups.slots import Slots
-from placer.solve.bounds.groups.stages_cut import may_cut_only
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.limit import (
     Limit,
@@ -176,10 +176,8 @@ class CutGroups:
         patterns = self.run_patterns if self.fewest else None
         if patterns is not None and patterns.repeats == axes.dp:
             found = max(found, patterns.least_s())
-        elif self._in_order and axes.pp > 1:
-            half = max(1, self.members.shape[1] // 2)
-            of_stage = slow_pipelines_s(self.step, self.axis, self._slow(half))
-            found = max(found, self._least_of_stages(of_stage))
+        elif self.fewest and self.run_counts is not None:
+            found = self.run_counts.least_s(found)
         if self.far > self.network.fabric.scale_up_tier:
             half = max(1, self.members.shape[1] // 2)
             slow = self._slow(half, self.far)
@@ -217,33 +215,71 @@ class CutGroups:
     @cached_property
     def run_patterns(self) -> RunPatterns | None:
         """Parts of tp or cp groups that runs allow; None where they hold none."""
+        axes, known = self.step.model.job.parallelism, self.run_counts
+        if known is None or not self._has_patterns or axes.world_size > MOST:
+            return None
+        together, repeats = known.groups * known.slots, known.periods
+        return RunPatterns(
+            known.gpus,
+            known.size,
+            together,
+            repeats,
+            known.levels,
+            known.patterns,
+            known.seconds,
+        )
+
+    @cached_property
+    def run_counts(self) -> RunCounts | None:
+        """What runs cut in each stage; None where domains hold none."""
+        if not (self.network.by_nodes and self._in_order):
+            return None
         axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
-        is_run = self.network.by_nodes and self._in_order
-        if self.axis not in BY_TIER or not is_run or axes.world_size > MOST:
+        stage = axes.coordinates["pp"][self.members[:, 0]]
+        others = np.flatnonzero(stage != stage[0])
+        together = int(others[0]) if len(others) else groups
+        if not np.array_equal(stage, np.arange(groups) // together % axes.pp):
             return None
-        if 2**axes.pp > MOST_PATTERNS:
-            return None
-        topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
-        stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)
-        in_slot = groups // (axes.pp * axes.dp)
-        if np.array_equal(stage, place // in_slot % axes.pp):
-            together, repeats = in_slot, axes.dp
-        elif np.array_equal(stage, place // (in_slot * axes.dp)):
-            together, repeats = in_slot * axes.dp, 1
-        else:
-            return None
-        levels = self._levels(axes.pp)
+        in_slot = groups // (axes.pp * axes.dp) if self._has_patterns else 1
+        gpus = np.bincount(
+            self.network.fabric.topology.domain_of_gpu[
+                self.network.fabric.scale_up_tier
+            ]
+        )
+        slots, periods = together // in_slot, groups // (together * axes.pp)
+        known = self._patterns() if self._has_patterns else self._stages_alone()
+        return RunCounts(gpus, size, in_slot, slots, periods, *known)
+
+    @property
+    def _has_patterns(self) -> bool:
+        """Whether a slot has groups of its own, and there are few patterns."""
+        axes = self.step.model.job.parallelism
+        return self.axis in BY_TIER and 2**axes.pp <= MOST_PATTERNS
+
+    def _patterns(self) -> tuple[tuple[int, ...], IntArray, FloatArray]:
+        """Levels of the least part, patterns of a replica, and the time of each."""
+        size, stages = self.members.shape[1], self.step.model.job.parallelism.pp
+        levels = self._levels(stages)
         slow = [self._slow(min(size // 2, part - 1)) for part in levels[1:]]
         seconds = partial(self._seconds, [*slow, self.step.stage_times[self.axis]])
-        gpus = np.bincount(topology.domain_of_gpu[tier])
-        known = patterns_of(len(levels), axes.pp, seconds)
-        return RunPatterns(gpus, size, together, repeats, levels, *known)
+        return levels, *patterns_of(len(levels), stages, seconds)
+
+    def _stages_alone(self) -> tuple[tuple[int, ...], IntArray, FloatArray]:
+        """The same of all stages that may be cut where each alone takes no longer."""
+        half = max(1, self.members.shape[1] // 2)
+        alone = slow_pipelines_s(self.step, self.axis, self._slow(half))
+        seconds = np.unique(
+            np.append(alone, self.step.pipeline_s(tuple(self.step.stage_times)))
+        )
+        patterns = (alone > seconds[:, None]).astype(np.int64)
+        return (1, self.members.shape[1]), patterns, seconds
 
     def _levels(self, stages: int) -> tuple[int, ...]:
         """Least parts that are told apart, no more than stages leave room for."""
         size = self.members.shape[1]
         even = most_even(self.room, size, self.members.size, self.across)
-        known = [*range(2, size // 2 + 1), size]
+        whole = [size] if size <= self.room.max() else []
+        known = [*range(2, size // 2 + 1), *whole]
         # Parts that all groups may have, and larger ones, decide how fast one can be.
         known.sort(key=lambda part: (part != even + 1, part != size, abs(part - even)))
         number = max(n for n in range(2, size + 2) if n**stages <= MOST_PATTERNS)
@@ -268,22 +304,6 @@ class CutGroups:
         forward, backward = added
         rows = step.model.patterns(forward, backward, hop, slowness)
         return np.array(step.pipelines_s(rows))
-
-    def _least_of_stages(self, slow_s: FloatArray) -> float:
-        """Least time of the slowest of the stages that have a group that is cut, s.
-
-        Parameters
-        ----------
-        slow_s : ndarray, shape (P,)
-            Time of a pipeline of which only this stage has one.
-        """
-        axes, size = self.step.model.job.parallelism, self.members.shape[1]
-        of_group = slow_s[axes.coordinates["pp"][self.members[:, 0]]]
-        return next(
-            float(value)
-            for value in np.unique(slow_s)
-            if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
-        )
 
     def _slow(self, even: int, far: int = -1) -> StageTime:
         """Least time of a stage with a group that has a part no larger, s.

@@ -35,7 +35,7 @@ from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-MOST_PATTERNS = 1 << 12  # with more of them levels are left out
+MOST_PATTERNS = 1 << 13  # with more of them levels are left out
 MOST = 1 << 13  # ranks
 
 

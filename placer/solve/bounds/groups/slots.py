@@ -10,6 +10,9 @@ So a slot that is cut has a cp group outside; or a tp group with a part of ``q``
 and all cp groups inside. With a tp group cut, it has such a part, or a cp group is cut
 as well. By hand: tp 6 and cp 4 on nodes of 7 GPUs. A node with a whole cp group holds
 one rank of its tp groups; halves of tp groups cut all cp groups.
+
+Where a domain holds one run of ranks, and a slot is one as well, a cp group has ranks
+on either side of every place inside. So a slot that is cut has a cp group outside.
 """
 
 from __future__ import annotations
@@ -70,7 +73,10 @@ class Slots:
         stages = min(
             ceil(Fraction(cut, axes.dp)), most_stages(axes.pp, params.cut_sets)
         )
-        slow = self._least(self._outside(cp=True), self._outside(tp=self._beside_cp))
+        ways = [self._outside(cp=True)]
+        if not self._is_run:
+            ways.append(self._outside(tp=self._beside_cp))
+        slow = self._least(*ways)
         return slow_pipeline_s(self.step, "tp", slow, stages)
 
     def with_cut_tp(self, even: int, far: int = -1) -> StageTime:
@@ -84,10 +90,23 @@ class Slots:
         far : int
             Tier of which the group leaves its domain; -1 if that is not known.
         """
-        alone = min(even, self._beside_cp)
-        return self._least(
-            self._outside(tp=even, cp=True, far=far), self._outside(tp=alone, far=far)
-        )
+        ways = [self._outside(tp=even, cp=True, far=far)]
+        if not self._is_run:
+            alone = min(even, self._beside_cp)
+            ways.append(self._outside(tp=alone, far=far))
+        return self._least(*ways)
+
+    @property
+    def _is_run(self) -> bool:
+        """Whether a slot is a run of ranks, and so is what a domain holds."""
+        network, axes = self.network, self.step.model.job.parallelism
+        if (
+            not network.by_nodes
+            or network.fabric.scale_up_tier not in network.run_tiers
+        ):
+            return False
+        apart = [np.diff(np.sort(axes.ranks_of_group[axis]), axis=1) for axis in AXES]
+        return bool((apart[0] == 1).all() and (apart[1] == axes.tp).all())
 
     @property
     def _beside_cp(self) -> int:

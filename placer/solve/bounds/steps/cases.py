@@ -36,9 +36,11 @@ from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
 from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import are_together, join
+from placer.solve.tree.capacity import room_in_sets
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
@@ -93,13 +95,14 @@ def _cases(
             continue
         cases = list(_by_tier(model, colocation, params, label, axis))
         for far, case in cases:
-            yield _outside(case, axis, far)
+            if _fit(case.network.label, case.network) or case is cases[-1][1]:
+                yield _outside(case, axis, far)
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
         # Where no group leaves a scale-up domain none leaves one further out.
         for _, case in cases[:1]:
-            if case.cut(axis).is_certain or not _fit(label[scale_up], case.room):
+            if case.cut(axis).is_certain or not _fit(label, case.network):
                 return
     case = Case.of(model, colocation, params, label)
     yield _in_turn(case, [partial(_inside, case.step)])
@@ -225,9 +228,12 @@ def _with_cuts(
     )
 
 
-def _fit(label: IntArray, room: IntArray) -> bool:
-    """Whether the sets of a tier may fit the domains; False is certain."""
-    sizes = np.unique(label, return_counts=True)[1]
-    smallest = int(sizes.min())
-    places = int((room // smallest).sum())
-    return bool(sizes.max() <= room.max()) and places >= len(sizes)
+def _fit(label: IntArray, network: IdealNetwork) -> bool:
+    """Whether the sets of all tiers may fit the domains; False is certain."""
+    topology, capacity = network.fabric.topology, network.capacity_of_node
+    rooms = room_in_sets(topology, capacity, label)
+    for sets, room in zip(label, rooms, strict=True):
+        sizes = np.unique(sets, return_counts=True)[1]
+        if sizes.max() > room.max() or (room // sizes.min()).sum() < len(sizes):
+            return False
+    return True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.case import run_patterns
+from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.hops.hop_cuts import hop_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import in_turn
 from placer.solve.tree.capacity import parent_of_domain
@@ -45,14 +45,30 @@ def asked_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 def _for_time(problem: Problem) -> IntArray | None:
     """GPU of every rank for the parts that the slowest replica should have."""
-    patterns = run_patterns(problem)
+    cut = cut_by_runs(problem)
+    patterns = cut.run_patterns if cut is not None else None
     lengths = patterns.lengths() if patterns is not None else None
     if patterns is None or lengths is None:
         return None
+    return on_hosts(problem, lengths, patterns.size)
+
+
+def on_hosts(problem: Problem, lengths: IntArray, size: int) -> IntArray:
+    """GPU of every rank for runs that scale-up domains can hold.
+
+    Parameters
+    ----------
+    problem : Problem
+    lengths : ndarray, shape (M,)
+        Of the runs.
+    size : int
+        Ranks of the groups that should be cut inside one outer domain.
+    """
     machine, tier = problem.machine, problem.model.fabric.scale_up_tier
-    is_end = np.cumsum(lengths) % patterns.size == 0
+    is_end = np.cumsum(lengths) % size == 0
     outer = parent_of_domain(machine, min(tier + 1, len(machine.tiers) - 1))
-    hosts = hosts_for(lengths, is_end, patterns.gpus, outer)
+    gpus = np.bincount(machine.domain_of_gpu[tier])
+    hosts = hosts_for(lengths, is_end, gpus, outer)
     return in_turn(machine.domain_of_gpu[tier], np.repeat(hosts, lengths))
 
 

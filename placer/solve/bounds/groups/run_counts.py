@@ -1,0 +1,258 @@
+"""How many groups all replicas together have cut where every node holds one run.
+
+A replica whose pipeline takes ``T`` or less has a *pattern* that does: for each of its
+stages the least part that groups there have (`run_patterns.py`). So with a price ``y``
+for every stage and level, paid by a replica whose stage stays below the level, all
+replicas together pay no more than ``dp`` times what the dearest such pattern pays.
+Nodes hold no more runs longer than ``t`` than there are nodes with more GPUs, whatever
+a node costs (`priced_runs.py`). Where the cheapest runs cost more than both,
+
+    least over runs of  nodes used + y * stages below levels
+        >  nodes there are + dp * most over patterns of  y * stages below levels
+
+no placement takes ``T``. A linear program over the runs and patterns met so far finds
+the prices.
+
+By hand: 56 groups of 3, in four stages, on 19 nodes of 8 and 5 of 7. If only the first
+two stages are cut, 13 nodes hold 26 of the other 28 groups, and some node the last 2
+beside ranks of the second stage: 187 - 35 - 64 - 6 = 82 GPUs are left for 84 ranks. So
+a third stage has a group that is cut.
+
+Runs are priced by matrices as in `run_patterns.py`, which also count what they use: the
+work depends on the stages and the longest run, not on the ranks.
+
+Shapes: K patterns, P stages, V levels, L ranks of the longest run, C what is counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.count.columns import ColumnProgram
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDS = 40  # prices that are tried
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class RunCounts:
+    """Groups of consecutive ranks in the slots, the stages of all replicas.
+
+    Attributes
+    ----------
+    gpus : ndarray, shape (N,)
+        Of each node.
+    size, groups : int
+        Ranks of a group, and groups of a slot, which follow each other.
+    slots, periods : int
+        Of a stage that follow each other, and how often all stages do.
+    levels : tuple of int
+        Least parts, the smallest first; the last is a whole group.
+    patterns : ndarray, shape (K, P)
+        Of replicas, by level.
+    seconds : ndarray, shape (K,), s
+        Pipeline time of each.
+    """
+
+    gpus: IntArray
+    size: int
+    groups: int
+    slots: int
+    periods: int
+    levels: tuple[int, ...]
+    patterns: IntArray
+    seconds: FloatArray
+
+    def least_s(self, floor: float = 0.0) -> float:
+        """Least time of the slowest pipeline, or ``floor`` if no more is known, s."""
+        known = np.unique(self.seconds[self.seconds > floor])
+        values: list[float] = [floor, *known.tolist()]
+        # The last one is that of runs cut anywhere.
+        return values[bisect_left(values[:-1], True, key=self.may_take)]
+
+    def may_take(self, seconds: float) -> bool:
+        """Whether no pipeline may take longer; False is certain.
+
+        Parameters
+        ----------
+        seconds : float, s
+        """
+        ways = self.patterns[self.seconds <= seconds]
+        if not len(ways):
+            return False
+        replicas = self.slots * self.periods
+        below = (ways[:, :, None] < self._above).reshape(len(ways), -1)
+        longer = np.union1d(0, np.unique(self.gpus)[:-1])
+        nodes = (self.gpus > longer[:, None]).sum(axis=1)
+        sums = np.concatenate((nodes, np.zeros(below.shape[1])))
+        # Scaled so that all that may be missing is less than a choice.
+        world = self.size * self.groups * replicas * ways.shape[1]
+        scale = np.where(np.arange(len(sums)) < len(nodes), world, replicas) * float(
+            len(sums)
+        )
+        program = ColumnProgram([*(sums / scale), 1.0, 1.0], 1.0)
+        for row in range(len(sums)):
+            program.add(0.0, {row: 1.0})
+        price = np.full(len(sums), 1.0 / len(self.levels))
+        price[: len(nodes)] = 1.0
+        for _ in range(ROUNDS):
+            cost, used = self._cheapest(price, longer, ways.min(axis=0))
+            paid = below @ price[len(nodes) :]
+            dearest = below[paid.argmax()]
+            worth = price[: len(nodes)] @ nodes + replicas * paid.max()
+            if cost > worth + ROUNDING * max(1.0, worth):
+                return False
+            program.add(0.0, {len(sums): 1.0} | _entries(used / scale))
+            taken = np.concatenate((np.zeros(len(nodes)), -replicas * dearest))
+            program.add(0.0, {len(sums) + 1: 1.0} | _entries(taken / scale))
+            optimum = program.solve()
+            if optimum is None or optimum.total <= ROUNDING / len(sums):
+                return True
+            price = np.maximum(-optimum.prices[: len(sums)], 0.0) / scale
+            price /= price.max()
+        return True
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every pattern has a time of its own."""
+        stages = self.patterns.shape[1]
+        return bool(len(self.patterns) == len(self.levels) ** stages)
+
+    def pipelines_s(self, node: IntArray) -> FloatArray:
+        """Pipeline time of each replica, s.
+
+        Parameters
+        ----------
+        node : ndarray, shape (R,)
+            Of each rank, each with one run.
+        """
+        of_group = node.reshape(-1, self.size)
+        parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
+        least = parts.reshape(-1, self.groups).min(axis=1)
+        level = np.searchsorted(self.levels, least, side="right") - 1
+        stages = self.patterns.shape[1]
+        level = level.reshape(self.periods, stages, self.slots).transpose(1, 0, 2)
+        place = tuple(level.reshape(stages, -1))
+        shape = (len(self.levels),) * stages
+        return np.asarray(self.seconds[np.ravel_multi_index(place, shape)])
+
+    @property
+    def _above(self) -> IntArray:
+        """Levels that a stage may stay below."""
+        return np.arange(1, len(self.levels))
+
+    def _cheapest(
+        self, price: FloatArray, longer: IntArray, lowest: IntArray
+    ) -> tuple[float, FloatArray]:
+        """Cost of the cheapest runs, and what they use of each row; inf for none."""
+        stages, levels = self.patterns.shape[1], len(self.levels)
+        of_length = np.arange(1, int(self.gpus.max()) + 1)[:, None] > longer
+        rows = np.zeros((len(of_length), len(price)))
+        rows[:, : len(longer)] = of_length
+        one = [
+            _repeated(through(self.size, least, rows @ price, rows), self.groups)
+            for least in self.levels
+        ]
+        of_stage = []
+        for stage in range(stages):
+            first = len(longer) + stage * (levels - 1)
+            ways = []
+            for level in range(int(lowest[stage]), levels):
+                more = np.zeros(len(price))
+                more[first + level : first + levels - 1] = 1.0
+                way = one[level]
+                ways.append(Runs(way.price + more @ price, way.counts + more))
+            of_stage.append(_repeated(reduce(_cheaper, ways), self.slots))
+        found = _repeated(reduce(_then, of_stage), self.periods)
+        return float(found.price[0, 0]), found.counts[0, 0]
+
+
+class Runs(NamedTuple):
+    """The cheapest runs, by ranks in the run that is open before and after.
+
+    Attributes
+    ----------
+    price : ndarray, shape (L, L)
+    counts : ndarray, shape (L, L, C)
+        What they use.
+    """
+
+    price: FloatArray
+    counts: FloatArray
+
+
+def through(size: int, least: int, price: FloatArray, rows: FloatArray) -> Runs:
+    """The cheapest runs that end in a group.
+
+    Parameters
+    ----------
+    size, least : int
+        Ranks of the group, and of a part of it.
+    price : ndarray, shape (L,)
+        Of a run of each length, from 1 on.
+    rows : ndarray, shape (L, C)
+        What it uses.
+    """
+    longest = len(price)
+
+    def ahead(begun: int, cut: int) -> Runs:
+        """What is paid from a cut on, with so many ranks in the open run there."""
+        found = Runs(np.full(longest, np.inf), np.zeros((longest, rows.shape[1])))
+        held = begun + size - cut
+        if size - cut >= least or cut == 0:
+            found.price[held : held + 1] = 0.0
+            if held <= longest:
+                found.price[0], found.counts[0] = price[held - 1], rows[held - 1]
+        last = min(size - least, cut + longest - begun)
+        for end in range(cut + least, last + 1):
+            length = begun + end - cut - 1
+            more = price[length] + after[end].price, rows[length] + after[end].counts
+            found = _cheaper(found, Runs(*more))
+        return found
+
+    after: dict[int, Runs] = {}
+    for cut in range(size - 1, 0, -1):
+        after[cut] = ahead(0, cut)
+    ways = [ahead(begun, 0) for begun in range(longest)]
+    return Runs(np.array([w.price for w in ways]), np.array([w.counts for w in ways]))
+
+
+def _cheaper(one: Runs, other: Runs) -> Runs:
+    is_less = other.price < one.price
+    return Runs(
+        np.where(is_less, other.price, one.price),
+        np.where(is_less[..., None], other.counts, one.counts),
+    )
+
+
+def _then(left: Runs, right: Runs) -> Runs:
+    """Runs one after the other: sums for products, minima for sums."""
+    total = left.price[:, :, None] + right.price
+    middle = total.argmin(axis=1)
+    at = np.arange(len(total))
+    return Runs(
+        total.min(axis=1),
+        left.counts[at[:, None], middle] + right.counts[middle, at],
+    )
+
+
+def _repeated(runs: Runs, number: int) -> Runs:
+    """The same so many times one after the other, at least once."""
+    if number == 1:
+        return runs
+    half = _repeated(runs, number // 2)
+    whole = _then(half, half)
+    return _then(whole, runs) if number % 2 else whole
+
+
+def _entries(column: FloatArray) -> dict[int, float]:
+    return {row: float(column[row]) for row in np.flatnonzero(column).tolist()}
