@@ -94,7 +94,9 @@ def _rows(
 ) -> UnitRows | None:
     """Units of the first step from the bound on that is found, None without any."""
     params = problem.params
-    by_step = PartSteps(asked.parts, params.expert_choices)
+    by_step = PartSteps(
+        asked.parts, asked.parts.all_counts()[0][0], params.expert_choices
+    )
     work, tried = params.parts_work_in_all, 0
     least = max(float(incumbent.bound), float(by_step.steps[0]))
     steps = by_step.steps[by_step.steps > least]

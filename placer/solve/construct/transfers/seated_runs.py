@@ -29,7 +29,7 @@ from placer.solve.tree.in_runs import fill_in_runs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from placer.solve.bounds.transfers.run_sorts import Kind
+    from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
