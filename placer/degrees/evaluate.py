@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 
-# Of so many ranks a whole search takes a few seconds at most, if placements are listed only
-# where there are no more than so many: to price one takes some milliseconds.
+# Of so many ranks a whole search takes a few seconds at most, if all placements are
+# listed only where they are so few: to price one takes some milliseconds.
 _FEW_RANKS = 128
 _LISTED = 400
 
