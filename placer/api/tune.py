@@ -193,7 +193,7 @@ def tune(
     def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
         return run(points)
 
-    least = Least(machine, work, model)
+    least = Least(machine.by_island, work, model)
     search = Search(legal, least, limit, ask, is_over, stop, progress)
     evaluation = Evaluation(machine, work, seed)
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
