@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from placer.job.model import Job, Model
 
 _SIZES = INTEGERS | NOTHING
+# No GPU that trains has so few bytes.
+_LEAST_MEMORY = 1e6
 _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
 
@@ -191,7 +193,7 @@ def tune(
     def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
         return run(points)
 
-    least = Least(machine, work, model)
+    least = Least(machine.by_island, work, model)
     search = Search(legal, least, limit, ask, is_over, stop, progress)
     evaluation = Evaluation(machine, work, seed)
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
@@ -241,7 +243,10 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        return InfeasibleError(f"no degrees are legal: {why or none}")
+        hint = ""
+        if search.legal.space.gpus:
+            hint = "\n  hint: without --gpus, placer tries those that fit"
+        return InfeasibleError(f"no degrees are legal: {why or none}{hint}")
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:
         (why, count), *_ = search.refusals.most_common(1)
@@ -253,8 +258,11 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     needed, choice = search.room.least()
     row = choice.to_dict()
     modes = f"recompute {choice.recompute}, {sharding(row)}"
+    more = "use more GPUs"
+    if limit < _LEAST_MEMORY:
+        more = f"or is {limit:,.0f} GB meant? A number without a unit counts bytes"
     return InfeasibleError(
         f"{unusable}{found.too_large:,} need more than "
         f"{format_bytes(limit)} of memory; the least need is {format_bytes(needed)}\n"
-        f"  hint: that is {degrees(row)}, {modes}; use more GPUs"
+        f"  hint: that is {degrees(row)}, {modes}; {more}"
     )

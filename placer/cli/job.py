@@ -61,7 +61,7 @@ def read_given_job(
         asked = [problem.key for problem in error.problems]
         if cuts_batch and (open_ := _CUT_BATCH.intersection(asked)):
             if options["global_batch"] is None:
-                raise _no_batch(error) from None
+                raise _no_batch(error, ranks) from None
             cut = {f"job.{key}": "1" for key in open_}
             options = options | {"settings": {**cut, **(options["settings"] or {})}}
             return read_given_job(options, machine, hosts, ranks, cuts_batch=True)
@@ -77,11 +77,15 @@ def read_given_job(
     return job if order is None else reordered(job, order)
 
 
-def _no_batch(error: InputError) -> InputError:
-    """The same, asking for the samples of a step instead of how they are cut."""
+def _no_batch(error: InputError, ranks: int | None) -> InputError:
+    """The same, asking for the samples of a step instead of how they are cut.
+
+    Where it is known how many GPUs the job has, these are not asked for.
+    """
     from placer.errors import InputError, Problem
 
-    others = [p for p in error.problems if p.key not in _CUT_BATCH]
+    known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
+    others = [p for p in error.problems if p.key not in known]
     message = "how many samples a step has is not said"
     source = error.problems[0].source
     asked = Problem(message, source, key="global_batch", hint="--global-batch N")

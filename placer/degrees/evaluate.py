@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 
-# Of so many ranks a whole search takes about a second at most.
+# Of so many ranks a whole search takes a few seconds at most, if all placements are
+# listed only where they are so few: to price one takes some milliseconds.
 _FEW_RANKS = 128
-
+_LISTED = 400
 
 # A placement so near its bound is not improved: two choices that differ by less are
 # far within the noise of the model (1 %).
@@ -46,8 +47,12 @@ _ENOUGH_GAP = 5e-5
 def params_for(job: Job) -> dict[str, Any]:
     """The `Params` with which choices are placed."""
     effort = effort_of(job)
-    enough_gap = _ENOUGH_GAP if effort == QUICK else 0.0
-    return {**params_of(effort), "enough_gap": enough_gap}
+    return {
+        **params_of(effort),
+        "enough_gap": _ENOUGH_GAP if effort == QUICK else 0.0,
+        "listed": {"time": _LISTED},
+        "listed_sample": 0,
+    }
 
 
 def effort_of(job: Job) -> Effort:

@@ -66,6 +66,9 @@ def _beside_own(best: Row, own: Row | None) -> str:
         return ""
     name = f"the job's own degrees ({degrees(own)})"
     if "error" in own:
+        # Replicas alone: what a job has whose sources name a model, and no degrees.
+        if not any(tells(own, axis) for axis in AXES if axis != "dp"):
+            return ""
         return f"{name[0].upper()}{name[1:]} cannot be used: {own['error']}."
     if _choice(own) == _choice(best):
         return "These are the job's own degrees."

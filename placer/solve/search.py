@@ -65,6 +65,7 @@ from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.port_search import evened
+from placer.solve.improve.room_search import room_annealed
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
 from placer.solve.problem.compiled import Problem
@@ -200,10 +201,10 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     set_pieces,
     fastest_first,
     exchanged,
-    enumerated,
 )
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
+    enumerated,
     padded,
     as_if_free,
     runs_annealed,
@@ -211,6 +212,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     told_lengths,
     stretches_annealed,
     hosts_annealed,
+    room_annealed,
 )
 
 

@@ -36,6 +36,7 @@ from tests.degrees.cases import GB, job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from placer.degrees.tuning import Tuning
     from placer.job.model import Job
@@ -380,3 +381,17 @@ def test_flags_that_surprise_are_explained(found: Tuning) -> None:
     assert "The model has no experts" in tune_text(asked)
     none = {**content, "framework": "jax", "rows": [{**first, "flags": []}, *others]}
     assert "No flags are known for jax; --job-output" in tune_text(none)
+
+
+def test_hosts_may_have_islands(tmp_path: Path) -> None:
+    """Bounds know the machine by its islands, as placements do."""
+    file = tmp_path / "islands.yaml"
+    file.write_text(
+        "format: placer/topology\nversion: 1\nname: islands\ntiers:\n"
+        "  - {name: island, size: 2, bandwidth: 300GB/s, scale_up: true}\n"
+        "  - {name: node, size: 2, bandwidth: 60GB/s}\n"
+        "  - {name: cluster, bandwidth: 25GB/s}\n"
+        'nodes:\n  - {names: "n[1-2]", gpus: [2, 1]}\n'
+    )
+    found = placer.tune(str(file), "quickstart", gpus=[4], memory=400e9, top=1)
+    assert found.lower_bound_s <= found.rows[0]["step_time_s"] * (1 + 1e-9)

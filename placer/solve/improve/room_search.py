@@ -1,0 +1,154 @@
+"""Local search on step time over what nodes hold, where they have room to spare.
+
+Where nodes differ, and there are more GPUs than ranks, some nodes hold fewer ranks than
+they could, and some none. Which ones decides how many NICs and how much of an uplink a
+group drives. A launch by nodes is a row of *runs*: nodes, each with so many consecutive
+ranks. A run goes to an unused node, two runs exchange their nodes, or some ranks of one
+node go to another. Simulated annealing; every placement is priced in full.
+
+Shapes: R ranks, N nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.problem.axes import sizes_kept_whole
+from placer.solve.run.cooling import accepts, cooling
+from placer.solve.run.solution import EXACT
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+NAME = "room annealed"
+TRIES = 20  # placements priced for each run, at most
+MISSES = 20  # changes that are drawn for one that is priced
+
+
+class Run(NamedTuple):
+    """Consecutive ranks on one node."""
+
+    node: int
+    ranks: int
+
+
+Row = tuple[Run, ...]
+
+
+def room_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Use the room of the best placement's machine otherwise."""
+    best, job = incumbent.gpu_of_rank, problem.job
+    has_spare = problem.machine.num_gpus > job.world_size
+    is_asked = problem.goal.name == "time" and job.launcher != "free" and has_spare
+    if best is None or not is_asked:
+        return
+    row = runs_of(problem.machine.node_of_gpu[best])
+    search = _Search(problem, float(incumbent.bound))
+    found = search.better(row, float(incumbent.value), budget)
+    if found is not None:
+        incumbent.offer(f"{incumbent.method}, {NAME}", found)
+
+
+def runs_of(node_of_rank: IntArray) -> Row:
+    """The runs of a placement; a node that comes again has another one."""
+    begins = np.flatnonzero(np.diff(node_of_rank, prepend=-1))
+    lengths = np.diff(begins, append=len(node_of_rank))
+    pairs = zip(node_of_rank[begins].tolist(), lengths.tolist(), strict=True)
+    return tuple(Run(*pair) for pair in pairs)
+
+
+class _Search:
+    """Rows of runs, priced.
+
+    Parameters
+    ----------
+    problem : Problem
+    bound : float, s
+        Step time that cannot be beaten.
+    """
+
+    def __init__(self, problem: Problem, bound: float) -> None:
+        self.problem, self.bound = problem, bound
+        self.room: list[int] = problem.machine.gpus_of_node.tolist()
+        # Ranks that go to another node together: whole groups, or any number.
+        self.units = [*sizes_kept_whole(problem.job.parallelism), 1]
+        self.rng = np.random.default_rng(problem.seed)
+
+    def better(self, row: Row, value: float, budget: Budget) -> IntArray | None:
+        """GPU of every rank in the best placement met; None if the start is that."""
+        params = self.problem.params
+        tries = params.ranks_priced // self.problem.job.world_size
+        tries = min(tries, TRIES * len(row))
+        gap = max(value - self.bound, EXACT * value)
+        least = value
+        best: IntArray | None = None
+        for heat in cooling(*params.exchange_heat, tries, budget):
+            changed = self._changed(row)
+            if changed is None:
+                continue
+            nodes = np.repeat(*np.array(changed).T)
+            gpus = Placement.on_nodes(self.problem.machine, nodes).gpu_of_rank
+            if not self.problem.allows(gpus):
+                continue
+            step_s = float(self.problem.goal.value(gpus))
+            if not accepts(step_s - value, gap * heat, self.rng.random):
+                continue
+            row, value = changed, step_s
+            if value < least * (1 - EXACT):
+                least, best = value, gpus
+        return best
+
+    def _changed(self, row: Row) -> Row | None:
+        """The row after some change; None where none was drawn."""
+        for _ in range(MISSES):
+            one = self._below(len(row))
+            node = self._below(len(self.room))
+            changed = self._with_ranks_moved(row, one, node)
+            if changed != row:
+                return changed
+        return None
+
+    def _with_ranks_moved(self, row: Row, one: int, node: int) -> Row:
+        """The row when some or all ranks of a run go to a node, as far as it has room.
+
+        If it has a run already, the two may also change places.
+        """
+        run, room = row[one], self.room[node]
+        place = next((i for i, other in enumerate(row) if other.node == node), None)
+        if place is None:
+            moved = run.ranks if self._below(2) else self._some(min(run.ranks, room))
+            if moved > room:
+                return row
+            rest = (Run(run.node, run.ranks - moved),) if moved < run.ranks else ()
+            return (*row[:one], *rest, Run(node, moved), *row[one + 1 :])
+        if place == one:
+            return row
+        other, runs = row[place], list(row)
+        if self._below(2):
+            if other.ranks > self.room[run.node] or run.ranks > room:
+                return row
+            runs[one], runs[place] = (
+                Run(other.node, run.ranks),
+                Run(run.node, other.ranks),
+            )
+        else:
+            moved = self._some(min(run.ranks, room - other.ranks))
+            runs[place] = Run(node, other.ranks + moved)
+            runs[one] = Run(run.node, run.ranks - moved)
+        return tuple(run for run in runs if run.ranks)
+
+    def _some(self, most: int) -> int:
+        """So many ranks at the most, in whole groups."""
+        unit = self.units[self._below(len(self.units))]
+        return unit * (1 + self._below(most // unit)) if most >= unit else 0
+
+    def _below(self, limit: int) -> int:
+        return int(self.rng.integers(limit))
