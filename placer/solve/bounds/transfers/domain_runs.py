@@ -35,10 +35,12 @@ from placer.solve.bounds.transfers.run_sorts import (
 )
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 Choice = tuple[int, ...]
@@ -97,16 +99,23 @@ class DomainRuns:
         """Kinds that it can tell apart: with more it says nothing."""
         return self.params.run_kinds
 
-    def may_hold(self, kinds: Sequence[Kind]) -> bool:
-        """Whether the domains may hold all ranks; False is certain."""
-        return self._solved(kinds)[0]
+    def may_hold(self, kinds: Sequence[Kind], budget: Budget = ENDLESS) -> bool:
+        """Whether the domains may hold all ranks; False is certain.
 
-    def held(self, kinds: Sequence[Kind]) -> list[Held] | None:
+        They may when the budget ends first.
+        """
+        return self._solved(kinds, budget)[0]
+
+    def held(
+        self, kinds: Sequence[Kind], budget: Budget = ENDLESS
+    ) -> list[Held] | None:
         """Runs that meet all needs, in the mean of alike domains; None if not found."""
-        return self._solved(kinds)[1]
+        return self._solved(kinds, budget)[1]
 
-    def _solved(self, kinds: Sequence[Kind]) -> tuple[bool, list[Held] | None]:
-        if not 0 < len(kinds) <= self.most_kinds:
+    def _solved(
+        self, kinds: Sequence[Kind], budget: Budget
+    ) -> tuple[bool, list[Held] | None]:
+        if not 0 < len(kinds) <= self.most_kinds or budget.is_over():
             return True, None
         sorts, choices = Sorts.of(kinds), list(_choices(kinds))
         if min(stretch.length for stretch in sorts.stretches) < self.longest:
@@ -126,8 +135,9 @@ class DomainRuns:
             program.row(given, most=int((shape_of == shape).sum()))
         for stretch in sorts.stretches:
             _lay_end_to_end(program, stretch, [filling.runs for filling in fillings])
-        limits = Limits(self.params.run_nodes, engine="highs")
         for _ in range(self.params.run_rounds):
+            seconds = budget.seconds_left
+            limits = Limits(self.params.run_nodes, seconds, engine="highs")
             answer = solve(program, limits)
             if answer.counts is None:
                 return not answer.is_proved, None
