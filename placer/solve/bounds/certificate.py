@@ -20,16 +20,16 @@ from placer.solve.bounds.steps.time import least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
 # A bound: of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds
 # every launch, 0 one whose nodes hold a run of any length each), given the value of a
-# known placement, which need not be exceeded. None where it does not apply.
-Bound = Callable[[Problem, int, float], Proof | None]
+# known placement, which need not be exceeded, and time. None where it does not apply.
+Bound = Callable[[Problem, int, float, Budget], Proof | None]
 
 BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost, hop_cost_by_nodes)
 NONE = Proof(0.0, "none")
@@ -60,7 +60,7 @@ def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> 
 
 def _prove(problem: Problem, incumbent: Incumbent) -> None:
     block = problem.forced_block
-    for bound, proof in _proofs(problem, block, incumbent.value):
+    for bound, proof in _proofs(problem, block, incumbent.value, incumbent.budget):
         if block == 1 or bound is least_hop_cost:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
@@ -78,23 +78,26 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         incumbent.prove(*proof)
 
 
-def lower_bound(problem: Problem, block: int, incumbent: float = inf) -> Proof:
+def lower_bound(
+    problem: Problem, block: int, incumbent: float = inf, budget: Budget = ENDLESS
+) -> Proof:
     """The best of all bounds for every placement that meets the requirements.
 
     ``block`` consecutive ranks share a node; 1 bounds every launch, 0 one whose nodes
     hold a run of any length each. ``incumbent`` is the value of a known placement: a
-    bound that reaches it is not improved further.
+    bound that reaches it is not improved further. When ``budget`` ends it is the best
+    so far.
     """
-    proofs = (proof for _, proof in _proofs(problem, block, incumbent))
+    proofs = (proof for _, proof in _proofs(problem, block, incumbent, budget))
     return max(proofs, default=NONE)
 
 
 def _proofs(
-    problem: Problem, block: int, incumbent: float
+    problem: Problem, block: int, incumbent: float, budget: Budget
 ) -> Iterator[tuple[Bound, Proof]]:
     """Bounds that apply and what each proves, until one reaches a known value."""
     for bound in BOUNDS:
-        proof = bound(problem, block, incumbent)
+        proof = bound(problem, block, incumbent, budget)
         if proof is not None:
             yield bound, proof
             if incumbent * (1 - EXACT) <= proof.value:

@@ -273,7 +273,8 @@ class _RuledSearch:
             if not known:
                 rules = Rules(at_most=self.problem.job.rules.at_most)
                 problem = plain.on(machine, replace(plain.job, rules=rules))
-                known.append(lower_bound(problem, problem.forced_block, incumbent))
+                block, budget = problem.forced_block, self.tools.budget
+                known.append(lower_bound(problem, block, incumbent, budget))
             return known[0]
 
         return prove

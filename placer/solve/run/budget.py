@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -85,6 +86,10 @@ class Budget:
         ends = (*self._ends, end)
         left = self.seconds_left
         return Budget(left, *ends, workers=self.workers, pulse=self.pulse)
+
+
+# For who waits as long as it takes.
+ENDLESS = Budget(inf)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from itertools import count
+from math import inf
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from placer.solve.bounds.transfers.partners import Kind
 from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
+from placer.solve.run.budget import Budget
 from tests.solve.bounds.test_needs_by_nodes import meets
 from tests.solve.solving import solve
 from tests.solve.test_transfers import transfers
@@ -128,6 +131,20 @@ def test_those_with_needs_have_a_price_of_their_own():
     assert not RackRanks(Counter([(1, 1)] * 4), Params()).may_hold(kinds)
     larger = Counter([(1, 1, 1), (1, 1), (1, 1), (1,)])
     assert RackRanks(larger, Params()).may_hold(kinds)
+
+
+def test_a_budget_that_is_over_refuses_nobody():
+    pairs = [([rank], [rank + 6]) for rank in range(6)]
+    kinds = [kind_of(12, *ends, 1) for one in pairs for ends in (one, one[::-1])]
+    ranks = RackRanks(Counter([(2,) * 3] * 2), Params())
+    for looks, holds in ((0, True), (1, True), (1000, False)):
+        assert ranks.may_hold(kinds, over_after(looks)) is holds
+
+
+def over_after(looks):
+    """A budget that is over when it was asked so many times."""
+    asked = count(1)
+    return Budget(inf, lambda: next(asked) > looks)
 
 
 @pytest.mark.parametrize(

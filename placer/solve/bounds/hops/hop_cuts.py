@@ -56,6 +56,7 @@ from placer.solve.bounds.hops.tier_cut import TierCut
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -78,7 +80,9 @@ ARGUMENT = (
 RUNS = "edges that runs of ranks on hosts and islands cut at the least"
 
 
-def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
+def least_hop_cost(
+    problem: Problem, _block: int, incumbent: float, _budget: Budget = ENDLESS
+) -> Proof | None:
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
@@ -86,7 +90,9 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     return Proof(cuts.together(incumbent), ARGUMENT)
 
 
-def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
+def hop_cost_by_nodes(
+    problem: Problem, block: int, incumbent: float, _budget: Budget = ENDLESS
+) -> Proof | None:
     """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None

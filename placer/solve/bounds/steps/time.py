@@ -17,14 +17,18 @@ from placer.solve.bounds.steps.cases import time_bound
 from placer.solve.bounds.traffic.traffic import beside_partners, least_of_traffic
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import TimeObjective
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds import Proof
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 
-def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | None:
+def least_step_time(
+    problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
+) -> Proof | None:
     """The bound on the step time; None for another objective.
 
     What holds for every launch holds for one by nodes too, and where nodes hold equal
@@ -32,12 +36,12 @@ def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | N
     """
     if not isinstance(problem.goal, TimeObjective):
         return None
-    least = _least(problem, block, problem.params, incumbent)
-    if block <= 1 or least.value >= incumbent:
+    least = _least(problem, block, problem.params, incumbent, budget)
+    if block <= 1 or least.value >= incumbent or budget.is_over():
         return least
     # Parts of single ranks say no more than those of whole blocks.
     params = replace(problem.params, expert_rounds=0)
-    return max(least, _least(problem, 1, params, incumbent))
+    return max(least, _least(problem, 1, params, incumbent, budget))
 
 
 def step_on_best_links(problem: Problem, block: int) -> float:
@@ -48,7 +52,9 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     return problem.model.step_on(best_of_problem(problem, block)).step_time_s
 
 
-def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Proof:
+def _least(
+    problem: Problem, block: int, params: Params, incumbent: float, budget: Budget
+) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
     model, network = problem.model, best_of_problem(problem, block)
     colocation = colocation_of(problem.machine, problem.job, block)
@@ -60,4 +66,4 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         least_of_traffic(model, network, params),
     )
     known = max(proof for proof in proofs if proof is not None)
-    return beside_partners(problem, block, known, incumbent)
+    return beside_partners(problem, block, known, incumbent, budget)

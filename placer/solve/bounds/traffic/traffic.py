@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.transfers.transfers import Transfers
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 # Least seconds of all traffic on the best network for every placement.
 Argument = Callable[["IdealNetwork", "RankTraffic", "Params"], float]
@@ -79,9 +80,12 @@ def step_with(model: StepModel, network: IdealNetwork, seconds: float) -> float:
 
 
 def beside_partners(
-    problem: Problem, block: int, known: Proof, incumbent: float
+    problem: Problem, block: int, known: Proof, incumbent: float, budget: Budget
 ) -> Proof:
-    """Least step time of all times that transfers may take, where more than known."""
+    """Least step time of all times that transfers may take, where more than known.
+
+    It is less, or what is known, when the budget ends first.
+    """
     network, found = best_of_problem(problem, block), [0.0]
 
     def step_s(near: Near) -> float:
@@ -94,9 +98,9 @@ def beside_partners(
     for transfers in filter(None, transfers_each_way(problem, block)):
         times = range(int(np.searchsorted(transfers.times, incumbent)))
         first = bisect_left(times, True, key=partial(says_more, transfers))
-        if not first or not transfers.may_keep_to(first - 1):
+        if not first or not transfers.may_keep_to(first - 1, budget):
             levels = near_levels(
-                transfers, incumbent, problem.params.near_levels, first
+                transfers, incumbent, problem.params.near_levels, first, budget
             )
             found.append(min(incumbent, *map(step_s, levels)))
     if max(found) <= known.value:

@@ -45,11 +45,13 @@ import numpy.typing as npt
 from placer.solve.count.columns import ColumnProgram
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 Room = tuple[int, ...]  # ranks that each node of a domain may hold, most first
@@ -225,14 +227,19 @@ class RackRanks:
         rooms = rooms_of(network)
         return cls(Counter(filter(None, rooms)), params) if rooms else None
 
-    def may_hold(self, kinds: Sequence[Kind]) -> bool:
-        """Whether the domains may hold all ranks; False is certain."""
+    def may_hold(self, kinds: Sequence[Kind], budget: Budget = ENDLESS) -> bool:
+        """Whether the domains may hold all ranks; False is certain.
+
+        They may when the budget ends first.
+        """
         if not kinds:
             return True
         ranks = len(kinds[0].ranks)
         longest = max(room[0] for room in self.rooms)
         needs, label = needs_of(kinds), np.empty(0, dtype=np.int64)
         for blocks in self.params.rack_blocks:
+            if budget.is_over():
+                break
             block, most = max(blocks * longest, 1), self.params.rack_columns
             classes = Classes.of(needs, ranks, block, most)
             if classes is None:
@@ -243,7 +250,8 @@ class RackRanks:
             sorts = Sorts.of(label, longest, most)
             if sorts is None:
                 break
-            if _Prices(self.rooms, classes, sorts, self.params).refute():
+            prices = _Prices(self.rooms, classes, sorts, self.params, budget)
+            if prices.refute():
                 return False
         return True
 
@@ -258,12 +266,14 @@ class _Prices:
     classes : Classes
     sorts : Sorts
     params : Params
+    budget : Budget
     """
 
     rooms: Counter[Room]
     classes: Classes
     sorts: Sorts
     params: Params
+    budget: Budget
 
     def refute(self) -> bool:
         """Whether such prices are found."""
@@ -273,6 +283,8 @@ class _Prices:
             if self._cannot_hold(price, toll, program):
                 return True
         for _ in range(self.params.rack_rounds):
+            if self.budget.is_over():
+                return False
             known, optimum = program.columns, program.solve()
             if optimum is None or optimum.total < ROUNDING:
                 return False
@@ -325,6 +337,8 @@ class _Prices:
         sorts, left = self.sorts, int(price[self.classes.label].sum() - toll.sum())
         worth = sorts.labels @ price - sorts.on_toll @ toll
         for kind, (room, domains) in enumerate(self.rooms.items(), len(price)):
+            if self.budget.is_over():
+                return False
             answer = self._filled(room, worth)
             most = sum(room) * int(price.max())
             if np.isfinite(answer.bound):
@@ -359,7 +373,8 @@ class _Prices:
                 for of in (has[:, number], meets[:, number])
             )
             _meet(program, of_class[0], len(of_class), *sums)
-        return solve(program, Limits(self.params.rack_nodes, engine="highs"))
+        seconds = self.budget.seconds_left
+        return solve(program, Limits(self.params.rack_nodes, seconds, engine="highs"))
 
 
 def _meet(

@@ -33,11 +33,13 @@ from placer.solve.bounds.transfers.closed_sets import closed_sets
 from placer.solve.bounds.transfers.rack_ranks import needs_of, rooms_of
 from placer.solve.bounds.transfers.set_cuts import SetCuts, node_charge
 from placer.solve.count.columns import ColumnProgram
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 
@@ -71,8 +73,11 @@ class SetPrices:
             return None
         return cls(Counter(map(len, rooms)), max(room[0] for room in rooms), params)
 
-    def may_hold(self, kinds: Sequence[Kind]) -> bool:
-        """Whether the domains may hold all ranks; False is certain."""
+    def may_hold(self, kinds: Sequence[Kind], budget: Budget = ENDLESS) -> bool:
+        """Whether the domains may hold all ranks; False is certain.
+
+        They may when the budget ends first.
+        """
         if not kinds:
             return True
         sets = closed_sets(needs_of(kinds), len(kinds[0].ranks), self.block)
@@ -83,13 +88,14 @@ class SetPrices:
             return True
         counts, cuts = [], []
         for one in needy:
+            if budget.is_over():
+                return True
             found = SetCuts.of(one, self.params)
             if found is not None:
                 counts.append(len(one.ranks))
                 cuts.append(found)
-        return not cuts or not _Prices(counts, cuts, self.domains, self.block).refute(
-            self.params.set_rounds
-        )
+        prices = _Prices(counts, cuts, self.domains, self.block)
+        return not cuts or not prices.refute(self.params.set_rounds, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +117,12 @@ class _Prices:
     domains: Counter[int]
     block: int
 
-    def refute(self, rounds: int) -> bool:
+    def refute(self, rounds: int, budget: Budget) -> bool:
         """Whether prices are found that the domains cannot hold."""
         program = self._program()
         for _ in range(rounds):
+            if budget.is_over():
+                return False
             optimum = program.solve()
             if optimum is None or optimum.total < ROUNDING:
                 return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
@@ -23,12 +23,14 @@ from placer.solve.bounds.transfers.component_parts import Parts
 from placer.solve.bounds.transfers.partners import ROUNDING, Kind, Partners
 from placer.solve.bounds.transfers.rack_ranks import RackRanks
 from placer.solve.bounds.transfers.set_prices import SetPrices
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -73,21 +75,32 @@ class Transfers:
         """Times, s, at which needs change, from the shortest one on."""
         return np.unique(np.concatenate([one.levels for one in self.directions]))
 
-    def least(self, placed_s: float = inf, first: int = 0) -> int:
+    def least(
+        self, placed_s: float = inf, first: int = 0, budget: Budget = ENDLESS
+    ) -> int:
         """Which of these times is the first that placements may keep to.
 
         A placement that takes ``placed_s`` keeps to the last of the times before; none
-        keeps to one before the ``first``.
+        keeps to one before the ``first``. When the budget ends it is one that is not
+        after it, later than all that were ruled out.
         """
         before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
         found = range(first, max(before - 1, first))
-        return first + bisect_left(found, True, key=self.may_keep_to)
+        return first + bisect_left(
+            found, True, key=partial(self.may_keep_to, budget=budget)
+        )
 
-    def may_keep_to(self, index: int) -> bool:
-        """Whether placements may keep to one of the times; False is certain."""
-        if index not in self._known:
-            self._known[index] = self._fit(float(self.times[index]))
-        return self._known[index]
+    def may_keep_to(self, index: int, budget: Budget = ENDLESS) -> bool:
+        """Whether placements may keep to one of the times; False is certain.
+
+        They may when the budget ends before an answer, which then stays open.
+        """
+        if index in self._known:
+            return self._known[index]
+        fit = budget.is_over() or self._fit(float(self.times[index]), budget)
+        if not (fit and budget.is_over()):
+            self._known[index] = fit
+        return fit
 
     def kinds(self, seconds: float) -> list[Kind]:
         """Ranks of each component that need partners near, to take no longer."""
@@ -102,7 +115,7 @@ class Transfers:
                 found.append(Kind(needy[one.label], partners[one.label], least))
         return found
 
-    def _fit(self, seconds: float) -> bool:
+    def _fit(self, seconds: float, budget: Budget) -> bool:
         """Whether domains may hold all ranks so that transfers take no longer."""
         directions = self.directions
         needs = [one.needs(seconds) for one in directions]
@@ -112,7 +125,7 @@ class Transfers:
             return False
         by_node = [of for of in (self.ranks, self.prices) if of is not None]
         kinds = self.kinds(seconds) if by_node else []
-        return all(of.may_hold(kinds) for of in by_node)
+        return all(of.may_hold(kinds, budget) for of in by_node)
 
     def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
         """Whether domains may hold components, some of which must be whole."""
@@ -183,7 +196,11 @@ def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
 
 
 def near_levels(
-    transfers: Transfers, most_s: float, levels: int, first: int = 0
+    transfers: Transfers,
+    most_s: float,
+    levels: int,
+    first: int = 0,
+    budget: Budget = ENDLESS,
 ) -> list[Near]:
     """What transfers of any time must keep to, the shortest first.
 
@@ -196,8 +213,10 @@ def near_levels(
         To tell apart: what is needed at the end of each holds in all of it.
     first : int
         No placement keeps to a time before this one.
+    budget : Budget
+        Times that it leaves no time to rule out are levels too.
     """
-    times, low = transfers.times, transfers.least(most_s, first)
+    times, low = transfers.times, transfers.least(most_s, first, budget)
     last = max(int(np.searchsorted(times, most_s)), low)
     cuts = np.linspace(low, last, levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()

@@ -33,11 +33,13 @@ from placer.solve.construct.transfers.run_sorts import (
 )
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 Choice = tuple[int, ...]
@@ -91,9 +93,11 @@ class DomainRuns:
         nodes, room = np.array([(len(of), sum(of)) for of in rooms]).T
         return cls(nodes, room, max(max(of, default=0) for of in rooms), params)
 
-    def held(self, kinds: Sequence[Kind]) -> list[Held] | None:
+    def held(
+        self, kinds: Sequence[Kind], budget: Budget = ENDLESS
+    ) -> list[Held] | None:
         """Runs that meet all needs, in the mean of alike domains; None if not found."""
-        if not 0 < len(kinds) <= self.params.run_kinds:
+        if not 0 < len(kinds) <= self.params.run_kinds or budget.is_over():
             return None
         sorts, choices = Sorts.of(kinds), list(_choices(kinds))
         if min(stretch.length for stretch in sorts.stretches) < self.longest:
@@ -113,8 +117,9 @@ class DomainRuns:
             program.row(given, most=int((shape_of == shape).sum()))
         for stretch in sorts.stretches:
             _lay_end_to_end(program, stretch, [filling.runs for filling in fillings])
-        limits = Limits(self.params.run_nodes, engine="highs")
         for _ in range(self.params.run_rounds):
+            seconds = budget.seconds_left
+            limits = Limits(self.params.run_nodes, seconds, engine="highs")
             answer = solve(program, limits)
             if answer.counts is None:
                 return None

@@ -34,7 +34,7 @@ IntArray = npt.NDArray[np.int64]
 Placed = tuple["Run", int]  # and its domain
 
 
-def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+def held_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Runs that meet the needs of the least transfers that the bound allows."""
     if problem.goal.name != "time":
         return
@@ -46,8 +46,9 @@ def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     # The fewest kinds have needs at the longest time at which there are any.
     if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > most:
         return
-    kinds = transfers.kinds(float(times[transfers.least(incumbent.value)]))
-    held = runs.held(kinds)
+    least = transfers.least(incumbent.value, budget=budget)
+    kinds = transfers.kinds(float(times[least]))
+    held = runs.held(kinds, budget)
     if held is None:
         return
     domain_of_rank = _laid(Sorts.of(kinds).stretches, held)
