@@ -162,6 +162,8 @@ def test_many_components_on_racks_with_gpus_to_spare_are_proved(title, gpus, rac
     job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
     machine = machine_of(racks, 4, "900GB/s")
     problem = Problem.of(machine, job, "time")
+    at_once = certificate.lower_bound(problem, 0, budget=Budget(0)).value
     by_node = certificate.lower_bound(problem, 0).value
+    assert 0 < at_once < by_node  # what time left open is asked again
     assert by_node > 1.1 * certificate.lower_bound(problem, 1).value
     assert solve(machine, job).value <= by_node * 1.01

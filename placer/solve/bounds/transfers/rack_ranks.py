@@ -283,8 +283,6 @@ class _Prices:
             if self._cannot_hold(price, toll, program):
                 return True
         for _ in range(self.params.rack_rounds):
-            if self.budget.is_over():
-                return False
             known, optimum = program.columns, program.solve()
             if optimum is None or optimum.total < ROUNDING:
                 return False
@@ -301,11 +299,8 @@ class _Prices:
         alike, free = np.full(len(needy), SCALE), np.zeros_like(self.sorts.tolled)
         yield alike, free
         # Such runs might be in every domain: their ranks count once, where few.
-        if (
-            0
-            < len(free)
-            < sum(n * len(room) * room[0] for room, n in self.rooms.items())
-        ):
+        most = sum(n * len(room) * room[0] for room, n in self.rooms.items())
+        if 0 < len(free) < most:
             yield alike, np.full(len(free), SCALE)
         if not needy.all():
             yield alike * needy, free
