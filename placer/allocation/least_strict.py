@@ -71,6 +71,8 @@ def least_strict(
         requests = [slices for slices in every if _is_kept(machine, used, slices)]
         if not requests:
             continue
+        if budget.is_over():
+            break
         values = ((s, _worst(question, offer, used, s, budget)) for s in requests)
         found = next((pair for pair in values if pair[1] <= limit), None)
         if found is None or budget.is_over():

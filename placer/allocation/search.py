@@ -172,6 +172,8 @@ def _alone(offers: Offers, index: int) -> Offer:
     """
     free = offers.question.free
     found = offers.needed(index, free)
+    if offers.budget.is_over():  # more effort ends sooner than the quick search did
+        return found
     return offers.needed(index, free, effort=_effort(offers.question, found))
 
 

@@ -39,6 +39,8 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
     rest = Rest(question.machine, question.demand)
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
     for index in range(len(best.offers)):
+        if offers.budget.is_over():
+            break
         tried = 0
         for nodes in _sets(question, best, index):
             if tried == PLACED or offers.budget.is_over():

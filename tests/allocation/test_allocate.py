@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import placer
+from placer.allocation import least_strict, offers
 from placer.allocation.least_strict import Slices, worst_machine
 from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
 from placer.hostlist import expand
 from placer.job.rules import Rules
+from placer.solve.orders import solve_orders
 from tests.allocation.machines import racks, training
 
 RACK = {"tp": "node", "cp": "rack", "pp": "rack"}
@@ -337,3 +339,18 @@ def test_the_answer_says_why_the_search_ended():
     assert "The time limit ended the search." in cut.summary()
     told = placer.allocate(FIVE, jobs, free=free, stop=lambda: True)
     assert told.stop_reason == "interrupted"
+
+
+def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
+    """Each alone, the second beside the first; no more effort, requests or rests."""
+    searched = []
+
+    def counted(problem, budget, *more):
+        searched.append(problem.job.name)
+        return solve_orders(problem, budget, *more)
+
+    for module in (offers, least_strict):
+        monkeypatch.setattr(module, "solve_orders", counted)
+    jobs = [replica("one"), replica("two")]
+    placer.allocate(FIVE, jobs, requests=True, stop=lambda: True)
+    assert sorted(searched) == ["one", "two", "two"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as changed
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan_encode import encode_plan
 from placer.report.matching import match
+from placer.solve.bounds import Proof
+from placer.solve.replace import search
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -395,3 +398,24 @@ def test_a_large_job_that_owns_a_part_of_the_machine(tmp_path: Any) -> None:
     assert set(found.plan.nodes) <= set(hosts) - set(failed)
     assert found.plan.previous["moved"] == 420
     placer.check(found.plan)
+
+
+def test_the_bound_does_not_hold_up_the_end(
+    small: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped while the lower bound is at work, the repairs found so far are it."""
+    topology, job, plan = small
+    begun, end = Event(), Event()
+
+    def deaf(*_: object) -> Proof:
+        begun.set()
+        end.wait(10.0)
+        return Proof(1.0, "late")
+
+    monkeypatch.setattr(search, "lower_bound", deaf)
+    failed = in_rack(plan, 0, 1)
+    found = placer.replace(plan, topology, job, failed=failed, stop=begun.is_set)
+    end.set()
+    assert found.plan.solver["stop_reason"] == "interrupted"
+    assert found.bound["lower_bound"] == 0
+    assert found.plan.previous["moved"] == found.plan.previous["lost"]

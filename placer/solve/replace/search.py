@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InfeasibleError, StoppedError
+from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import solve_orders
 from placer.solve.problem.objective import HopCostObjective
@@ -19,7 +21,7 @@ from placer.solve.replace.fewest import Fewest, fewest_moves
 from placer.solve.replace.repair import Repairs
 from placer.solve.replace.seating import Seating
 from placer.solve.replace.state import repair_state
-from placer.solve.run.budget import InTime, LeftBehind
+from placer.solve.run.budget import InTime, LeftBehind, Patience
 from placer.solve.run.front import Front, Point
 from placer.solve.run.solution import EXACT, Progress, Solution
 
@@ -168,10 +170,26 @@ class _Search:
     def _least(self) -> tuple[str, float]:
         """What repairs are measured against: the cost before, if it can be had."""
         if self._front.points:
-            value, problem = self._front.points[-1].value, self._problem
-            self._front.prove(*lower_bound(problem, problem.forced_block, value))
+            self._bound(self._front.points[-1].value)
         before, bound = self._terms.before or 0.0, self._front.bound
         return max(("before", before), ("lower-bound", bound), key=itemgetter(1))
+
+    def _bound(self, value: float) -> None:
+        """Prove a lower bound, or none when the search is stopped before.
+
+        Programs of a bound take seconds and ask no budget, so they are left behind.
+        """
+        problem = self._problem
+
+        def proved(*_: object) -> Proof:
+            return lower_bound(problem, problem.forced_block, value)
+
+        if self._budget.is_stopped:
+            return
+        with suppress(StoppedError):
+            found = InTime(proved, self._budget, patience=Patience(0.0)).run()
+            if isinstance(found, Proof):
+                self._front.prove(*found)
 
     def _is_cheap(self, least: float) -> bool:
         """Whether some repair costs as little as asked; or nothing failed."""
@@ -194,6 +212,8 @@ class _Search:
     def _place(self, progress: Progress | None) -> None:
         """Offer a fresh placement that keeps to the plan where it costs nothing."""
         front = self._front
+        if front.points and self._budget.is_stopped:
+            return
 
         def search(tell: Progress, within: Budget) -> Solution:
             return solve_orders(self._problem, within, tell, self._plan)[1]

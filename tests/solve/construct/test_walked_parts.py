@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,11 @@ from placer.solve.construct.experts.parts_order import OrderSteps, RingOrder
 from placer.solve.construct.experts.parts_pace import Pace
 from placer.solve.construct.experts.parts_program import Made
 from placer.solve.construct.experts.parts_walk import PartsWalk
-from placer.solve.construct.experts.walked_parts import ordered_fills, walked_fills
+from placer.solve.construct.experts.walked_parts import (
+    arranged,
+    ordered_fills,
+    walked_fills,
+)
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
@@ -162,6 +167,24 @@ def test_rings_leave_fewer_domains(seed: int) -> None:
     assert order.busy(slot) < order.busy(walk.slot)
     after = walk.pace.steps(walk.seconds[slot].max(axis=-1))
     assert after.max() <= walk.step_s * (1 + 1e-6)
+
+
+def test_a_stopped_search_tries_no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a walk ends with is laid as it is; past the clock it is put right."""
+    problem, asked = drawn(0)
+    walk = walk_of(asked, 0)
+    tried = []
+    changed = RingOrder.changed
+
+    def counted(order: RingOrder, *given: Any) -> Any:
+        tried.append(given)
+        return changed(order, *given)
+
+    monkeypatch.setattr(RingOrder, "changed", counted)
+    arranged(problem, asked, walk, Budget(60, lambda: True))
+    assert not tried
+    arranged(problem, asked, walk, Budget(0))
+    assert tried
 
 
 @pytest.mark.parametrize("seed", range(3))

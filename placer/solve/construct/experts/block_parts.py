@@ -79,7 +79,7 @@ def block_fills(
             answer = solved_in_blocks(stated.program, limits)
             work -= answer.work
             if answer.counts is not None:
-                for gpu_of_rank in _laid(problem, asked, stated, answer.counts):
+                for gpu_of_rank in _laid(problem, asked, stated, answer.counts, budget):
                     yield "ep groups in parts by blocks", gpu_of_rank
                 break
             tried = 2 * tried + 1
@@ -103,7 +103,7 @@ def _stated(by_step: PartSteps, step_s: float) -> Stated | None:
 
 
 def _laid(
-    problem: Problem, asked: Asked, stated: Stated, counts: list[int]
+    problem: Problem, asked: Asked, stated: Stated, counts: list[int], budget: Budget
 ) -> Iterator[IntArray]:
     """GPU of every rank where parts lie as counted, units given to replicas so.
 
@@ -123,7 +123,7 @@ def _laid(
         given = np.empty_like(slot)
         given.ravel()[np.lexsort((second, first, -level))] = order
         walk = PartsWalk(asked.links(), pace_of(asked), given, held, rng)
-        yield arranged(problem, asked, walk)
+        yield arranged(problem, asked, walk, budget)
 
 
 def held_as_counted(asked: Asked, stated: Stated, counts: list[int]) -> IntArray:

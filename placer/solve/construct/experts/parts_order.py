@@ -89,11 +89,15 @@ class RingOrder:
         norm = float(((load / top) ** SHARPNESS).sum()) ** (1 / SHARPNESS)
         return float(top * norm)
 
-    def improved(self, slot: IntArray, tries: int) -> IntArray:
+    def improved(
+        self, slot: IntArray, tries: int, budget: Budget | None = None
+    ) -> IntArray:
         """Changed as long as uplinks are less busy and no replica slower than now."""
         least = self.busy(slot)
         limit = self._step(slot) * (1 + ROUNDING)
         for _ in range(tries):
+            if budget is not None and budget.is_over():
+                break
             changed = self.changed(slot, limit)
             busy = inf if changed is None else self.busy(changed)
             if changed is not None and busy <= least:

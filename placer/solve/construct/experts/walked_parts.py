@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +108,7 @@ def _walked(
                 walk.go(min(rounds, batches), budget)
         walks.sort(key=_step_s)
         for walk, _ in walks[:1]:
-            yield "ep groups in annealed parts", arranged(problem, asked, walk)
+            yield "ep groups in annealed parts", arranged(problem, asked, walk, budget)
         if _has_ended(problem, incumbent, budget):
             return
         is_close = incumbent.is_within(params.parts_gap)
@@ -170,10 +171,13 @@ def pace_of(asked: Asked) -> Pace:
     return Pace.of(asked.parts, min(near), SLOWER * max(near))
 
 
-def arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
+def arranged(
+    problem: Problem, asked: Asked, walk: PartsWalk, budget: Budget
+) -> IntArray:
     """GPU of every rank, replicas in an order that keeps gradients and pipelines near.
 
-    At first by what rings load, then by the step itself.
+    At first by what rings load, then by the step itself. Only who stops the search ends
+    this, not the clock: walks take all of their part of the time.
     """
     _, held, slot = walk.best
     rng, tries = np.random.default_rng(problem.seed), problem.params.parts_order_tries
@@ -181,8 +185,9 @@ def arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     order = RingOrder(walk.links, walk.pace, held, seconds, rng, walk.kept)
     steps = OrderSteps(problem, asked, order, held)
     starts = [slot, along_the_tree(slot, held)]
-    starts += [order.improved(one, tries) for one in starts]
+    stopped = budget.anew(inf)
+    starts += [order.improved(one, tries, stopped) for one in starts]
     best = min((steps.of(one) for one in starts), key=lambda one: one.seconds)
     ranks = problem.params.exchange_ranks_priced
     left = min(problem.fills_priced, ranks // problem.job.world_size)
-    return steps.improved(best, left).gpu_of_rank
+    return steps.improved(best, left, stopped).gpu_of_rank
