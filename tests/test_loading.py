@@ -37,8 +37,9 @@ while True:
         caught += 1
 print(caught, len(sent))
 """
-# Too large for its placements to be counted, which takes no solver.
-SMALL = "'node:4 gpu:8', 'quickstart'"
+# Neither are its placements few enough to be counted, nor do nodes hold whole groups:
+# both would take no solver.
+SMALL = "'node:3 gpu:11', 'quickstart'"
 
 
 def test_a_module_loads_once_and_to_its_end(
