@@ -63,7 +63,9 @@ def _mark(found: ModuleType) -> Path:
     from llvmlite.binding import get_host_cpu_name
 
     here = Path(__file__).parent
-    text = b"".join((here / name).read_bytes() for name in SOURCES)
     of = numba.__version__, platform.python_version(), get_host_cpu_name()
-    name = sha256(text + repr(of).encode()).hexdigest()[:16]
+    # As numba tells: sources that are installed again are compiled again.
+    stats = [(here / name).stat() for name in SOURCES]
+    stamps = [(stat.st_mtime_ns, stat.st_size) for stat in stats]
+    name = sha256(repr((of, stamps)).encode()).hexdigest()[:16]
     return Path(found.priced.stats.cache_path) / f"port_loops.{name}.kept"
