@@ -3,8 +3,7 @@
 In a launch by nodes a group that one host does not hold lies on hosts that follow each
 other in the order of ranks. Where these are in different racks it talks over uplinks,
 maybe beside others. Hosts take each other's runs: any two, or one whose run then lies
-in the rack of the other part of its group. Simulated annealing; every placement is
-priced in full.
+in the rack of the other part of its group. Hosts are annealed (`launch_walk.py`).
 
 Shapes: N hosts, R ranks.
 """
@@ -16,9 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.placement import Placement
-from placer.solve.run.cooling import accepts, cooling
-from placer.solve.run.solution import EXACT
+from placer.solve.improve.launch_walk import offer_walked
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -43,10 +40,16 @@ def hosts_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     axes = job.parallelism
     size = axes.tp * axes.cp if axes.tp * axes.cp > 1 else axes.etp * axes.ep
     search = _Search(problem, machine.node_of_gpu[best], size)
-    if len(search.apart()):
-        found = search.better(float(incumbent.value), float(incumbent.bound), budget)
-        if found is not None:
-            incumbent.offer(f"{incumbent.method}, {NAME}", found)
+    if len(search.apart(search.home)):
+        offer_walked(
+            problem,
+            incumbent,
+            budget,
+            NAME,
+            search,
+            search.home,
+            TRIES * len(search.home),
+        )
 
 
 class _Search:
@@ -62,7 +65,7 @@ class _Search:
 
     def __init__(self, problem: Problem, host_of_rank: IntArray, size: int) -> None:
         machine = problem.machine
-        self.problem, self.room = problem, machine.gpus_of_node
+        self.room = machine.gpus_of_node
         used, first, self.run = np.unique(
             host_of_rank, return_index=True, return_inverse=True
         )
@@ -76,53 +79,43 @@ class _Search:
         self.joints = np.stack((self.run[begin - 1], self.run[begin]), axis=1)
         self.rng = np.random.default_rng(problem.seed)
 
-    def apart(self) -> IntArray:
+    def apart(self, home: IntArray) -> IntArray:
         """Pairs of runs with a group that lies in several outer domains; (J, 2)."""
-        outer = self.outer[self.home[self.joints]]
+        outer = self.outer[home[self.joints]]
         return np.asarray(self.joints[outer[:, 0] != outer[:, 1]])
 
-    def better(self, value: float, bound: float, budget: Budget) -> IntArray | None:
-        """GPU of every rank in the best placement met; None if the start is that."""
-        params, least = self.problem.params, value
-        tries = params.ranks_priced // self.problem.job.world_size
-        tries = min(tries, TRIES * len(self.home))
-        gap = max(value - bound, EXACT * value)
-        best: IntArray | None = None
-        for heat in cooling(*params.exchange_heat, tries, budget):
-            pair = self._drawn()
-            if pair is None:
-                continue
-            self.home[pair] = self.home[pair[::-1]]
-            gpus = Placement.on_nodes(self.problem.machine, self.home[self.run])
-            allowed = self.problem.allows(gpus.gpu_of_rank)
-            step_s = self.problem.goal.value(gpus.gpu_of_rank) if allowed else np.inf
-            if not accepts(float(step_s) - value, gap * heat, self.rng.random):
-                self.home[pair] = self.home[pair[::-1]]
-                continue
-            value = float(step_s)
-            if value < least * (1 - EXACT):
-                least, best = value, gpus.gpu_of_rank
-        return best
+    def nodes(self, home: IntArray) -> IntArray:
+        """Host of every rank."""
+        return np.asarray(home[self.run])
 
-    def _drawn(self) -> IntArray | None:
+    def changed(self, home: IntArray) -> IntArray | None:
+        """The hosts of all places, two exchanged; None for none found."""
+        pair = self._drawn(home)
+        if pair is None:
+            return None
+        other = home.copy()
+        other[pair] = home[pair[::-1]]
+        return other
+
+    def _drawn(self, home: IntArray) -> IntArray | None:
         """Two places whose hosts may be exchanged; None for none found."""
-        apart = self.apart()
+        apart = self.apart(home)
         for _ in range(MISSES):
-            pair = self.rng.integers(len(self.home), size=2)
+            pair = self.rng.integers(len(home), size=2)
             if len(apart) and self.rng.random() >= ANYWHERE:
                 one, other = self.rng.permutation(self.rng.choice(apart))
-                outer = self.outer[self.home]
+                outer = self.outer[home]
                 near = np.flatnonzero(outer == outer[other])
                 # With each other's hosts the two would be as far apart.
                 pair = np.array((one, self.rng.choice(near)))
                 if pair[1] == other:
                     continue
-            if self._may(pair):
+            if self._may(home, pair):
                 return pair
         return None
 
-    def _may(self, pair: IntArray) -> bool:
+    def _may(self, home: IntArray, pair: IntArray) -> bool:
         """Whether two hosts in several outer domains have room for each other's run."""
-        hosts = self.home[pair]
+        hosts = home[pair]
         fits = (self.length[pair] <= self.room[hosts[::-1]]).all()
         return bool(fits and self.outer[hosts[0]] != self.outer[hosts[1]])

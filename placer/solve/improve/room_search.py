@@ -4,7 +4,7 @@ Where nodes differ, and there are more GPUs than ranks, some nodes hold fewer ra
 they could, and some none. Which ones decides how many NICs and how much of an uplink a
 group drives. A launch by nodes is a row of *runs*: nodes, each with so many consecutive
 ranks. A run goes to an unused node, two runs exchange their nodes, or some ranks of one
-node go to another. Simulated annealing; every placement is priced in full.
+node go to another. Rows are annealed (`launch_walk.py`).
 
 Shapes: R ranks, N nodes.
 """
@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.placement import Placement
+from placer.solve.improve.launch_walk import offer_walked
 from placer.solve.problem.axes import sizes_kept_whole
-from placer.solve.run.cooling import accepts, cooling
-from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -51,10 +49,8 @@ def room_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if best is None or not is_asked:
         return
     row = runs_of(problem.machine.node_of_gpu[best])
-    search = _Search(problem, float(incumbent.bound))
-    found = search.better(row, float(incumbent.value), budget)
-    if found is not None:
-        incumbent.offer(f"{incumbent.method}, {NAME}", found)
+    search = _Search(problem)
+    offer_walked(problem, incumbent, budget, NAME, search, row, TRIES * len(row))
 
 
 def runs_of(node_of_rank: IntArray) -> Row:
@@ -66,47 +62,24 @@ def runs_of(node_of_rank: IntArray) -> Row:
 
 
 class _Search:
-    """Rows of runs, priced.
+    """Rows of runs on the nodes of a machine.
 
     Parameters
     ----------
     problem : Problem
-    bound : float, s
-        Step time that cannot be beaten.
     """
 
-    def __init__(self, problem: Problem, bound: float) -> None:
-        self.problem, self.bound = problem, bound
+    def __init__(self, problem: Problem) -> None:
         self.room: list[int] = problem.machine.gpus_of_node.tolist()
         # Ranks that go to another node together: whole groups, or any number.
         self.units = [*sizes_kept_whole(problem.job.parallelism), 1]
         self.rng = np.random.default_rng(problem.seed)
 
-    def better(self, row: Row, value: float, budget: Budget) -> IntArray | None:
-        """GPU of every rank in the best placement met; None if the start is that."""
-        params = self.problem.params
-        tries = params.ranks_priced // self.problem.job.world_size
-        tries = min(tries, TRIES * len(row))
-        gap = max(value - self.bound, EXACT * value)
-        least = value
-        best: IntArray | None = None
-        for heat in cooling(*params.exchange_heat, tries, budget):
-            changed = self._changed(row)
-            if changed is None:
-                continue
-            nodes = np.repeat(*np.array(changed).T)
-            gpus = Placement.on_nodes(self.problem.machine, nodes).gpu_of_rank
-            if not self.problem.allows(gpus):
-                continue
-            step_s = float(self.problem.goal.value(gpus))
-            if not accepts(step_s - value, gap * heat, self.rng.random):
-                continue
-            row, value = changed, step_s
-            if value < least * (1 - EXACT):
-                least, best = value, gpus
-        return best
+    def nodes(self, row: Row) -> IntArray:
+        """Node of every rank."""
+        return np.repeat(*np.array(row).T)
 
-    def _changed(self, row: Row) -> Row | None:
+    def changed(self, row: Row) -> Row | None:
         """The row after some change; None where none was drawn."""
         for _ in range(MISSES):
             one = self._below(len(row))

@@ -3,7 +3,7 @@
 A *stretch* is a run of whole groups that begins and ends with a node: one group on
 nodes of its own, or several that are cut where nodes end. Stretches of as many groups
 change places, so that no replica waits for many groups that are cut, or for small parts
-beside larger ones. Simulated annealing; every placement is priced in full.
+beside larger ones. They are annealed (`launch_walk.py`).
 
 Shapes: R ranks.
 """
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.placement import Placement
+from placer.solve.improve.launch_walk import offer_walked
 from placer.solve.problem.axes import sizes_kept_whole
-from placer.solve.run.cooling import accepts, cooling, exchanged
-from placer.solve.run.solution import EXACT
+from placer.solve.run.cooling import exchanged
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -44,10 +43,16 @@ def stretches_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -
         node_of_rank = problem.machine.node_of_gpu[incumbent.gpu_of_rank]
         stretches = stretches_of(node_of_rank, size)
         if len({_looks(one) for one in stretches}) > 1:
-            search = _Search(problem, stretches, size, float(incumbent.bound))
-            found = search.better(float(incumbent.value), budget)
-            if found is not None:
-                incumbent.offer(f"{incumbent.method}, {NAME}", found)
+            search = _Search(stretches, size, np.random.default_rng(problem.seed))
+            offer_walked(
+                problem,
+                incumbent,
+                budget,
+                NAME,
+                search,
+                list(range(len(stretches))),
+                TRIES * len(stretches),
+            )
 
 
 def stretches_of(node_of_rank: IntArray, size: int) -> list[IntArray]:
@@ -70,51 +75,28 @@ def _looks(stretch: IntArray) -> tuple[int, ...]:
 
 
 class _Search:
-    """Orders of stretches, priced.
+    """Orders of stretches.
 
     Parameters
     ----------
-    problem : Problem
     stretches : sequence of ndarray
     size : int
         Ranks of a group.
-    bound : float, s
-        Step time that cannot be beaten.
+    rng : Generator
     """
 
     def __init__(
-        self, problem: Problem, stretches: Sequence[IntArray], size: int, bound: float
+        self, stretches: Sequence[IntArray], size: int, rng: np.random.Generator
     ) -> None:
-        self.problem, self.stretches, self.bound = problem, stretches, bound
+        self.stretches, self.rng = stretches, rng
         self.groups = [len(one) // size for one in stretches]
         self.looks = [_looks(one) for one in stretches]
-        self.rng = np.random.default_rng(problem.seed)
 
-    def better(self, value: float, budget: Budget) -> IntArray | None:
-        """GPU of every rank in the best placement met; None if the start is that."""
-        params = self.problem.params
-        tries = params.ranks_priced // self.problem.job.world_size
-        tries = min(tries, TRIES * len(self.stretches))
-        gap = max(value - self.bound, EXACT * value)
-        order, least = list(range(len(self.stretches))), value
-        best: IntArray | None = None
-        for heat in cooling(*params.exchange_heat, tries, budget):
-            changed = self._changed(order)
-            if changed is None:
-                continue
-            nodes = np.concatenate([self.stretches[one] for one in changed])
-            gpus = Placement.on_nodes(self.problem.machine, nodes).gpu_of_rank
-            if not self.problem.allows(gpus):
-                continue
-            step_s = float(self.problem.goal.value(gpus))
-            if not accepts(step_s - value, gap * heat, self.rng.random):
-                continue
-            order, value = changed, step_s
-            if value < least * (1 - EXACT):
-                least, best = value, gpus
-        return best
+    def nodes(self, order: list[int]) -> IntArray:
+        """Node of every rank."""
+        return np.concatenate([self.stretches[one] for one in order])
 
-    def _changed(self, order: list[int]) -> list[int] | None:
+    def changed(self, order: list[int]) -> list[int] | None:
         """The order when a stretch changes places with others; None for none found."""
         groups = [self.groups[stretch] for stretch in order]
         for _ in range(MISSES):
