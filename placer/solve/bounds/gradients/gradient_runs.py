@@ -73,7 +73,7 @@ class GradientRuns:
 
     @classmethod
     def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
-        """Of such groups; None where scale-up domains hold no runs.
+        """Of such groups; None where scale-up domains hold no runs, or one holds all.
 
         Parameters
         ----------
@@ -87,6 +87,8 @@ class GradientRuns:
         world, label = groups.size, network.label[tier]
         grain = consecutive(label)
         gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
+        if len(gpus) == 1:
+            return None
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None
