@@ -105,6 +105,11 @@ def test_no_placement_in_runs_is_faster(first: int) -> None:
         check(seed)
 
 
+def test_hosts_of_one_scale_up_domain() -> None:
+    """All groups lie in it, so none has few members in some domain."""
+    check(48)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(20, 170, 10))
 def test_no_placement_in_runs_of_many_is_faster(first: int) -> None:
