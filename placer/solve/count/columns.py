@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,3 +72,8 @@ class ColumnProgram:
             return None
         prices = [row.dual_value() for row in self._rows]
         return Optimum(self._solver.Objective().Value(), np.array(prices))
+
+
+def entries_of(column: npt.NDArray[Any]) -> dict[int, float]:
+    """Entries that are not 0, by row."""
+    return {row: float(column[row]) for row in np.flatnonzero(column).tolist()}

@@ -73,7 +73,7 @@ class GradientRuns:
 
     @classmethod
     def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
-        """Of such groups; None where scale-up domains hold no runs, or one holds all.
+        """Of such groups; None where scale-up domains hold no runs, or cannot be left.
 
         Parameters
         ----------
@@ -84,11 +84,11 @@ class GradientRuns:
         tier = network.fabric.scale_up_tier
         if not network.by_nodes or tier not in network.run_tiers:
             return None
+        if not network.fabric.can_leave_scale_up:
+            return None
         world, label = groups.size, network.label[tier]
         grain = consecutive(label)
         gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
-        if len(gpus) == 1:
-            return None
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None

@@ -34,7 +34,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.columns import ColumnProgram
+from placer.solve.bounds.groups.run_patterns import slot_levels
+from placer.solve.count.columns import ColumnProgram, entries_of
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -111,9 +112,9 @@ class RunCounts:
             worth = price[: len(nodes)] @ nodes + replicas * paid.max()
             if cost > worth + ROUNDING * max(1.0, worth):
                 return False
-            program.add(0.0, {len(sums): 1.0} | _entries(used / scale))
+            program.add(0.0, {len(sums): 1.0} | entries_of(used / scale))
             taken = np.concatenate((np.zeros(len(nodes)), -replicas * dearest))
-            program.add(0.0, {len(sums) + 1: 1.0} | _entries(taken / scale))
+            program.add(0.0, {len(sums) + 1: 1.0} | entries_of(taken / scale))
             optimum = program.solve()
             if optimum is None or optimum.total <= ROUNDING / len(sums):
                 return True
@@ -135,10 +136,7 @@ class RunCounts:
         node : ndarray, shape (R,)
             Of each rank, each with one run.
         """
-        of_group = node.reshape(-1, self.size)
-        parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
-        least = parts.reshape(-1, self.groups).min(axis=1)
-        level = np.searchsorted(self.levels, least, side="right") - 1
+        level = slot_levels(node, self.size, self.groups, self.levels)
         stages = self.patterns.shape[1]
         level = level.reshape(self.periods, stages, self.slots).transpose(1, 0, 2)
         place = tuple(level.reshape(stages, -1))
@@ -252,7 +250,3 @@ def _repeated(runs: Runs, number: int) -> Runs:
     half = _repeated(runs, number // 2)
     whole = _then(half, half)
     return _then(whole, runs) if number % 2 else whole
-
-
-def _entries(column: FloatArray) -> dict[int, float]:
-    return {row: float(column[row]) for row in np.flatnonzero(column).tolist()}

@@ -106,13 +106,11 @@ class RunPatterns:
         node : ndarray, shape (R,)
             Of each rank, each with one run.
         """
-        of_group = node.reshape(-1, self.size)
-        parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
+        level = slot_levels(node, self.size, self.groups, self.levels)
         stages = self.patterns.shape[1]
-        least = parts.reshape(self.repeats, stages, self.groups).min(axis=2)
-        level = np.searchsorted(self.levels, least, side="right") - 1
-        place = np.ravel_multi_index(tuple(level.T), (len(self.levels),) * stages)
-        return float(self.seconds[place].max())
+        place = tuple(level.reshape(self.repeats, stages).T)
+        shape = (len(self.levels),) * stages
+        return float(self.seconds[np.ravel_multi_index(place, shape)].max())
 
     @cached_property
     def _values(self) -> FloatArray:
@@ -188,6 +186,26 @@ def patterns_of(
     """All patterns of so many levels, (K, P), and the time of each, (K,)."""
     patterns = np.indices((levels,) * stages).reshape(stages, -1).T
     return patterns, seconds(patterns)
+
+
+def slot_levels(
+    node: IntArray, size: int, groups: int, levels: tuple[int, ...]
+) -> IntArray:
+    """Level of the least part of each so many groups that follow each other.
+
+    Parameters
+    ----------
+    node : ndarray, shape (R,)
+        Of each rank, each with one run.
+    size, groups : int
+        Ranks of a group, and groups of a slot.
+    levels : tuple of int
+        Least parts, the smallest first.
+    """
+    of_group = node.reshape(-1, size)
+    parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
+    least = parts.reshape(-1, groups).min(axis=1)
+    return np.asarray(np.searchsorted(levels, least, side="right") - 1)
 
 
 def through(size: int, least: int, price: FloatArray) -> FloatArray:

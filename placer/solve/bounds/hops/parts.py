@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from placer.solve.bounds.hops.isoperimetric import shift_rows
 from placer.solve.bounds.hops.line_prices import line_prices
-from placer.solve.count.columns import ColumnProgram
+from placer.solve.count.columns import ColumnProgram, entries_of
 
 if TYPE_CHECKING:
     from placer.solve.bounds.hops.lagrange import SizeClass
@@ -265,12 +265,7 @@ class _Search:
         last = sizes + len(patterns)
         for row, column in enumerate(patterns, start=sizes):
             cost = column.cost / self.scale
-            self.program.add(cost, _entries(column.parts) | {row: 1.0})
+            self.program.add(cost, entries_of(column.parts) | {row: 1.0})
         for column in partitions:
             cost = column.cost / self.scale
-            self.program.add(cost, _entries(-column.parts) | {last: 1.0})
-
-
-def _entries(parts: IntArray) -> dict[int, float]:
-    """The entries of a column in the rows of sizes."""
-    return {int(row): float(parts[row]) for row in np.flatnonzero(parts)}
+            self.program.add(cost, entries_of(-column.parts) | {last: 1.0})
