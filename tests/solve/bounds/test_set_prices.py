@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from itertools import product
+from math import inf
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
 from placer.solve.bounds.transfers.set_cuts import SetCuts, charge_of, node_charge
 from placer.solve.bounds.transfers.set_prices import SetPrices
 from placer.solve.bounds.transfers.transfers import transfers_of
+from placer.solve.count.engine import Limits, cp_sat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_rack_ranks import kind_of
@@ -42,9 +44,7 @@ def can_be_placed(kinds, ranks, racks, block):
             if kind.ranks[rank]:
                 near = sum(held[other][rack] for other in np.flatnonzero(kind.partners))
                 model.add(near >= kind.needs).only_enforce_if(held[rank][rack])
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    return solver.solve(model) != cp_model.INFEASIBLE
+    return cp_sat(Limits(inf)).solve(model) != cp_model.INFEASIBLE
 
 
 def random_components(rng, places):
