@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
     from placer.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.pins import PinnedRanks
@@ -17,9 +18,6 @@ from placer.solve.rules.budgets import within_budgets
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Attempt(NamedTuple):

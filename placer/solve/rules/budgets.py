@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Cap, Limits
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def within_budgets(

@@ -14,16 +14,12 @@ from placer.cost.gradients import sync_time
 from placer.cost.step import distinct_rows
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import FloatArray, IntArray
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-    IntArray = npt.NDArray[np.int64]
-    FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (

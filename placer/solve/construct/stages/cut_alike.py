@@ -18,8 +18,8 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.gradients.nics import nic_trade
 from placer.solve.construct.stages.cut_patterns import (
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Candidate = tuple[str, IntArray]
 
 TOGETHER = "members of a gradient group together"
