@@ -185,7 +185,7 @@ def _withhold(
     """
     topology = limits.topology
     row = topology.domain_of_node[min(1, len(topology.tiers) - 1)]
-    pinned = _pinned(limits)
+    pinned = limits.pinned
     gpus = topology.gpus_of_node
     nodes = np.flatnonzero(inside)
     factors = topology.bandwidth_factor[nodes], topology.speed_of_node[nodes]
@@ -203,11 +203,3 @@ def _withhold(
         node = queue[leaf].pop()
         room[leaf] -= int(gpus[node])
         keep[node] = False
-
-
-def _pinned(limits: Limits) -> BoolArray:
-    """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
-    pinned = np.zeros(limits.topology.num_nodes, dtype=bool)
-    for hosts in set(limits.hosts_of_rank.values()):
-        pinned[list(hosts)] = True
-    return pinned

@@ -49,11 +49,8 @@ def _keep_fullest(limits: Limits, kept: BoolArray, cap: Cap, unit: int) -> None:
     useful = room // unit * unit
     order = tree_order(topology)
     order = order[inside[order]]
-    pinned = np.zeros(topology.num_nodes, dtype=bool)
-    for hosts in set(limits.hosts_of_rank.values()):
-        pinned[list(hosts)] = True
     budgets = np.sum([one.inside for one in limits.budgets], axis=0)
-    keys = -room[row[order]], budgets[order], ~pinned[order]
+    keys = -room[row[order]], budgets[order], ~limits.pinned[order]
     order = order[np.lexsort(keys)]
     held = 0
     for node in order.tolist():

@@ -24,9 +24,8 @@ from placer.solve.tree.fill import fill_domains, share_down, tree_order
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
+    from placer.solve.run.incumbent import Candidate
     from placer.topology.model import Topology
-
-Candidate = tuple[str, IntArray]
 
 
 class _Limit(NamedTuple):

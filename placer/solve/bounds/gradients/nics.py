@@ -34,8 +34,9 @@ from placer.solve.bounds.case import Case
 from placer.solve.bounds.gradients.crossings import Crossings, Need
 from placer.solve.bounds.gradients.stage_counts import may_hold
 from placer.solve.bounds.gradients.tensor_parts import largest_parts
-from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.network.limit import (
+    FREE,
+    Floor,
     Limit,
     gradient_groups,
     slow_sync,

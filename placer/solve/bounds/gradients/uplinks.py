@@ -45,8 +45,9 @@ from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
-from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.network.limit import (
+    FREE,
+    Floor,
     Limit,
     slow_pipeline_s,
     slow_sync,

@@ -33,7 +33,7 @@ from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.gradients.nics import NicTrade
 from placer.solve.bounds.gradients.uplinks import floors
 from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
-from placer.solve.bounds.network.floor import FREE, Floor
+from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import are_together, join
 from placer.solve.tree.capacity import room_in_sets

@@ -24,10 +24,8 @@ from placer.solve.tree.fill import fill, fullest_first
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
+    from placer.solve.run.incumbent import Candidate, Incumbent
     from placer.topology.model import Topology
-
-Candidate = tuple[str, IntArray]
 
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
