@@ -111,7 +111,7 @@ def test_import_is_light() -> None:
         (
             "from placer.emit.registry import render;"
             "from tests.plan_cases import tiny_plan; render(tiny_plan(), 'csv')",
-            "placer.emit.rank_map_csv",
+            "placer.emit.rank_map",
             {"placer.emit.kubernetes", "placer.emit.nccl", "networkx"},
         ),
     ],

@@ -123,14 +123,14 @@ FORMATS: dict[str, Format] = {
             name="openmpi-seq",
             description="one host a rank, for mpirun --map-by seq",
             suffix=".txt",
-            writer="openmpi_seq.render",
+            writer="openmpi.render_seq",
             free_gpus=False,
         ),
         Format(
             name="openmpi-rankfile",
             description="rank K=HOST slot=S lines for mpirun",
             suffix=".txt",
-            writer="openmpi_rankfile.render",
+            writer="openmpi.render_rankfile",
             free_gpus=False,
         ),
         Format(
@@ -272,13 +272,13 @@ FORMATS: dict[str, Format] = {
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",
-            writer="rank_map_json.render",
+            writer="rank_map.render_json",
         ),
         Format(
             name="csv",
             description="the rank map as a table, one rank a line",
             suffix=".csv",
-            writer="rank_map_csv.render",
+            writer="rank_map.render_csv",
         ),
     )
 }
