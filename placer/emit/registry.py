@@ -89,7 +89,7 @@ FORMATS: dict[str, Format] = {
             name="torchrun-map",
             description="node map for torchrun --rdzv-backend=placer",
             suffix=".json",
-            writer="torchrun_map.render",
+            writer="torchrun.render_map",
             free_ranks=False,
             free_gpus=False,
         ),
@@ -137,7 +137,7 @@ FORMATS: dict[str, Format] = {
             name="hydra",
             description="machine file and GPU script for mpiexec.hydra",
             suffix="",
-            writer="hydra.files",
+            writer="gpu_wrapper.files",
         ),
         Format(
             name="deepspeed",
@@ -152,7 +152,7 @@ FORMATS: dict[str, Format] = {
             name="deepspeed-node",
             description="script a node: DeepSpeed's launcher, GPUs in any order",
             suffix=".sh",
-            writer="deepspeed_node.render",
+            writer="deepspeed.render_node",
             free_ranks=False,
         ),
         Format(
