@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def test_import_is_light() -> None:
         (
             "from placer.emit.registry import render;"
             "from tests.plan_cases import tiny_plan; render(tiny_plan(), 'csv')",
-            "placer.emit.rank_map_csv",
+            "placer.emit.rank_map",
             {"placer.emit.kubernetes", "placer.emit.nccl", "networkx"},
         ),
     ],
@@ -127,6 +128,15 @@ def test_formats_load_alone(script: str, own: str, others: set[str]) -> None:
     loaded = set(run.stdout.split())
     assert own in loaded
     assert loaded & others == set()
+
+
+@pytest.mark.parametrize("package", ["emit", "readers", "sources"])
+def test_formats_name_what_is_there(package: str) -> None:
+    """Every row of a registry names a module, and a function in it."""
+    for row in import_module(f"placer.{package}.registry").FORMATS.values():
+        name = row.writer if package == "emit" else f"{row.module}.read"
+        module, function = name.split(".")
+        assert callable(getattr(import_module(f"placer.{package}.{module}"), function))
 
 
 def test_every_method_has_its_line() -> None:

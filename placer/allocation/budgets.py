@@ -12,15 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from placer.arrays import BoolArray, IntArray
     from placer.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-    IntArray = npt.NDArray[np.int64]
-    BoolArray = npt.NDArray[np.bool_]
 
 # A number for each limit.
 Allowance = tuple[int, ...]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from placer.allocation.offers import Offer
-    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.question import Question
+    from placer.arrays import BoolArray
 
 # Placements of one job that are listed, and of all that are priced, at the most.
 LISTED = 2_000

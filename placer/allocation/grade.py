@@ -16,8 +16,9 @@ from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.question import Question
     from placer.allocation.search import Found
+    from placer.arrays import BoolArray
 
 
 class Graded(NamedTuple):

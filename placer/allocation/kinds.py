@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.allocation.offers import Offer
-    from placer.allocation.question import BoolArray, IntArray, Question
+    from placer.allocation.question import Question
+    from placer.arrays import BoolArray, IntArray
 
 Counts = tuple[int, ...]
 

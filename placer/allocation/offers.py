@@ -21,13 +21,13 @@ from placer.solve.problem.effort import QUICK, params_of
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
-    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.question import Question
+    from placer.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
     from placer.solve.problem.submachine import Submachine
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Solution
-    from placer.topology.model import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,20 +10,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.rest import DEMAND
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance, Limit
     from placer.allocation.demand import Demand
+    from placer.arrays import FloatArray
     from placer.job.model import Job
     from placer.solve.run.solution import Solution
-    from placer.topology.model import FloatArray, Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+    from placer.topology.model import Topology
 
 
 class Running(NamedTuple):

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.allocation.offers import Offer
+    from placer.arrays import FloatArray
     from placer.job.model import Job
     from placer.placement.placement import Placement
-    from placer.topology.model import FloatArray, Topology
+    from placer.topology.model import Topology
 
 # Each domain's uplink by tier: the share of it that a job takes.
 Use = tuple["FloatArray", ...]

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.question import Question
     from placer.allocation.shared import Use, Uses
+    from placer.arrays import BoolArray
 
 
 @dataclass(frozen=True, eq=False)

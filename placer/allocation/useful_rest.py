@@ -23,8 +23,9 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offers
-    from placer.allocation.question import BoolArray, IntArray, Question
+    from placer.allocation.question import Question
     from placer.allocation.shared import Uses
+    from placer.arrays import BoolArray, IntArray
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work
 # of counting them.

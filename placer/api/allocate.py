@@ -35,16 +35,12 @@ from placer.solve.run.budget import Budget
 from placer.sources.job_list import Listed, is_job_list, read_job_list
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from placer.allocation.allocation import Allocation
     from placer.allocation.question import Question, Wanted
     from placer.api.inputs import JobLike, JobsLike, TopologyLike
     from placer.api.options import ObjectiveName
+    from placer.arrays import BoolArray
     from placer.topology.model import Topology
-
-    BoolArray = npt.NDArray[np.bool_]
 
 _PLANS = sequence("a list of plans", instance(Plan))
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING

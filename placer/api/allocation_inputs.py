@@ -18,18 +18,14 @@ from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from placer.allocation.question import Question
     from placer.api.inputs import JobLike
     from placer.api.options import ObjectiveName
+    from placer.arrays import BoolArray, IntArray
     from placer.job.rules import Rules
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
-
-    BoolArray = npt.NDArray[np.bool_]
-    IntArray = npt.NDArray[np.int64]
 
 
 # In front of a file with an answer of Slurm's sinfo.

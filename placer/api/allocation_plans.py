@@ -17,20 +17,17 @@ from placer.report.grade_text import grade_text
 from placer.report.verdict import verdict
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from placer.allocation.grade import Graded
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
     from placer.allocation.search import Found
     from placer.allocation.shared import Use
     from placer.api.allocation_inputs import Asked, Kept
+    from placer.arrays import BoolArray
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.solve.run.budget import Budget
     from placer.topology.model import Topology
-
-    BoolArray = npt.NDArray[np.bool_]
 
 
 def allocation_of(

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from placer.arrays import FloatArray
+
 Steps = Callable[[FloatArray], FloatArray]
 
 _APART = 1e-3  # of a constant, between which a line is drawn

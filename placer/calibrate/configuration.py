@@ -10,8 +10,8 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.calibrate.work import timed, work_ratio
 from placer.cost.step import StepModel
 from placer.job.paces import rounds
@@ -21,8 +21,6 @@ from placer.placement.baselines import baseline
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Point
     from placer.job.model import Job
-
-FloatArray = npt.NDArray[np.float64]
 
 _APART = 1e-4  # relative: the two micro-batch times between which a line is drawn
 _STATED = 1000  # degrees of freedom of a spread that the user states
@@ -80,7 +78,7 @@ class Configuration:
         return StepModel(self.point.topology, job).step(self._gpus).step_time_s
 
     @cached_property
-    def _gpus(self) -> npt.NDArray[np.int64]:
+    def _gpus(self) -> IntArray:
         placed = baseline("given-order", self.point.topology, self.point.job)
         return placed.gpu_of_rank
 

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.calibrate.student import quantile
-
-FloatArray = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MOST_ROUNDS = 100

@@ -16,8 +16,8 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray
 from placer.calibrate.calibration import Calibration, Interval, Prediction
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
     from placer.job.model import Job
 
-FloatArray = npt.NDArray[np.float64]
-Chosen = npt.NDArray[np.bool_]
+Chosen = BoolArray
 
 SETTLED = 1e-12  # relative change of the micro-batch time that ends the iteration
 MOST_ROUNDS = 200

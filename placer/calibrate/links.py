@@ -28,13 +28,10 @@ from placer.job.work import micro_batch_time, micro_batch_work
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import FloatArray, IntArray
     from placer.calibrate.measurements import Measurements, Point
     from placer.job.model import Job
     from placer.topology.model import Tier, Topology
-
-    FloatArray = npt.NDArray[np.float64]
 
 # How far steps of public grids are from the model's, with its constants: 2 to 13 %
 # (docs/tune-validation.md).
@@ -193,7 +190,7 @@ def with_efficiencies(machine: Topology, share: Mapping[str, float]) -> Topology
 
 def _step(
     point: Point,
-    gpus: npt.NDArray[np.int64],
+    gpus: IntArray,
     base: Job,
     share: Mapping[str, float],
 ) -> float:

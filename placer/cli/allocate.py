@@ -16,6 +16,7 @@ from placer.cli.options import (
     objective_option,
     quiet_option,
     require_option,
+    seconds,
     seed_option,
     share,
     time_limit_option,
@@ -49,15 +50,6 @@ def _weights(
     return found
 
 
-def _price(_context: click.Context, _option: click.Parameter, text: str) -> float:
-    from placer.units import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 def _hosts(name: str, help: str) -> Callable[[_Function], _Function]:
     return click.option(name, metavar="H", shell_complete=complete.hosts, help=help)
 
@@ -85,7 +77,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 @click.option(
     "--move-price",
     metavar="TIME",
-    callback=_price,
+    callback=seconds,
     default="0",
     show_default=True,
     help="What moving a job costs, in seconds of its step.",

@@ -24,7 +24,7 @@ class OneOf(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx) + meant
 
 
-def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+def seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
     from placer.units import parse_duration
 
@@ -99,7 +99,7 @@ def time_limit_option(search: str) -> Callable[[_Function], _Function]:
     """``--time-limit`` of a search."""
     return click.option(
         "--time-limit",
-        callback=_seconds,
+        callback=seconds,
         metavar="TIME",
         default="60",
         show_default=True,

@@ -13,11 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from placer.arrays import BoolArray, FloatArray, IntArray
 
 # PAT reaches this share of a ring's bandwidth; a step of its trees takes the first, and
 # every member the second share of a network step (NCCL: x 0.75; latency / 3.5 a level

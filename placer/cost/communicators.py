@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
     ALL_REDUCES,
     TUNED_ALL_REDUCES,
@@ -30,10 +31,6 @@ from placer.cost.trees import Edges, double_tree, tree_route
 if TYPE_CHECKING:
     from placer.cost.collectives import Route
     from placer.cost.rings import Rings
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.cost.schedule import pipeline_times
-
-FloatArray = npt.NDArray[np.float64]
 
 # Times at which paths are looked for, and how far each stage is moved to find which
 # path is critical there: less than what tells the paths apart.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
     from placer.job.model import Collectives, Group, Job, RankTraffic
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 # What the score calls the flows of a traffic matrix.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.cost.hop_cost import HopCost
 from placer.cost.score import critical_path, hottest_links, slowest_host
 from placer.cost.ways import child_name
@@ -15,8 +15,6 @@ from placer.cost.worst_groups import worst_groups
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
     from placer.placement.placement import Placement
-
-IntArray = npt.NDArray[np.int64]
 
 
 def explain(model: StepModel, placement: Placement) -> dict[str, Any]:

@@ -13,15 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.pair_links import PairLinks
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
 NODE_GPUS = 8

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
     from placer.job.model import Job
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Operation = Callable[[IntArray, float], "CollectiveCost"]
 
 REPLICATE = "_replicate"  # groups of equal shards, after the name of the shard groups

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_groups
 from placer.cost.network import PlacedNetwork
 from placer.cost.one_group import OneGroup
@@ -29,9 +29,6 @@ from placer.job.edges import EDGE_AXES, LIKE_AXIS
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad
     from placer.cost.step import Step, StepModel
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _ONE = "one operation"
 _WHERE = (

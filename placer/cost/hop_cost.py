@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Neighbours(NamedTuple):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.critical_paths import CriticalPaths, Schedule
 from placer.cost.network import PlacedNetwork
 from placer.cost.noisy_network import NoisyNetwork
@@ -25,9 +25,6 @@ from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 COMPUTE = "compute"
 MOST_DEVIATION = 1.0

@@ -12,15 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.max_plus import identity, times_power
-from placer.cost.pipeline_walk import FloatArray, PipelineWalk, Time
+from placer.cost.pipeline_walk import PipelineWalk, Time
 
 if TYPE_CHECKING:
     from placer.cost.pipeline_order import Block
-
-IntArray = npt.NDArray[np.int64]
 
 # Repetitions that are walked to see whether a state returns.
 TRIED = 16

@@ -8,9 +8,8 @@ product (Baccelli et al. 1992, *Synchronization and Linearity*, chapter 2).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from placer.arrays import FloatArray
 
 
 def identity(size: int) -> FloatArray:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import (
     ExchangeCost,
@@ -26,10 +26,6 @@ from placer.cost.rings import build_rings
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Network(Protocol):

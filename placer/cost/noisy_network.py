@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.network import PlacedNetwork
@@ -22,9 +22,6 @@ from placer.cost.network import PlacedNetwork
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
 
 # What an operation is asked with: a network, a size, an algorithm.

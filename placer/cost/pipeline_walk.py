@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+from placer.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.cost.pipeline_order import Block
 
-FloatArray = npt.NDArray[np.float64]
 Time = TypeVar("Time", float, FloatArray)
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placer.arrays import FloatArray
 from placer.cost.long_run import repeat
 from placer.cost.pipeline_order import blocks
-from placer.cost.pipeline_walk import FloatArray, PipelineWalk, Time
+from placer.cost.pipeline_walk import PipelineWalk, Time
 
 # Groups that are walked one by one: three to get going, then (in long runs, after as
 # many repetitions of the third as are needed) three to run out.

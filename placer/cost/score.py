@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import Step, StepModel
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 HOTTEST_LINKS = 10
 # The keys of a score that are costs.

@@ -13,16 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.fair_share import Crossings
 from placer.cost.links import LinkLoad, weighted_counts
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Crossing(NamedTuple):

@@ -12,8 +12,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.traffic import Traffic
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.job.recompute import experts_again, layers_again
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from placer.cost.network import Network
     from placer.cost.work import Work
     from placer.job.model import Job
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

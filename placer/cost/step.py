@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import GroupTime, custom_times, hidden_kinds
 from placer.cost.data_parallel import (
     exposed_gather,
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.roles import Role
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4

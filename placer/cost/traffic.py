@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import FloatArray
 from placer.cost.links import LinkLoad
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.collectives import tree_buffers
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, flow_load
@@ -22,9 +22,6 @@ from placer.cost.links import LinkLoad, flow_load
 if TYPE_CHECKING:
     from placer.cost.collectives import Route
     from placer.cost.rings import Rings
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

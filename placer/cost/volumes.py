@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.job.models import (
     attention_widths,
     expert_parameters,
@@ -24,8 +24,6 @@ from placer.job.models import (
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
-
-FloatArray = npt.NDArray[np.float64]
 
 # Dispatch and combine, once in each pass of an MoE layer.
 EP_OPERATIONS_PER_PASS = 2

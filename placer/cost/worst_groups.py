@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.rings import build_rings
 from placer.cost.ways import child_name, ways
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.cost.step import Step
     from placer.cost.traffic import Traffic
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # What one number of `group_seconds` counts.
 OPERATIONS = {

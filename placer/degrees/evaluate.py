@@ -24,14 +24,11 @@ from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import IntArray
     from placer.degrees.choice import Choice
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
     from placer.topology.model import Topology
-
-    IntArray = npt.NDArray[np.int64]
 
 
 # Of so many ranks a whole search takes a few seconds at most, if all placements are

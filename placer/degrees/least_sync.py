@@ -20,8 +20,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.data_parallel import (
     exposed_gather,
     exposed_in_between,
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from placer.draw.machine_view import IntArray
+from placer.arrays import IntArray
 
 # How bad it is if two have one colour: they touch, share a domain, or are one apart.
 _TOUCH, _SHARE, _NEXT = 64, 8, 1

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from placer.arrays import BoolArray, IntArray
     from placer.draw.grouping import Grouping, Leaving
-    from placer.draw.machine_view import BoolArray, IntArray, MachineView
+    from placer.draw.machine_view import MachineView
 
 # Groups with an outline, at most: more would hide what they should point out.
 _MOST_OUTLINED = 1 / 3

@@ -17,8 +17,9 @@ from placer.draw.outlines import draw_outlines
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
+    from placer.arrays import IntArray
     from placer.draw.content import Content
-    from placer.draw.machine_view import IntArray, MachineView
+    from placer.draw.machine_view import MachineView
 
 _PITCHES = (
     *(96, 84, 72, 64, 56, 50, 46, 42, 38, 34, 30, 27, 24, 22, 20, 18, 16, 14, 12),

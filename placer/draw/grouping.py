@@ -16,7 +16,8 @@ from placer.draw.colouring import Colours, colours_apart
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from placer.draw.machine_view import BoolArray, IntArray, MachineView
+    from placer.arrays import BoolArray, IntArray
+    from placer.draw.machine_view import MachineView
     from placer.job.axes import Parallelism
     from placer.placement.plan import Plan
 

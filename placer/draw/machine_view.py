@@ -11,16 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError, Problem
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 _MOST_NAMED = 4
 

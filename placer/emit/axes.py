@@ -42,3 +42,12 @@ def axes_of(plan: Plan, format: str) -> Parallelism:
             f"{axes.tp} x {axes.cp} x {axes.dp}"
         )
     return axes
+
+
+def with_launchers(usage: str, *, consecutive: bool) -> str:
+    """How to use flags that place no rank, with the launchers that do."""
+    script, launchers = "torchrun.sh", "torchrun"
+    if not consecutive:
+        script = "torchrun-wrapper.sh python"
+        launchers = "torchrun-wrapper, env or sbatch"
+    return usage.format(script=script, launchers=launchers)

@@ -1,7 +1,13 @@
-"""The GPU of a rank that a host file or rankfile has put on its node."""
+"""The GPU of a rank that a host file or rankfile has put on its node.
+
+With Hydra (MPICH, Intel MPI) that is a machine file: a line ``HOST:N`` takes the next N
+ranks. ``MPI_LOCALRANKID`` is 0 for every process of a host whose lines are apart, so
+that programs cannot pick a GPU by it; the script picks it by the global rank.
+"""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from placer.emit.nodes import nodes_of
@@ -48,3 +54,17 @@ def render(plan: Plan) -> str:
     known = _RANK + number("rank", "rank", "no rank: set PLACER_RANK")
     body = NEED_COMMAND + known + _INDEX + become_rank(nodes)
     return script(_USAGE, nodes, ranks_by_gpu, body)
+
+
+def files(plan: Plan) -> dict[str, str]:
+    """Hydra's machine file and the script that gives every rank its GPU.
+
+    Raises
+    ------
+    EmitError
+        If a name is no host name, or two ranks share a GPU.
+    """
+    wrapper = render(plan)
+    runs = groupby(plan.host_of_rank)
+    lines = [f"{host}:{len(list(ranks))}\n" for host, ranks in runs]
+    return {"machines.txt": "".join(lines), "gpu-wrapper.sh": wrapper}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.emit.axes import axes_of
+from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
 from placer.errors import EmitError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
@@ -53,7 +53,8 @@ def render(plan: Plan) -> str:
     consecutive = all(node.consecutive for node in nodes_of(plan))
     axes = axes_of(plan, "megatron")
     flags = flags_of_axes(axes)
-    text = _usage(consecutive) + f"# Data parallel size: {axes.dp}.\n"
+    text = with_launchers(_USAGE, consecutive=consecutive)
+    text += f"# Data parallel size: {axes.dp}.\n"
     if flags["expert-tensor-parallel-size"] != axes.etp:
         text += _NO_EXPERTS
     # The switch of the order, which has no value, stands last.
@@ -102,15 +103,6 @@ def _of_job(plan: Plan) -> dict[str, int | str]:
         if isinstance(value, int) and value > (key == "optimizer_instances"):
             flags[flag] = value
     return flags
-
-
-def _usage(consecutive: bool) -> str:
-    if consecutive:
-        return _USAGE.format(script="torchrun.sh", launchers="torchrun")
-    return _USAGE.format(
-        script="torchrun-wrapper.sh python",
-        launchers="torchrun-wrapper, env or sbatch",
-    )
 
 
 def _order(axes: Parallelism) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""The rank map as rows, for the formats that are tables."""
+"""The rank map as rows: as JSON for programs, as CSV for spreadsheets and ``awk``."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +32,37 @@ class RankRow:
     node_rank: int
     local_rank: int
     gpu: int
+
+
+def render_json(plan: Plan) -> str:
+    """A ``placer/rank-map`` document, one line a rank.
+
+    Raises
+    ------
+    EmitError
+        If a name is no host name, or two ranks share a GPU.
+    """
+    ranks = ",\n".join(f"  {json.dumps(vars(row))}" for row in rows_of(plan))
+    return (
+        '{"format": "placer/rank-map", "version": 1,\n'
+        f' "world_size": {plan.world_size},\n "ranks": [\n{ranks}\n]}}\n'
+    )
+
+
+def render_csv(plan: Plan) -> str:
+    """A header and one line a rank; host names need no quotes.
+
+    Raises
+    ------
+    EmitError
+        If a name is no host name, or two ranks share a GPU.
+    """
+    lines = ["rank,host,node_rank,local_rank,gpu"]
+    lines += [
+        f"{row.rank},{row.host},{row.node_rank},{row.local_rank},{row.gpu}"
+        for row in rows_of(plan)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def rows_of(plan: Plan) -> Iterator[RankRow]:

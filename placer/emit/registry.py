@@ -1,18 +1,18 @@
 """Every launcher format by name.
 
-A format is a row of `FORMATS`, a line of `placer.emit.writers` and its function of a
-plan.
+A format is a row of `FORMATS` and a function of a plan, whose module loads when the
+format is first written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from placer.emit import writers
 from placer.errors import EmitError, InputError, Problem
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ class Format:
     ----------
     suffix : str
         Usual end of the file's name.
-    text : callable or None
-        Gives the file's text for a plan; None where it is several files.
-    files : callable or None
-        Gives name and text of each file for a plan; None where it is one.
+    writer : str
+        Module and function of a plan. That gives the file's text, or, called ``files``,
+        name and text of each of several files.
     free_ranks : bool
         Whether a node may hold ranks that are not consecutive.
     free_gpus : bool
@@ -46,8 +45,7 @@ class Format:
     name: str
     description: str
     suffix: str
-    text: Callable[[Plan], str] | None = None
-    files: Callable[[Plan], dict[str, str]] | None = None
+    writer: str
     free_ranks: bool = True
     free_gpus: bool = True
     unequal_nodes: bool = True
@@ -57,7 +55,18 @@ class Format:
     @property
     def folder(self) -> bool:
         """Whether it is several files."""
-        return self.files is not None
+        return self.writer.endswith(".files")
+
+    def written(self, plan: Plan) -> Any:
+        """What its writer gives for a plan.
+
+        Raises
+        ------
+        EmitError
+            If the launcher cannot express the plan, or a host name is not safe.
+        """
+        module, function = self.writer.split(".")
+        return getattr(import_module(f"placer.emit.{module}"), function)(plan)
 
 
 FORMATS: dict[str, Format] = {
@@ -67,20 +76,20 @@ FORMATS: dict[str, Format] = {
             name="torchrun",
             description="script a node: static rendezvous in the plan's node order",
             suffix=".sh",
-            text=lambda plan: writers.torchrun.render(plan),
+            writer="torchrun.render",
             free_ranks=False,
         ),
         Format(
             name="torchrun-wrapper",
             description="script a node: torchrun, then the RANK of its workers",
             suffix=".sh",
-            text=lambda plan: writers.torchrun_wrapper.render(plan),
+            writer="torchrun_wrapper.render",
         ),
         Format(
             name="torchrun-map",
             description="node map for torchrun --rdzv-backend=placer",
             suffix=".json",
-            text=lambda plan: writers.torchrun_map.render(plan),
+            writer="torchrun.render_map",
             free_ranks=False,
             free_gpus=False,
         ),
@@ -88,53 +97,53 @@ FORMATS: dict[str, Format] = {
             name="env",
             description="script a process: RANK, LOCAL_RANK, ... for env://",
             suffix=".sh",
-            text=lambda plan: writers.env.render(plan),
+            writer="env.render",
         ),
         Format(
             name="sbatch",
             description="batch script: the plan's nodes, one task a rank",
             suffix=".sbatch",
-            text=lambda plan: writers.sbatch.render(plan),
+            writer="sbatch.render",
         ),
         Format(
             name="sbatch-torchrun",
             description="batch script: the plan's nodes, one torchrun a node",
             suffix=".sbatch",
-            text=lambda plan: writers.sbatch.render_torchrun(plan),
+            writer="sbatch.render_torchrun",
             free_ranks=False,
         ),
         Format(
             name="slurm-hostfile",
             description="one host a task in rank order, for srun -m arbitrary",
             suffix=".txt",
-            text=lambda plan: writers.slurm_hostfile.render(plan),
+            writer="slurm_hostfile.render",
             free_gpus=False,
         ),
         Format(
             name="openmpi-seq",
             description="one host a rank, for mpirun --map-by seq",
             suffix=".txt",
-            text=lambda plan: writers.openmpi_seq.render(plan),
+            writer="openmpi.render_seq",
             free_gpus=False,
         ),
         Format(
             name="openmpi-rankfile",
             description="rank K=HOST slot=S lines for mpirun",
             suffix=".txt",
-            text=lambda plan: writers.openmpi_rankfile.render(plan),
+            writer="openmpi.render_rankfile",
             free_gpus=False,
         ),
         Format(
             name="hydra",
             description="machine file and GPU script for mpiexec.hydra",
             suffix="",
-            files=lambda plan: writers.hydra.files(plan),
+            writer="gpu_wrapper.files",
         ),
         Format(
             name="deepspeed",
             description="HOST slots=N lines for deepspeed --hostfile",
             suffix=".txt",
-            text=lambda plan: writers.deepspeed.render(plan),
+            writer="deepspeed.render",
             free_ranks=False,
             free_gpus=False,
             unaligned_nodes=False,
@@ -143,88 +152,88 @@ FORMATS: dict[str, Format] = {
             name="deepspeed-node",
             description="script a node: DeepSpeed's launcher, GPUs in any order",
             suffix=".sh",
-            text=lambda plan: writers.deepspeed_node.render(plan),
+            writer="deepspeed.render_node",
             free_ranks=False,
         ),
         Format(
             name="jax",
             description="process ids and device order, with a loader in Python",
             suffix="",
-            files=lambda plan: writers.jax.files(plan),
+            writer="jax.files",
         ),
         Format(
             name="kubernetes-job",
             description="indexed Job: pods find their node rank by node name",
             suffix=".yaml",
-            text=lambda plan: writers.kubernetes.render_job(plan),
+            writer="kubernetes.render_job",
             unequal_nodes=False,
         ),
         Format(
             name="kubernetes-jobset",
             description="JobSet: pods find their node rank by node name",
             suffix=".yaml",
-            text=lambda plan: writers.kubernetes.render_jobset(plan),
+            writer="kubernetes.render_jobset",
             unequal_nodes=False,
         ),
         Format(
             name="kubernetes-pinned",
             description="JobSet: every node rank on a node of its own",
             suffix=".yaml",
-            text=lambda plan: writers.kubernetes.render_pinned(plan),
+            writer="kubernetes.render_pinned",
         ),
         Format(
             name="kubeflow-trainer",
             description="TrainJob and its runtime: pods find their node rank by name",
             suffix=".yaml",
-            text=lambda plan: writers.kubeflow.render(plan),
+            writer="kubeflow.render",
             unequal_nodes=False,
         ),
         Format(
             name="ray",
             description="placement group of labelled nodes, with a loader in Python",
             suffix="",
-            files=lambda plan: writers.ray.files(plan),
+            writer="ray.files",
         ),
         Format(
             name="gpu-wrapper",
             description="script a process: the GPU of the rank it already has",
             suffix=".sh",
-            text=lambda plan: writers.gpu_wrapper.render(plan),
+            writer="gpu_wrapper.render",
             alone=False,
         ),
         Format(
             name="megatron",
             description="bash array of Megatron-LM flags for the plan's rank order",
             suffix=".sh",
-            text=lambda plan: writers.megatron.render(plan),
+            writer="megatron.render",
             alone=False,
         ),
         Format(
             name="torchtitan",
             description="bash array of torchtitan's flags for the plan's rank order",
             suffix=".sh",
-            text=lambda plan: writers.torchtitan.render(plan),
+            writer="torchtitan.render",
             alone=False,
         ),
         Format(
             name="nccl",
             description="report: communicators and the rings NCCL will build",
             suffix=".txt",
-            text=lambda plan: writers.nccl.render(plan),
+            writer="nccl.render",
             alone=False,
         ),
         Format(
             name="slurm-request",
             description="#SBATCH lines for a next job with such nodes (--segment)",
             suffix=".sbatch",
-            text=lambda plan: writers.slurm_request.render(plan),
+            writer="slurm_request.render",
             alone=False,
         ),
         Format(
             name="kueue-request",
             description="annotations for next pods on such nodes, for Kueue",
             suffix=".yaml",
-            text=lambda plan: writers.pod_request.render_kueue(plan),
+            writer="pod_request.render_kueue",
             unequal_nodes=False,
             alone=False,
         ),
@@ -232,7 +241,7 @@ FORMATS: dict[str, Format] = {
             name="kai-request",
             description="annotations for next pods on such nodes, for KAI scheduler",
             suffix=".yaml",
-            text=lambda plan: writers.pod_request.render_kai(plan),
+            writer="pod_request.render_kai",
             unequal_nodes=False,
             alone=False,
         ),
@@ -240,7 +249,7 @@ FORMATS: dict[str, Format] = {
             name="volcano-request",
             description="HyperNodes, and a next job on such nodes, for Volcano",
             suffix=".yaml",
-            text=lambda plan: writers.volcano.render(plan),
+            writer="volcano.render",
             unequal_nodes=False,
             alone=False,
         ),
@@ -248,7 +257,7 @@ FORMATS: dict[str, Format] = {
             name="grove-request",
             description="a PodCliqueSet that asks for such nodes, for Grove",
             suffix=".yaml",
-            text=lambda plan: writers.grove.render(plan),
+            writer="grove.render",
             unequal_nodes=False,
             alone=False,
         ),
@@ -256,20 +265,20 @@ FORMATS: dict[str, Format] = {
             name="role-map",
             description="hosts and ranks of every instance of each role, as JSON",
             suffix=".json",
-            text=lambda plan: writers.role_map.render(plan),
+            writer="role_map.render",
             alone=False,
         ),
         Format(
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",
-            text=lambda plan: writers.rank_map_json.render(plan),
+            writer="rank_map.render_json",
         ),
         Format(
             name="csv",
             description="the rank map as a table, one rank a line",
             suffix=".csv",
-            text=lambda plan: writers.rank_map_csv.render(plan),
+            writer="rank_map.render_csv",
         ),
     )
 }
@@ -285,11 +294,12 @@ def render(plan: Plan, name: str) -> str:
     InputError
         If there is no such format, or it is several files.
     """
-    write = format_called(name).text
-    if write is None:
+    row = format_called(name)
+    if row.folder:
         message = f'"{name}" is several files: name a folder to write them to'
         raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
-    return write(plan)
+    text: str = row.written(plan)
+    return text
 
 
 def requests(plan: Plan) -> dict[str, str]:
@@ -299,9 +309,9 @@ def requests(plan: Plan) -> dict[str, str]:
     """
     found = {}
     for name, row in FORMATS.items():
-        if name.endswith("-request") and row.text is not None:
+        if name.endswith("-request"):
             with suppress(EmitError):
-                found[name.removesuffix("-request") + row.suffix] = row.text(plan)
+                found[name.removesuffix("-request") + row.suffix] = row.written(plan)
     return found
 
 
@@ -315,10 +325,11 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
     InputError
         If there is no such format, or it is one file.
     """
-    write = format_called(name).files
-    if write is None:
+    row = format_called(name)
+    if not row.folder:
         raise InputError([Problem(f'"{name}" is one file')])
-    return write(plan)
+    files: dict[str, str] = row.written(plan)
+    return files
 
 
 def format_called(name: str) -> Format:

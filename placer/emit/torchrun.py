@@ -7,10 +7,16 @@ not used: it numbers nodes itself, by sorting their addresses as strings (PyTorc
 
 from __future__ import annotations
 
+import json
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from placer.emit.nodes import NodeRanks, nodes_of, require_consecutive
+from placer.emit.nodes import (
+    NodeRanks,
+    nodes_of,
+    require_consecutive,
+    require_gpus_in_order,
+)
 from placer.emit.shell import script, words
 
 if TYPE_CHECKING:
@@ -64,6 +70,25 @@ def render(plan: Plan) -> str:
     end = 'export CUDA_DEVICE_ORDER=PCI_BUS_ID\nexec torchrun "$@"\n'
     body = static_rendezvous(nodes) + (PICK_GPUS if pick_gpus else "") + end
     return script(_USAGE, nodes, assignments, body)
+
+
+def render_map(plan: Plan) -> str:
+    """A ``placer/node-map`` document for torchrun's backend ``placer``, by node rank.
+
+    Raises
+    ------
+    EmitError
+        If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
+        or a name is no host name.
+    """
+    nodes = nodes_of(plan)
+    require_consecutive(nodes, "torchrun-map")
+    require_gpus_in_order(nodes, "torchrun-map")
+    lines = ",\n".join(
+        "  " + json.dumps({"host": node.host, "processes": len(node.ranks)})
+        for node in nodes
+    )
+    return f'{{"format": "placer/node-map", "version": 1,\n "nodes": [\n{lines}\n]}}\n'
 
 
 def static_rendezvous(nodes: Sequence[NodeRanks]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.emit.axes import axes_of
+from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
 from placer.errors import EmitError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
@@ -52,7 +52,8 @@ def render(plan: Plan) -> str:
             "--parallelism.pipeline_parallel_layers_per_stage for that.\n"
         )
     lines = "".join(f"  --{name} {value}\n" for name, value in flags.items())
-    return f"{_usage(consecutive)}{remark}TORCHTITAN_ARGS=(\n{lines})\n"
+    usage = with_launchers(_USAGE, consecutive=consecutive)
+    return f"{usage}{remark}TORCHTITAN_ARGS=(\n{lines})\n"
 
 
 def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int | str]:
@@ -86,15 +87,6 @@ def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int |
 
 # What torchtitan gives a rank of an interleaved schedule unless told otherwise.
 _STAGES_OF_A_RANK = 2
-
-
-def _usage(consecutive: bool) -> str:
-    if consecutive:
-        return _USAGE.format(script="torchrun.sh", launchers="torchrun")
-    return _USAGE.format(
-        script="torchrun-wrapper.sh python",
-        launchers="torchrun-wrapper, env or sbatch",
-    )
 
 
 def _require_its_order(axes: Parallelism) -> None:

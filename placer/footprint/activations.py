@@ -14,7 +14,7 @@ from placer.footprint.layer import LayerActivations
 from placer.footprint.parameters import held_vocabulary
 
 if TYPE_CHECKING:
-    from placer.footprint.layout import FloatArray
+    from placer.arrays import FloatArray
     from placer.job.model import Job, Model
 
 

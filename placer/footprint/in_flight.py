@@ -15,13 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.footprint.layout import FloatArray
+    from placer.arrays import FloatArray
     from placer.job.model import Job
-
-IntArray = npt.NDArray[np.int64]
 
 # Groups that are walked after the warm-up: they are all alike but for the last.
 _REPEATED = 3

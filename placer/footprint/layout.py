@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
     from placer.job.model import Job, Model
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def layers_by_chunk(

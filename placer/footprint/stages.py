@@ -20,7 +20,7 @@ from placer.footprint.parameters import (
 from placer.footprint.states import states
 
 if TYPE_CHECKING:
-    from placer.footprint.layout import FloatArray
+    from placer.arrays import FloatArray
     from placer.job.model import Job, Model
 
 PARTS = ("parameters", "gradients", "optimizer", "activations", "other")

@@ -13,9 +13,8 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
 
 AXES = ("tp", "cp", "ep", "pp", "dp")
 EXPERT_AXES = ("etp", "edp")

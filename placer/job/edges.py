@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-
-IntArray = npt.NDArray[np.int64]
 
 EDGE_AXES = ("tp", "cp", "ep", "pp", "dp", "edp")
 # How the members of a group of the user's own talk: as those of an axis, else dp.

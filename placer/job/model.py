@@ -14,9 +14,7 @@ from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from placer.arrays import FloatArray, IntArray
     from placer.job.axes import Parallelism
     from placer.job.roles import Role, Transfer
 
@@ -300,9 +298,9 @@ class RankTraffic:
         Whether it hides behind compute.
     """
 
-    senders: npt.NDArray[np.int64]
-    receivers: npt.NDArray[np.int64]
-    size_bytes: npt.NDArray[np.float64]
+    senders: IntArray
+    receivers: IntArray
+    size_bytes: FloatArray
     overlap: bool = False
 
     def to_document(self) -> dict[str, Any]:

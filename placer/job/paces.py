@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
 from placer.job.pace import chunks, memory_seconds, seconds_per_flop
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Paces(NamedTuple):

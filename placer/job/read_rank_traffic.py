@@ -9,8 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.files import decode, decompressed, files_beside, read_bytes
 from placer.job.model import RankTraffic
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.document import Section
     from placer.job.model import Group
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Columns = tuple[IntArray, IntArray, FloatArray]
 
 KEYS = ("from", "to", "bytes")

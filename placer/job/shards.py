@@ -14,16 +14,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.job.model import RankTraffic
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.roles import Role, Transfer
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 PATTERNS = ("reshard", "broadcast", "paired", "all_to_all")
 # A smaller part of the cube is a rounding error.

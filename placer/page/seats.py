@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
 
-IntArray = npt.NDArray[np.int64]
 Path = tuple[str, ...]
 
 NOWHERE = -1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.document import closest
 from placer.errors import InfeasibleError, InputError, Problem
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
@@ -15,8 +15,6 @@ from placer.placement.placement import Placement
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 BaselineName = Literal[
     "given-order", "sorted-hosts", "megatron-default", "replica-major", "random"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -74,7 +74,7 @@ def role_of_rank(job: Job) -> tuple[str, ...]:
     return tuple(role.name for role in job.roles for _ in range(role.world_size))
 
 
-def instance_of_rank(job: Job) -> npt.NDArray[np.int64]:
+def instance_of_rank(job: Job) -> IntArray:
     """Instance of its role for each rank; empty without roles."""
     found = [
         np.repeat(np.arange(role.instances), role.job.world_size) for role in job.roles

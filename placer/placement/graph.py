@@ -13,11 +13,9 @@ from placer.job.edges import all_edges
 from placer.placement.inputs import inputs_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import IntArray
     from placer.placement.plan import Plan
 
-    IntArray = npt.NDArray[np.int64]
     Vertex = int | tuple[str, str]
 
 
@@ -39,9 +37,7 @@ def traffic_graph(plan: Plan, tier: str | None) -> nx.Graph:
     return graph
 
 
-def _add_vertices(
-    graph: nx.Graph, plan: Plan, tier: str | None
-) -> npt.NDArray[np.int64]:
+def _add_vertices(graph: nx.Graph, plan: Plan, tier: str | None) -> IntArray:
     """Add the vertices; position of each rank's among them, shape (R,)."""
     names = {plan.outer_tiers[0]: plan.nodes, **plan.domains}
     if tier is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.document import closest
 from placer.errors import InputError, Problem
 from placer.placement.host_orders import natural_key, slurm_key
@@ -19,7 +19,6 @@ from placer.placement.host_orders import natural_key, slurm_key
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
-IntArray = npt.NDArray[np.int64]
 # Usable hosts in the order given, and the whole machine -> their indices, in order.
 _Order = Callable[["Topology", "Topology"], list[int]]
 

@@ -12,16 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.job.axes import Parallelism
 from placer.placement.plan_html import plan_html, plan_rows, plan_title
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
     import networkx as nx
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

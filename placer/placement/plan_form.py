@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.document.tree import CONTROL, MAX_DEPTH, visible
 from placer.errors import InputError, Problem, capped
 from placer.hostlist import name_problem
@@ -123,7 +123,7 @@ class Form:
                 self.add(f"{key}[{index}]", reason)
         return tuple(value)
 
-    def indices(self, key: str) -> npt.NDArray[np.int64]:
+    def indices(self, key: str) -> IntArray:
         """A required list of indices, shape (any,)."""
         value = self.get(key)
         none = np.zeros(0, dtype=np.int64)

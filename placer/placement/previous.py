@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.errors import InputError, Problem
 from placer.job.axes import unlike_sizes
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 # Ranks correspond by these coordinates. dp comes last, so that its size may change.
 _CORRESPOND = ("tp", "cp", "pp", "dp")
@@ -53,7 +51,7 @@ class Previous:
 
     gpu_of_rank: IntArray
     lost: tuple[LostNode, ...]
-    is_new: npt.NDArray[np.bool_]
+    is_new: BoolArray
 
     def kept(self, gpu_of_rank: IntArray) -> int:
         """How many ranks a placement leaves where they were."""

@@ -9,15 +9,12 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.errors import InputError, Problem, refuse
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _AXIS = {"stage": "pp", "replica": "dp"}
 KEYS = ("rank", *_AXIS)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.wording import share
 from placer.units import format_power
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from placer.job.rules import Pin
     from placer.placement.seats import Seats
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 def misplaced_pins(

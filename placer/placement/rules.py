@@ -11,16 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.wording import share, some_ranks
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.seats import Seats
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 _LAUNCH_ORDER = (" consecutive ranks: ", " another order than ranks: ")
 _DENSE = {"tp": "tp", "cp": "cp", "pp": "pp", "dp": "dp"}

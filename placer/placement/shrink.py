@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError
 from placer.job.resize import resized
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.placement.plan import Plan
-
-IntArray = npt.NDArray[np.int64]
 
 # Replica after replica, so that each is a run of numbers.
 _BY_REPLICA = ("tp", "cp", "pp", "dp")

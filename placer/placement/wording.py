@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from placer.arrays import IntArray
 
 _SHOWN_RANKS = 4
 
@@ -16,7 +15,7 @@ def share(count: int, total: int, noun: str, one: str, many: str) -> str:
     return f"{count:,} of {total:,} {noun}s {one if count == 1 else many}"
 
 
-def some_ranks(ranks: npt.NDArray[np.int64]) -> str:
+def some_ranks(ranks: IntArray) -> str:
     """``(ranks 0, 8, 16, 24, ...)``: the first few of ``ranks``, shape (any,)."""
     shown = ", ".join(str(rank) for rank in ranks[:_SHOWN_RANKS])
     return f"(ranks {shown}{', ...' if len(ranks) > _SHOWN_RANKS else ''})"

@@ -12,17 +12,14 @@ import csv
 import re
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import FloatArray, IntArray
 from placer.errors import Problem, refuse
 from placer.readers.clusters import MAX_ASYMMETRY, Clusters, clusters_of, median
 from placer.readers.findings import Findings, Level, NodeFacts, some
 from placer.units import parse_bandwidth
-
-if TYPE_CHECKING:
-    from placer.topology.model import FloatArray, IntArray
 
 MAX_NAMES = 2048
 

@@ -10,14 +10,10 @@ Shapes: N hosts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from placer.topology.model import FloatArray, IntArray
+from placer.arrays import BoolArray, FloatArray, IntArray
 
 MIN_GAP = 1.3
 """Bandwidths of two tiers differ by at least this ratio."""
@@ -94,7 +90,7 @@ def _cuts(speeds: FloatArray) -> list[float]:
     return lowest[::-1]
 
 
-def _components(joined: npt.NDArray[np.bool_]) -> IntArray:
+def _components(joined: BoolArray) -> IntArray:
     """Number of each host's connected component, by first appearance; shape (N,)."""
     group = np.full(len(joined), -1, dtype=np.int64)
     number = 0
@@ -109,9 +105,7 @@ def _components(joined: npt.NDArray[np.bool_]) -> IntArray:
     return group
 
 
-def _chained(
-    slow: npt.NDArray[np.bool_], same: npt.NDArray[np.bool_], group: IntArray
-) -> int:
+def _chained(slow: BoolArray, same: BoolArray, group: IntArray) -> int:
     """First host of a group most of whose pairs are slow; -1 without one."""
     sizes = np.bincount(group)
     in_group = np.bincount(group, (slow & same).sum(axis=1))

@@ -15,10 +15,11 @@ from placer.topology.model import Islands, Tier
 from placer.topology.tiers import NODE
 
 if TYPE_CHECKING:
+    from placer.arrays import IntArray
     from placer.readers.findings import Findings
     from placer.readers.islands import Parts
     from placer.readers.pcie import Pcie
-    from placer.topology.model import IntArray, Topology
+    from placer.topology.model import Topology
 
 ISLAND = "island"
 

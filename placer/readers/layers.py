@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from placer.topology.model import IntArray
+from placer.arrays import IntArray
 
 UNKNOWN = -1
 

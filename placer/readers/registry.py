@@ -1,6 +1,6 @@
 """Every format that a machine can be read from.
 
-A format is a row of `FORMATS`, a line of `placer.readers.modules` and a module with one
+A format is a row of `FORMATS` and a module, loaded when it is first named, with one
 function
 
     def read(text: str, source: str) -> Findings
@@ -22,12 +22,11 @@ them otherwise, is given by ``Findings.join``; measured bandwidths by
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from placer.formats import Format
-from placer.readers import modules
 from placer.readers.labelled import LABEL
 
 if TYPE_CHECKING:
@@ -43,16 +42,16 @@ class MachineFormat(Format):
 
     Attributes
     ----------
-    read : callable
-        Gives the findings of a text, a source's name and the meaning of node labels.
+    module : str
+        Of `placer.readers`, with the function ``read``.
     takes_labels : bool
-        Whether it takes `placer.readers.node_labels.LabelRules`.
+        Whether that takes `placer.readers.node_labels.LabelRules` too.
     scheduler : str
         Who hands out the nodes of a machine that has such a file: ``slurm``,
         ``kubernetes``, or empty where either may.
     """
 
-    read: Callable[[str, str, LabelRules | None], Findings] = field(kw_only=True)
+    module: str = field(kw_only=True)
     takes_labels: bool = False
     scheduler: str = ""
 
@@ -63,7 +62,7 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="slurm",
             description="Slurm topology.conf: switches or blocks",
-            read=lambda text, source, _: modules.slurm_conf.read(text, source),
+            module="slurm_conf",
             pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
             r"(?![^\n]* (?:Level|BlockIndex)=)",
             scheduler="slurm",
@@ -71,21 +70,21 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="slurm-yaml",
             description="Slurm topology.yaml: tree and block topologies",
-            read=lambda text, source, _: modules.slurm_yaml.read(text, source),
+            module="slurm_yaml",
             pattern=r"^-[ \t]+topology[ \t]*:",
             scheduler="slurm",
         ),
         MachineFormat(
             name="scontrol",
             description="what scontrol show topology prints",
-            read=lambda text, source, _: modules.slurm_scontrol.read(text, source),
+            module="slurm_scontrol",
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
             scheduler="slurm",
         ),
         MachineFormat(
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
-            read=lambda text, source, _: modules.configmap.read(text, source),
+            module="configmap",
             pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
             before=("slurm", "slurm-yaml"),
             scheduler="slurm",
@@ -93,28 +92,26 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="azslurm",
             description="NVLink blocks as JSON, of Azure's azslurm",
-            read=lambda text, source, _: modules.azslurm.read(text, source),
+            module="azslurm",
             pattern=r'"blockname"\s*:',
             scheduler="slurm",
         ),
         MachineFormat(
             name="topograph",
             description="topograph's graph JSON",
-            read=lambda text, source, _: modules.topograph_graph.read(text, source),
+            module="topograph_graph",
             pattern=r'"network_layers"\s*:',
         ),
         MachineFormat(
             name="topograph-model",
             description="topograph's simulation model YAML",
-            read=lambda text, source, _: modules.topograph_model.read(text, source),
+            module="topograph_model",
             pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
         ),
         MachineFormat(
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
-            read=lambda text, source, rules: modules.kubernetes.read(
-                text, source, rules
-            ),
+            module="kubernetes",
             pattern=r'"kind"\s*:\s*"Node(?:List)?"',
             takes_labels=True,
             scheduler="kubernetes",
@@ -122,7 +119,7 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="topologies",
             description="Topology objects of Kueue or KAI: the order of node labels",
-            read=lambda text, source, _: modules.label_orders.read(text, source),
+            module="label_orders",
             pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
             r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
             scheduler="kubernetes",
@@ -130,50 +127,50 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="aws",
             description="aws ec2 describe-instance-topology",
-            read=lambda text, source, _: modules.aws.read(text, source),
+            module="aws",
             pattern=r'"NetworkNodes"\s*:',
         ),
         MachineFormat(
             name="gcp",
             description="gcloud compute instances list --format=json",
-            read=lambda text, source, _: modules.gcp.read(text, source),
+            module="gcp",
             pattern=r'"physicalHost(?:Topology)?"\s*:',
         ),
         MachineFormat(
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
-            read=lambda text, source, _: modules.oci.read(text, source),
+            module="oci",
             pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
         ),
         MachineFormat(
             name="fabric",
             description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
-            read=lambda text, source, _: modules.nvidia_fabric.read(text, source),
+            module="nvidia_fabric",
             pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
             rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
         ),
         MachineFormat(
             name="nmx",
             description="compute nodes of NVLink domains, from NMX or NetQ",
-            read=lambda text, source, _: modules.nmx.read(text, source),
+            module="nmx",
             pattern=r'"DomainUUID"\s*:',
         ),
         MachineFormat(
             name="netq",
             description="NetQ's topology graph: switches and links by tier",
-            read=lambda text, source, _: modules.netq.read(text, source),
+            module="netq",
             pattern=r'"compounded_nodes"\s*:',
         ),
         MachineFormat(
             name="topo-m",
             description="nvidia-smi topo -m, of one node or of many",
-            read=lambda text, source, _: modules.nvidia_topo.read(text, source),
+            module="nvidia_topo",
             pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
         ),
         MachineFormat(
             name="rocm-smi",
             description="rocm-smi --showtopo or amd-smi topology, of one node or many",
-            read=lambda text, source, _: modules.amd_topo.read(text, source),
+            module="amd_topo",
             pattern=rf"^(?:{LABEL})?(?:=+ Link Type between two GPUs =+|"
             r"LINK TYPE TABLE:)[ \t]*$"
             r'|"\(Topology\) Link type between DRM devices '
@@ -182,32 +179,32 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="nccl",
             description="NCCL's or RCCL's topology XML, of one node",
-            read=lambda text, source, _: modules.nccl_xml.read(text, source),
+            module="nccl_xml",
             pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
         ),
         MachineFormat(
             name="ibnetdiscover",
             description="what ibnetdiscover prints of an InfiniBand fabric",
-            read=lambda text, source, _: modules.ibnetdiscover.read(text, source),
+            module="ibnetdiscover",
             pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
         ),
         MachineFormat(
             name="bandwidth",
             description="measured bandwidths, a CSV matrix of hosts or GPUs",
-            read=lambda text, source, _: modules.bandwidth.read(text, source),
+            module="bandwidth",
             pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
             r"[ ]*[,\t]",
         ),
         MachineFormat(
             name="hosts",
             description="the nodes, as host lists",
-            read=lambda text, source, _: modules.hosts.read(text, source),
+            module="hosts",
             pattern="",
         ),
         MachineFormat(
             name="names",
             description="host names for instance ids, two words a line",
-            read=lambda text, source, _: modules.names.read(text, source),
+            module="names",
             pattern="",
         ),
     )
@@ -230,6 +227,9 @@ def read(
     InputError
         If anything is wrong with the text.
     """
-    findings = FORMATS[name].read(text, source, rules)
+    row = FORMATS[name]
+    told = (rules,) if row.takes_labels else ()
+    module = import_module(f"placer.readers.{row.module}")
+    findings: Findings = module.read(text, source, *told)
     findings.format = name
     return findings

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 # Ranks of all placements that are priced; one of 8,192 takes about 4 ms.
 MOST_RANKS = 3_000_000

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
 from placer.reasons.exchanges import exchanges
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

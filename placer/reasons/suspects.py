@@ -18,15 +18,12 @@ from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 
 # Nepers by which a suspect must be likelier than the next, and than none.
 EVIDENCE = 10.0

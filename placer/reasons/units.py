@@ -12,13 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError
 from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

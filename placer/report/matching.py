@@ -11,8 +11,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError
 from placer.job.axes import unlike_sizes
 from placer.placement.shrink import ranks_of_replicas
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.placement.plan import Plan
 
-IntArray = npt.NDArray[np.int64]
 Coordinates = Mapping[str, IntArray]
 
 _DENSE = ("tp", "cp", "pp", "dp")

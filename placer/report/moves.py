@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
-
-IntArray = npt.NDArray[np.int64]
 
 # The axes beside dp whose coordinates moves are folded by, most telling first.
 _OTHER_AXES = ("pp", "ep", "cp", "tp")

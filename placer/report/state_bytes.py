@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.volumes import volumes
 from placer.errors import InputError
 from placer.job.axes import unlike_sizes
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import DataParallel, Job
     from placer.placement.plan import Plan
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 OPTIMIZER_BYTES = 12.0
 

@@ -14,9 +14,7 @@ from itertools import chain, islice
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import IntArray
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills.fills import nested_fills, uneven_fills
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Solution
 
-IntArray = npt.NDArray[np.int64]
 Advice = dict[str, Any]
 
 

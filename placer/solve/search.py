@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import IntArray
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import (
@@ -79,7 +77,6 @@ from placer.solve.tree.in_runs import fill_in_runs
 if TYPE_CHECKING:
     from placer.solve.run.solution import Progress, Solution
 
-IntArray = npt.NDArray[np.int64]
 Method = Callable[[Problem, Incumbent, Budget], None]
 
 

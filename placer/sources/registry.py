@@ -1,6 +1,6 @@
 """Every format that a job can be read from.
 
-A format is a row of `FORMATS`, a line of `placer.sources.modules` and a module with one
+A format is a row of `FORMATS` and a module, loaded when it is first named, with one
 function
 
     def read(text: str, source: str, asked: Asked) -> Findings
@@ -20,12 +20,11 @@ by `placer.document`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from placer.formats import Format
-from placer.sources import modules
 
 if TYPE_CHECKING:
     from placer.sources.findings import Asked, Findings
@@ -37,14 +36,20 @@ class JobFormat(Format):
 
     Attributes
     ----------
-    read : callable
-        Gives the findings of a text, a source's name and what options say.
+    module : str
+        Of `placer.sources`, with the function ``read``.
     logs : bool
         Whether a file may be a log, which may be long.
     """
 
-    read: Callable[[str, str, Asked], Findings] = field(kw_only=True)
+    module: str = field(kw_only=True)
     logs: bool = False
+
+    def read(self, text: str, source: str, asked: Asked) -> Findings:
+        """Findings of a text, given its source's name and what options say."""
+        module = import_module(f"placer.sources.{self.module}")
+        findings: Findings = module.read(text, source, asked)
+        return findings
 
 
 FORMATS: dict[str, JobFormat] = {
@@ -53,7 +58,7 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="megatron",
             description="Megatron-LM: script, arguments, log, model_config.yaml",
-            read=lambda text, source, asked: modules.megatron.read(text, source, asked),
+            module="megatron",
             pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
             r"|--tensor-model-parallel-size\b|--activations-checkpoint-method\b"
             r"|\bpretrain_[a-z0-9_]+\.py\b"
@@ -64,58 +69,52 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="mlperf",
             description="MLPerf Training: config_*.sh of a submission",
-            read=lambda text, source, asked: modules.mlperf.read(text, source, asked),
+            module="mlperf",
             pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
             r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
         ),
         JobFormat(
             name="swift",
             description="ms-swift: megatron sft, pt or rlhf with its options",
-            read=lambda text, source, asked: modules.swift.read(text, source, asked),
+            module="swift",
             pattern=r"^[^#\n]*\bmegatron[ \t]+(?:sft|pt|rlhf)\b",
             also=("ms-swift",),
         ),
         JobFormat(
             name="hf",
             description="config.json of a Hugging Face model: its shape only",
-            read=lambda text, source, asked: modules.hf.read(text, source, asked),
+            module="hf",
             pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
         ),
         JobFormat(
             name="torchtitan",
             description="torchtitan's TOML, or a function of its config_registry.py",
-            read=lambda text, source, asked: modules.torchtitan.read(
-                text, source, asked
-            ),
+            module="torchtitan",
             pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
         ),
         JobFormat(
             name="deepspeed",
             description="DeepSpeed's JSON: sharding and batches",
-            read=lambda text, source, asked: modules.deepspeed.read(
-                text, source, asked
-            ),
+            module="deepspeed",
             pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
         ),
         JobFormat(
             name="accelerate",
             description="what accelerate config writes, FSDP and DeepSpeed",
-            read=lambda text, source, asked: modules.accelerate.read(
-                text, source, asked
-            ),
+            module="accelerate",
             pattern=r'^\s*"?distributed_type"?\s*:',
         ),
         JobFormat(
             name="axolotl",
             description="training files of axolotl and LLaMA-Factory",
-            read=lambda text, source, asked: modules.axolotl.read(text, source, asked),
+            module="axolotl",
             pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
             also=("llamafactory",),
         ),
         JobFormat(
             name="nemo",
             description="Megatron-Bridge and NeMo: recipes, and YAML over them",
-            read=lambda text, source, asked: modules.nemo.read(text, source, asked),
+            module="nemo",
             pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):"
             r"|^(?:from|import) megatron\.bridge\b",
             also=("megatron-bridge", "bridge"),
@@ -123,25 +122,25 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="nemo-rl",
             description="NeMo-RL: the training job of a reinforcement learning run",
-            read=lambda text, source, asked: modules.nemo_rl.read(text, source, asked),
+            module="nemo_rl",
             pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
         ),
         JobFormat(
             name="maxtext",
             description="MaxText's YAML, with its model beside it",
-            read=lambda text, source, asked: modules.maxtext.read(text, source, asked),
+            module="maxtext",
             pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
         ),
         JobFormat(
             name="nanotron",
             description="nanotron's YAML",
-            read=lambda text, source, asked: modules.nanotron.read(text, source, asked),
+            module="nanotron",
             pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
         ),
         JobFormat(
             name="neox",
             description="gpt-neox: YAML or JSON with comments",
-            read=lambda text, source, asked: modules.neox.read(text, source, asked),
+            module="neox",
             pattern=r"^\s*[\"']?(?:pipe|model)[_-]parallel[_-]size[\"']?\s*:"
             r"|^\s*\"(?:train[_-]iters|tokenizer[_-]type|init_method)\"\s*:",
             also=("gpt-neox",),
@@ -150,7 +149,7 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="verl",
             description="veRL: the actor's training, from the script that starts it",
-            read=lambda text, source, asked: modules.verl.read(text, source, asked),
+            module="verl",
             pattern=r"^\s*(?!#)\S*actor_rollout_ref\.actor\.",
         ),
     )

@@ -12,10 +12,10 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.topology.islands import launcher_indices
-from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
+from placer.topology.model import Islands, Tier, Topology
 
 if TYPE_CHECKING:
     from placer.topology.links import Link
@@ -59,7 +59,7 @@ class Nodes:
     links: tuple[Link, ...] = ()
 
     @property
-    def usable(self) -> npt.NDArray[np.bool_]:
+    def usable(self) -> BoolArray:
         """Which nodes may hold ranks; shape (N,)."""
         listed = np.array([n not in self.unavailable for n in self.names[0]])
         return listed & (self.gpus > 0)

@@ -13,7 +13,8 @@ from placer.topology.affinity import gpu_words
 from placer.units import format_bandwidth, format_seconds
 
 if TYPE_CHECKING:
-    from placer.topology.model import IntArray, Tier, Topology
+    from placer.arrays import IntArray
+    from placer.topology.model import Tier, Topology
 
 _MAX_SIZES = 8
 _MAX_LINKS = 10

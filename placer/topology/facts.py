@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.topology.model import IntArray, Topology
+    from placer.arrays import IntArray
+    from placer.topology.model import Topology
 
 
 def node_rows(topology: Topology) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.topology.model import FloatArray, IntArray, Islands, Topology
+    from placer.arrays import FloatArray, IntArray
+    from placer.topology.model import Islands, Topology
 
 
 def seen_by_island(topology: Topology, islands: Islands) -> Topology:

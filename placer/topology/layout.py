@@ -17,15 +17,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import IntArray
 from placer.hostlist import name_problem
 from placer.units import format_bytes
-
-if TYPE_CHECKING:
-    from placer.topology.model import IntArray
 
 MAX_NODES = 1 << 20
 BYTES_A_NODE = 400  # names, and where they are listed

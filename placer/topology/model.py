@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.html_table import html_table
 from placer.topology.affinity import Affinity
 from placer.topology.drawing import parts, tier_rows
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from placer.budget import Budget
     from placer.topology.build import Nodes
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

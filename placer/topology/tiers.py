@@ -14,8 +14,8 @@ from placer.topology.model import Islands, Tier
 from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
+    from placer.arrays import IntArray
     from placer.document import Document, Section
-    from placer.topology.model import IntArray
 
 MAX_TIERS = 32
 MAX_RAILS = 63

@@ -10,7 +10,8 @@ from placer.topology.budgets import budgets_entry
 from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
-    from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
+    from placer.arrays import FloatArray, IntArray
+    from placer.topology.model import Islands, Tier, Topology
 
 
 def to_document(topology: Topology) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 from placer.cli.live import CountBar
 from placer.cli.progress import ProgressLines
-from placer.solve.run.pulse import Pulse
+from placer.solve.run.budget import Pulse
 from placer.solve.run.solution import Improvement
 from tests.cli.terminal import Terminal
 

@@ -21,13 +21,10 @@ from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.solve.count.columns import ColumnProgram, Optimum
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import COMMON, Program, Row, Term
-
-FloatArray = npt.NDArray[np.float64]
 
 SCALE = 1_000_000  # whole prices to one of the linear program
 ROUNDS = 60

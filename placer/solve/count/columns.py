@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-FloatArray = npt.NDArray[np.float64]
 
 GLOP = "ortools.linear_solver.pywraplp"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.hostlist import compress
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import gpus_within
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def missing_parts(topology: Topology, job: Job) -> list[str]:

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.count.engine import CP_SAT
 from placer.solve.tree.capacity import parent_of_domain
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
     Literal = cp_model.IntVar | int
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

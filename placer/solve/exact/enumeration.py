@@ -14,8 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.capacity import node_capacity
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 STEPS_BETWEEN_STOPS = 1024
 # Steps of the walk for each placement that is listed.

@@ -9,8 +9,8 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.loading import load
 from placer.placement.placement import Placement
 from placer.solve.bounds.hops.hop_cuts import HopCuts
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 ASK_AFTER = 0.1  # s
 ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"

@@ -25,8 +25,8 @@ from math import floor, gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.cost.custom import group_time
 from placer.solve.bounds.network.ideal import IdealNetwork
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from placer.solve.exact.assignment import Assignment, Literal
     from placer.solve.problem.compiled import Problem
 
-IntArray = npt.NDArray[np.int64]
 Edges = dict[tuple[int, int], float]
 
 # Largest coefficient, in units, and largest denominator of numbers taken as written.

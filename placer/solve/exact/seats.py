@@ -12,8 +12,8 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.loading import load
 from placer.solve.count.engine import CP_SAT, cp_sat
 from placer.solve.count.engine import Limits as EngineLimits
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Units times nodes of a program that is always solved, and of one that is solved when
 # nothing else finds a placement; the work spent on it, in CP-SAT's deterministic

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.count.engine import solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Cap
-
-IntArray = npt.NDArray[np.int64]
 
 BUDGET_WORK = 1.0  # CP-SAT's deterministic seconds
 

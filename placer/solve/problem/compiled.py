@@ -24,16 +24,13 @@ from placer.solve.tree.capacity import node_capacity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
+    from placer.arrays import IntArray
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
-
-    IntArray = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.job.edges import EDGE_AXES, group_edges
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.job.model import Group
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # What a byte is worth that compute hides at present.
 HIDDEN = 0.05

@@ -11,13 +11,9 @@ from placer.cost.step import StepModel
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from placer.arrays import IntArray
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-    IntArray = npt.NDArray[np.int64]
 
 # For the order in which nestings are tried when the objective is time: what an edge of
 # an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel

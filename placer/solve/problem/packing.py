@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.deal import Pool, outward
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -21,8 +21,6 @@ from placer.solve.tree.capacity import parent_of_domain
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, order=True)

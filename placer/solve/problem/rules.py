@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
     from placer.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
@@ -150,6 +147,14 @@ class Limits:
         says = [self.avoided, *(cap.inside for cap in self.budgets), *pins]
         _, found = np.unique(np.array(says), axis=1, return_inverse=True)
         return np.asarray(found, dtype=np.int64).ravel()
+
+    @property
+    def pinned(self) -> BoolArray:
+        """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
+        found = np.zeros(self.topology.num_nodes, dtype=bool)
+        for hosts in set(self.hosts_of_rank.values()):
+            found[list(hosts)] = True
+        return found
 
     @property
     def replica_size(self) -> int:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import IntArray
 from placer.placement.baselines import BASELINES, baseline
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 _BY_NAME = {
     "given-order": "hosts by name",

@@ -15,15 +15,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.tree.symmetry import Pair, Symmetry, best_pairs, completed
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 
 def aligned(

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.tree.symmetry import Pair, Symmetry
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 
 def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:

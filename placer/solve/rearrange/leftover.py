@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.run.rest import Rest
 from placer.solve.tree.symmetry import Symmetry
@@ -23,7 +23,6 @@ from placer.solve.tree.symmetry import Symmetry
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
 
-IntArray = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 
 # Pairs of unlike domains of one tier that are compared at most.

@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.rules import Limits
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class PinnedRanks:

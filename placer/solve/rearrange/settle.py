@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.starts import is_start
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
-
-IntArray = npt.NDArray[np.int64]
 
 
 def settled(

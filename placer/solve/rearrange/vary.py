@@ -13,15 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDS = 20  # passes over a set of domains that mend an exchange
 DRAWS = 20  # exchanges that are tried for one placement

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Affected(NamedTuple):
@@ -67,7 +66,7 @@ def most_damaged(state: RepairState, block: int, count: int) -> list[int]:
     return [int(one) for one in first.ravel()]
 
 
-def _has_to_move(state: RepairState) -> npt.NDArray[np.bool_]:
+def _has_to_move(state: RepairState) -> BoolArray:
     """Ranks that cannot stay; shape (R,)."""
     found = state.before.is_lost.copy()
     for tier in range(max(1, len(state.topology.tiers) - 1)):

@@ -10,14 +10,11 @@ from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Sets of move groups that are listed for a base domain, times groups, at most about: a
 # limit of the bound on moves, too.

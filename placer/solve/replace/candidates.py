@@ -13,8 +13,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.problem.rules import obeys
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
     from placer.solve.run.budget import Budget
     from placer.solve.run.front import Front
-
-IntArray = npt.NDArray[np.int64]
 
 
 class OfferedRepairs:

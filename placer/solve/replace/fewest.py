@@ -21,8 +21,8 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.replace.affected import affected_domains
 from placer.solve.replace.base_domain import base_domains
 from placer.solve.replace.least_loss import LeastLoss
@@ -31,9 +31,6 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from placer.solve.replace.base_domain import BaseDomain
     from placer.solve.replace.state import RepairState
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Fewest(NamedTuple):

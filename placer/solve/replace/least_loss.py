@@ -18,15 +18,12 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.replace.base_domain import BaseDomain
     from placer.solve.replace.state import RepairState
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class LeastLoss:

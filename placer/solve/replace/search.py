@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray
 from placer.errors import InfeasibleError, StoppedError
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Seating:

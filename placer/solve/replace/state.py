@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

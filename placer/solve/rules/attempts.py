@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.pins import PinnedRanks
@@ -17,9 +18,6 @@ from placer.solve.rules.budgets import within_budgets
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Attempt(NamedTuple):
@@ -187,7 +185,7 @@ def _withhold(
     """
     topology = limits.topology
     row = topology.domain_of_node[min(1, len(topology.tiers) - 1)]
-    pinned = _pinned(limits)
+    pinned = limits.pinned
     gpus = topology.gpus_of_node
     nodes = np.flatnonzero(inside)
     factors = topology.bandwidth_factor[nodes], topology.speed_of_node[nodes]
@@ -205,11 +203,3 @@ def _withhold(
         node = queue[leaf].pop()
         room[leaf] -= int(gpus[node])
         keep[node] = False
-
-
-def _pinned(limits: Limits) -> BoolArray:
-    """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
-    pinned = np.zeros(limits.topology.num_nodes, dtype=bool)
-    for hosts in set(limits.hosts_of_rank.values()):
-        pinned[list(hosts)] = True
-    return pinned

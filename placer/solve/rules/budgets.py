@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Cap, Limits
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def within_budgets(
@@ -51,11 +49,8 @@ def _keep_fullest(limits: Limits, kept: BoolArray, cap: Cap, unit: int) -> None:
     useful = room // unit * unit
     order = tree_order(topology)
     order = order[inside[order]]
-    pinned = np.zeros(topology.num_nodes, dtype=bool)
-    for hosts in set(limits.hosts_of_rank.values()):
-        pinned[list(hosts)] = True
     budgets = np.sum([one.inside for one in limits.budgets], axis=0)
-    keys = -room[row[order]], budgets[order], ~pinned[order]
+    keys = -room[row[order]], budgets[order], ~limits.pinned[order]
     order = order[np.lexsort(keys)]
     held = 0
     for node in order.tolist():

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains, share_down, tree_order
@@ -24,10 +24,8 @@ from placer.solve.tree.fill import fill_domains, share_down, tree_order
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
+    from placer.solve.run.incumbent import Candidate
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-Candidate = tuple[str, IntArray]
 
 
 class _Limit(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.count.engine import solve
 from placer.solve.count.model import Term
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
-
-IntArray = npt.NDArray[np.int64]
 
 
 def readmitted(

@@ -16,8 +16,8 @@ from math import comb
 from operator import attrgetter
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
@@ -43,9 +43,6 @@ from placer.solve.rules.readmit import readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]

@@ -17,7 +17,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from placer.errors import StoppedError
-from placer.solve.run.pulse import Pulse
 from placer.solve.run.solution import EXACT
 from placer.threads import start
 
@@ -27,6 +26,26 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 SEARCH_THREAD = "placer-search"
+
+
+@dataclass
+class Pulse:
+    """Written by the search as it goes on; no result depends on it.
+
+    Attributes
+    ----------
+    phase : str
+        The method at work, for people.
+    placements : int
+        How many were tried: built, or proposed as a change by local search. Threads
+        that count at the same time may lose a few.
+    lower_bound : float
+        The best so far, in the unit of the objective; 0 while none is known.
+    """
+
+    phase: str = ""
+    placements: int = 0
+    lower_bound: float = 0.0
 
 
 class Budget:

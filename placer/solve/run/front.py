@@ -10,17 +10,13 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import IntArray
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Point(NamedTuple):

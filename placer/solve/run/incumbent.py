@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
 
-IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
 
 

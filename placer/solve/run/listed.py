@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import IntArray
 from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.problem.starts import starts
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
-
-IntArray = npt.NDArray[np.int64]
 
 
 class _Start(NamedTuple):

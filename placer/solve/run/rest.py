@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Units of one domain that a job to come wants, and how often out of ten.
 DEMAND = ((16, 4), (8, 3), (4, 2), (1, 1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
-    from placer.solve.run.pulse import Pulse
+    from placer.solve.run.budget import Pulse
 
 # Relative difference below which a value has reached its bound: sums of a few thousand
 # double-precision terms agree to much better than this.

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
 
-IntArray = npt.NDArray[np.int64]
 Key = tuple[float, tuple[int, ...]]
 
 # Relative difference of two sums of the same numbers in another order.

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 # Exact choice of the children with the least left over grows with the square of their
 # number; above this many the largest are taken.
@@ -145,7 +143,7 @@ def choose_children(takes: IntArray, amount: int) -> IntArray:
     return share
 
 
-def _tightest(takes: IntArray, count: int, amount: int) -> npt.NDArray[np.bool_]:
+def _tightest(takes: IntArray, count: int, amount: int) -> BoolArray:
     """Which ``count`` children hold ``amount`` with the least left over."""
     chosen = np.zeros(len(takes), dtype=bool)
     if len(np.unique(takes[takes > 0])) == 1 or len(takes) > EXACT_CHOICE_LIMIT:

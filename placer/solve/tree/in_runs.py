@@ -14,9 +14,9 @@ from functools import cache
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
+
 Counts = tuple[int, ...]
 
 MOST_STRETCHES = 256  # of a domain

@@ -7,9 +7,8 @@ whole. Shapes: L outer domains.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
 
 
 def set_size(label: IntArray, unit: int) -> int | None:

@@ -17,15 +17,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
-IntArray = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 
 
@@ -173,7 +172,7 @@ def completed(
     pairs: Iterable[Pair],
     left: Iterable[int],
     right: Iterable[int],
-    kind: Sequence[int] | npt.NDArray[np.int64],
+    kind: Sequence[int] | IntArray,
 ) -> dict[int, int]:
     """``pairs``, and a partner of its kind for every other left.
 

@@ -18,7 +18,7 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
 from placer.solve.bounds.gradients.nics import nic_trade
-from placer.solve.bounds.network.floor import Floor
+from placer.solve.bounds.network.limit import Floor
 from placer.solve.bounds.steps.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.topology.model import Tier

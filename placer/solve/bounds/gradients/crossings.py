@@ -14,16 +14,12 @@ from math import comb, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.schedule import pipeline_times
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Need(NamedTuple):

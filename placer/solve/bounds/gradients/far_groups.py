@@ -22,8 +22,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.gradients.gradient_runs import GradientRuns
 from placer.solve.bounds.network.limit import (
     Limit,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 
 def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:

@@ -27,8 +27,8 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
     from placer.cost.step import Step
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Units, and ranks times squares of the longest run: larger jobs are left out.
 MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23

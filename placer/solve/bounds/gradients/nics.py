@@ -28,14 +28,15 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.gradients.crossings import Crossings, Need
 from placer.solve.bounds.gradients.stage_counts import may_hold
 from placer.solve.bounds.gradients.tensor_parts import largest_parts
-from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.network.limit import (
+    FREE,
+    Floor,
     Limit,
     gradient_groups,
     slow_sync,
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.bounds.gradients.crossings import Need
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 
 def may_hold(

@@ -20,13 +20,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-
-IntArray = npt.NDArray[np.int64]
 
 
 def largest_parts(

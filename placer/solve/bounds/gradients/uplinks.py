@@ -40,13 +40,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
-from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.network.limit import (
+    FREE,
+    Floor,
     Limit,
     slow_pipeline_s,
     slow_sync,
@@ -59,10 +60,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 BISECTIONS = 60

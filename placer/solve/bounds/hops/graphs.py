@@ -32,8 +32,8 @@ from math import gcd, lcm, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.hops.isoperimetric import Product
 from placer.solve.problem.axes import EXPERT, Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 DENSE_AXES = ("tp", "cp", "pp", "dp")
 EXPERT_AXES = ("ep", "etp", "pp", "edp")

@@ -28,8 +28,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 from placer.solve.bounds.groups.run_program import RunColumn, consecutive, run_program
 from placer.solve.count.engine import Answer, Limits, solve
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Sizes = tuple[int, ...]
 
 MOST = 1 << 13  # columns of a program: larger ones are left out

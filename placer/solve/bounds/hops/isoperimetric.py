@@ -31,13 +31,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis
     from placer.solve.problem.params import Params
-
-FloatArray = npt.NDArray[np.float64]
 
 # So few slices of a size are sooner added one by one than all at once.
 FEW_MULTIPLES = 8

@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from placer.arrays import FloatArray, IntArray
+
 Values = Callable[[FloatArray], FloatArray]
 
 PRICE_ROUNDS = 100

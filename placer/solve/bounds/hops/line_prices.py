@@ -11,16 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.solve.count.columns import ColumnProgram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.solve.bounds.hops.lagrange import SizeClass
-
-FloatArray = npt.NDArray[np.float64]
 
 # What a part too many or too few costs, in those of the dearest part.
 MISSING = 100.0

@@ -56,8 +56,8 @@ from math import ceil, floor, gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 from placer.solve.bounds.hops.graphs import (
     common_divisor,
@@ -76,9 +76,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.bounds.hops.isoperimetric import Product
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # HiGHS meets rows and bounds to this.
 TOLERANCE = 1e-6

@@ -45,9 +45,7 @@ from itertools import islice
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.graphs import common_divisor
 from placer.solve.bounds.hops.parted_groups import CLOSE, FINE
 from placer.solve.bounds.hops.parts import part_costs
@@ -60,9 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from placer.solve.bounds.hops.tier_cut import TierCut
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # Parts of a domain: how many of each size, the largest first.
 Sizes = tuple[tuple[int, int], ...]

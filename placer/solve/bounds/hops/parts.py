@@ -33,8 +33,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import shift_rows
 from placer.solve.bounds.hops.line_prices import line_prices
 from placer.solve.count.columns import ColumnProgram, entries_of
@@ -42,9 +42,6 @@ from placer.solve.count.columns import ColumnProgram, entries_of
 if TYPE_CHECKING:
     from placer.solve.bounds.hops.lagrange import SizeClass
     from placer.solve.problem.axes import Axis
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # Prices are looked for between the best so far and those of the program.
 STEP = 0.5

@@ -14,8 +14,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.hops.lagrange import cheapest_sizes, climb, size_classes
 from placer.solve.bounds.hops.parts import Parts
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.hops.graphs import Graph
     from placer.solve.problem.axes import Axis
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 PRICE_GRIDS = (40, 5)

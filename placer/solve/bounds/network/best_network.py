@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 
 def best_of_problem(problem: Problem, block: int | None = None) -> IdealNetwork:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.network.runs import most_alike, most_in_runs
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
 
-IntArray = npt.NDArray[np.int64]
 Counts = tuple[IntArray, IntArray, list[IntArray]]
 
 

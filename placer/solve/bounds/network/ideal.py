@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import (
     ALL_REDUCES,
     NVLS_HEADS,
@@ -41,10 +41,6 @@ from placer.solve.tree.capacity import whole_sets
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.solve.bounds.network.near import Near
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:

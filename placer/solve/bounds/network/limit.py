@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,16 +14,34 @@ from placer.cost.gradients import sync_time
 from placer.cost.step import distinct_rows
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import FloatArray, IntArray
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
 
-    IntArray = npt.NDArray[np.int64]
-    FloatArray = npt.NDArray[np.float64]
+
+class Floor(NamedTuple):
+    """Seconds of a placement, of two kinds that add up.
+
+    Attributes
+    ----------
+    pipeline_s : float, s
+        Of the slowest replica.
+    exposed_s : float, s
+        Data-parallel time.
+    """
+
+    pipeline_s: float = 0.0
+    exposed_s: float = 0.0
+
+    def above(self, other: Floor) -> Floor:
+        """What both say."""
+        return Floor(*map(max, self, other))
+
+
+FREE = Floor()
 
 
 @dataclass(frozen=True, eq=False)

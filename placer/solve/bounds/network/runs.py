@@ -15,9 +15,8 @@ of them, five hold two, so a node holds 1, 1, 2, 2: they touch two nodes at leas
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
 
 
 def most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:

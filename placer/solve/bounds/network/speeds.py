@@ -15,8 +15,8 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray
 from placer.solve.bounds import Proof
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from placer.cost.step import Step
     from placer.topology.model import Topology
-
-FloatArray = npt.NDArray[np.float64]
 
 # Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
 MOST_PLACES = 256

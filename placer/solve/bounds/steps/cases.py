@@ -25,15 +25,15 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.gradients.nics import NicTrade
 from placer.solve.bounds.gradients.uplinks import floors
 from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
-from placer.solve.bounds.network.floor import FREE, Floor
+from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import are_together, join
 from placer.solve.tree.capacity import room_in_sets
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from placer.solve.bounds.gradients.far_groups import far_gradients_s, far_pipeline_s
 from placer.solve.bounds.gradients.gradient_runs import exposed_in_runs
 from placer.solve.bounds.groups.slots import Slots
-from placer.solve.bounds.network.floor import Floor
+from placer.solve.bounds.network.limit import Floor
 
 if TYPE_CHECKING:
     from placer.solve.bounds.case import Case

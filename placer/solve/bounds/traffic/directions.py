@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
 
 # So many directions at the most: stencils and cubes have fewer.
 MOST = 24

@@ -35,8 +35,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.bounds.traffic.directions import Directions
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 
@@ -240,9 +237,7 @@ def _way(
     return _Way(apart, shared, ends, bool((is_ring | (vertices == 1)).all()))
 
 
-def _is_connected(
-    edges: IntArray, line: IntArray, vertices: IntArray
-) -> npt.NDArray[np.bool_]:
+def _is_connected(edges: IntArray, line: IntArray, vertices: IntArray) -> BoolArray:
     """Whether the edges of each line join all its vertices."""
     root = np.arange(len(line))
     while True:

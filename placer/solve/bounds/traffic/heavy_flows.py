@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 
 def least_of_heavy(

@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.solve.construct.chains.distances import Distances
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
     from placer.topology.model import Topology
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Candidate = tuple[str, IntArray, bool]
 
 

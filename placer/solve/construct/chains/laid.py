@@ -9,14 +9,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.chains.segments import Fragment
 
 if TYPE_CHECKING:
     from placer.solve.construct.chains.segments import Segment, Stitching
-
-IntArray = npt.NDArray[np.int64]
 
 
 def laid(problem: Stitching) -> list[Segment] | None:

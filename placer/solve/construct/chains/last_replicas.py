@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.chains.chains import replicas_too_many, stitched_chains
 from placer.solve.construct.units.whole_first import whole_first_fills
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 
 def last_replicas(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

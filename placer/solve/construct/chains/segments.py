@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from placer.arrays import FloatArray, IntArray
 
 # Shares of whole numbers of units that should add up to one, do so to much better.
 ROUNDING = 1e-6

@@ -18,8 +18,8 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.problem.axes import Axis, families, split
 from placer.solve.tree.capacity import whole_sets
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 class LaneAxis(NamedTuple):

@@ -40,13 +40,10 @@ from placer.solve.count.engine import Limits
 from placer.solve.run.workers import in_order
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import BoolArray, IntArray
     from placer.solve.construct.chains.segments import Segment, Stitching
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-    IntArray = npt.NDArray[np.int64]
 
 
 def stitch(
@@ -219,9 +216,7 @@ class Windows:
                 break
         self.cut_short |= bool(windows) and self.budget.is_over()
 
-    def _made_again(
-        self, seen: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_], due: int
-    ) -> bool:
+    def _made_again(self, seen: BoolArray, new: BoolArray, due: int) -> bool:
         """Take back ever more replicas and make them again beside those of a window."""
         for count in self.params.taken_back:
             if self.budget.is_over():
@@ -239,15 +234,13 @@ class Windows:
                 break
         return False
 
-    def _around(
-        self, seen: npt.NDArray[np.bool_], replicas: list[Segment]
-    ) -> npt.NDArray[np.bool_]:
+    def _around(self, seen: BoolArray, replicas: list[Segment]) -> BoolArray:
         """Leaves of some replicas, and all that are seen in the same domains."""
         used = [leaf for segment in replicas for leaf, _, _ in segment]
         parent = self.problem.parents[0]
         return seen & np.isin(parent, parent[used])
 
-    def _due(self, seen: npt.NDArray[np.bool_]) -> int:
+    def _due(self, seen: BoolArray) -> int:
         """Replicas that the leaves seen so far should have made."""
         usable, replicas = self.usable, self.problem.replicas
         if seen.all():
@@ -255,7 +248,7 @@ class Windows:
         share = usable[seen].sum() / max(1.0, usable.sum())
         return int(replicas * share + ROUNDING)
 
-    def _handed_on(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _handed_on(self, seen: BoolArray) -> BoolArray:
         """The last leaves with free units, as many as a few replicas need."""
         free = np.where(seen, self.free + self.half_worth * self.halves, 0)
         later = np.cumsum(free[::-1])[::-1] - free

@@ -14,8 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.chains.segments import price_of_joints
 from placer.solve.construct.chains.stitch_part import (
     of_machine,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.construct.chains.segments import Segment, Stitched, Stitching
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 
 class _Window(NamedTuple):

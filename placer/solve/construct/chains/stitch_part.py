@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.chains.segments import Fragment
 
 if TYPE_CHECKING:
     from placer.solve.construct.chains.segments import Segment, Stitching
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 
 def window_width(problem: Stitching, params: Params) -> int:

@@ -21,14 +21,13 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.solve.construct.chains.distances import Distances
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 # Gains of less are rounding.
 WORTHWHILE = 1e-9

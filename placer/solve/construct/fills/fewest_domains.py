@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 MOST_STEPS = 20_000_000  # of the program
 

@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.construct.fills.fewest_domains import fewest_domains
@@ -24,11 +24,8 @@ from placer.solve.tree.fill import fill, fullest_first
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
+    from placer.solve.run.incumbent import Candidate, Incumbent
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-Candidate = tuple[str, IntArray]
 
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

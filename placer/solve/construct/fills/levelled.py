@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.tree.base import linked_tier
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 # How many more domains than must be are tried.
 MORE = 2

@@ -14,8 +14,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.problem.axes import Digit, box_of, digits_of
 from placer.solve.tree.capacity import whole_sets
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

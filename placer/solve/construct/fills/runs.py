@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import parent_of_domain
@@ -21,8 +21,6 @@ from placer.solve.tree.capacity import parent_of_domain
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Candidate
-
-IntArray = npt.NDArray[np.int64]
 
 
 def run_fills(problem: Problem) -> Iterator[Candidate]:

@@ -13,8 +13,8 @@ from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.fills.fills import fullest_fills, nested_fills
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 # Exchanges of linked domains that are priced, at the most.
 MOST_EXCHANGES = 200

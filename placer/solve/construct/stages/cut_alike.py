@@ -18,8 +18,8 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.gradients.nics import nic_trade
 from placer.solve.construct.stages.cut_patterns import (
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-Candidate = tuple[str, IntArray]
+    from placer.solve.run.incumbent import Candidate, Incumbent
 
 TOGETHER = "members of a gradient group together"
 # Two pipeline times that differ by less are one.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.deal import Pool, outward
 from placer.solve.tree.fill import tree_order
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.construct.stages.cut_patterns import Counted, Question, Run
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

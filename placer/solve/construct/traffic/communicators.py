@@ -6,8 +6,8 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.problem.colocation import join
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.flows import Flows
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 # Components that no domain holds are cut into as many pieces at the most.
 PIECES = 4

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.traffic.bisection import Range, halved
 from placer.solve.construct.traffic.coarsening import Graph, contracted
 from placer.solve.tree.fill import tree_order
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from placer.solve.problem.flows import Flows
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 
 def partitioned_nodes(

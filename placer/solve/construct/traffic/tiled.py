@@ -12,8 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 
 def briefly_tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

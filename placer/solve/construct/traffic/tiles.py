@@ -14,16 +14,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from placer.solve.problem.flows import Flows
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Tiles in the making that are kept, and neighbours that each grows by.
 BEAM = 12

@@ -12,8 +12,8 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.units.parts import (
     Part,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 # Rings, of cp or tp, are cut at two edges wherever their parts begin: `stitched` does.
 # On step time, though, those of tp are as slow as their least part as well.

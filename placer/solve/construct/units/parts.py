@@ -17,9 +17,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from placer.arrays import IntArray
 
 SWAPS = 400  # tried among the domains of large parts
 LAID = 400_000  # units laid in all tries

@@ -11,8 +11,8 @@ from itertools import permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

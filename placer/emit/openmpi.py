@@ -1,16 +1,25 @@
-"""Host names that Open MPI's files can hold."""
+"""Files of Open MPI: the host of every rank, and the slot it takes there.
+
+* The sequential mapper's host file: line k names the host of rank k. Processes take the
+  lines one by one; local ranks count up in that order, and GPUs follow them (Open MPI,
+  ``orte/mca/rmaps/seq/rmaps_seq.c``).
+* A rankfile: ``rank K=HOST slot=S`` (mpirun manual page, "Rankfiles"). The slot is the
+  local rank, so ranks of a node never share one.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from placer.emit.nodes import nodes_of, require_gpus_in_order
 from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from placer.emit.nodes import NodeRanks
+    from placer.placement.plan import Plan
 
 _ADDRESS = r"([0-9]{1,3}\.){3}[0-9]{1,3}"
 # What the scanners of both files read as one host: they have keywords, turn bare
@@ -26,7 +35,41 @@ _HOST = re.compile(
 )
 
 
-def require_openmpi_names(nodes: Iterable[NodeRanks], file: str) -> None:
+def render_seq(plan: Plan) -> str:
+    """The host of every rank, one a line, in rank order.
+
+    Raises
+    ------
+    EmitError
+        If local rank k of a node does not run on GPU k, or a host file cannot hold a
+        host name.
+    """
+    nodes = nodes_of(plan)
+    require_gpus_in_order(nodes, "openmpi-seq")
+    _require_names(nodes, "host file")
+    return "".join(f"{host}\n" for host in plan.host_of_rank)
+
+
+def render_rankfile(plan: Plan) -> str:
+    """One line a rank: its host and its slot there.
+
+    Raises
+    ------
+    EmitError
+        If local rank k of a node does not run on GPU k, or a rankfile cannot hold a
+        host name.
+    """
+    nodes = nodes_of(plan)
+    require_gpus_in_order(nodes, "openmpi-rankfile")
+    _require_names(nodes, "rankfile")
+    hosts_and_slots = zip(plan.host_of_rank, plan.local_rank.tolist(), strict=True)
+    return "".join(
+        f"rank {rank}={host} slot={slot}\n"
+        for rank, (host, slot) in enumerate(hosts_and_slots)
+    )
+
+
+def _require_names(nodes: Iterable[NodeRanks], file: str) -> None:
     """Nothing, when Open MPI reads every host's name as one, and no two as the same.
 
     It drops the domain of a name: its parameters ``orte_keep_fqdn_hostnames`` and
