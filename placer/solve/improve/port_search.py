@@ -55,10 +55,8 @@ EVENED = "evened"
 STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
 ENTRIES, FEWEST, SHARE = 100_000, 256, 0.25
-# Steps between two looks at who is where, and what is busy.
-LOOK = 16
 # Every so many steps clusters are tried.
-CLUSTERS = 4
+CLUSTERS = 2
 DIGITS = 9
 
 
@@ -227,8 +225,7 @@ class PortState:
 
     def propose(self) -> Changes:
         """Single units, or clusters now and then."""
-        if self._step % LOOK == 0:
-            self._look()
+        self._look()
         moves, count = self._moves, self._proposed
         if moves.cluster > 1 and self._step % CLUSTERS == CLUSTERS - 1:
             return moves.clusters(max(1, count // moves.cluster))
@@ -313,7 +310,6 @@ class PortState:
 
     def _look(self) -> None:
         """Note who is where, what is busy, and the best placement."""
-        self._busy = self._loads.of(self.home)
         self._note_best()
         heat = self._loads.on_way(self._excess ** (2.0**self._doublings / 2), self.home)
         self._moves.look(self.home, heat)
