@@ -4,7 +4,8 @@ The step waits for the busiest of all ports and uplinks, and a change seldom tou
 that one. So rounds aim at a target a little below the best, and what is annealed is the
 excess: by how much ports and uplinks exceed the target, in sum. What is below may
 become busier, up to the target. A round ends once nothing exceeds it; the next one aims
-lower, by twice as much, and by half as much where a round failed.
+lower by twice as much, and by half as much where a round failed. The first aims lowest:
+where messages are alike a port is busy with one more or less, and nothing lies between.
 
 From every other start the first rounds anneal a sum over all of the power ``p`` of how
 busy they are; ``p`` grows from round to round, and the sum comes ever closer to the
@@ -103,7 +104,7 @@ def _rounds(
         if state.best is not before:
             yield state.best
     least, most = params.even_cut
-    cut, left = least, params.even_work * aimed
+    cut, left = most, params.even_work * aimed
     for heat in cycle(params.even_aimed_heat):
         if left <= 0 or budget.is_over():
             return
