@@ -46,10 +46,10 @@ def singles(
         held = seats.held[there]
         alone = drawn[4, row] < shares.into_room or held == 0
         alone &= seats.free[there] > 0
-        partner = _somebody(seats, there, drawn[3, row])
-        if not alone and (held == 0 or seats.home[partner] != there):
+        if not alone and held == 0:
             continue
-        units[made, 0], units[made, 1] = one, -1 if alone else partner
+        partner = -1 if alone else _in_turn(seats, there, drawn[3, row], 0)
+        units[made, 0], units[made, 1] = one, partner
         old[made, 0], old[made, 1] = here, there
         new[made, 0], new[made, 1] = there, here
         move[made] = MOVE if alone else SWAP
@@ -69,7 +69,7 @@ def clusters(
     grow: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """The columns of `Changes` in which clusters change places."""
-    count, most = len(unit), 1 + grow.shape[1] // 2
+    count, most = len(unit), 1 + len(grow) // 2
     units = np.full((count, 2 * most), -1)
     old, new = np.empty((2, count, 2 * most), np.int64)
     _take_busy(seats, shares, unit, drawn[0])
@@ -81,26 +81,18 @@ def clusters(
         if here == there or seats.enclosure[here] != seats.enclosure[there]:
             continue
         going, coming = units[made, :most], units[made, most:]
-        own, others = grow[0, :, :, row], grow[1, :, :, row]
+        own = grow[:, :, row]
         number = _grow(tables, seats.home, going, unit[row], size[row], own)
-        if drawn[5, row] < shares.loose:
-            begin, held = seats.first[there], seats.held[there]
-            back = min(number, held)
-            coming[:back] = seats.inside[begin : begin + back]
-        else:
-            somebody = _somebody(seats, there, drawn[3, row])
-            back = _grow(tables, seats.home, coming, somebody, number, others)
         # Free room is taken first, now and then.
         taken = 0
         if drawn[4, row] < shares.into_room:
             taken = min(seats.free[there], number)
-        back = min(back, number - taken)
-        coming[back:] = -1
-        going[min(number, back + taken) :] = -1
-        fits = going[0] >= 0
-        for one in coming[:back]:
-            fits &= seats.home[one] == there
-        if fits:
+        back = min(number - taken, seats.held[there])
+        begin = drawn[3, row] if drawn[5, row] >= shares.loose else 0.0
+        for place in range(back):
+            coming[place] = _in_turn(seats, there, begin, place)
+        going[back + taken :] = -1
+        if going[0] >= 0:
             old[made, :most], old[made, most:] = here, there
             new[made, :most], new[made, most:] = there, here
             made += 1
@@ -118,10 +110,11 @@ def _take_busy(seats: Seats, shares: Shares, unit: IntArray, drawn: FloatArray) 
 
 
 @njit(cache=True)
-def _somebody(seats: Seats, domain: int, drawn: float) -> int:
-    """Somebody in a domain, as it was at the last look."""
-    at = seats.first[domain] + int(drawn * seats.held[domain])
-    return seats.inside[min(at, len(seats.home) - 1)]
+def _in_turn(seats: Seats, domain: int, drawn: float, nth: int) -> int:
+    """The n-th in a domain after somebody, in a round, loosest first."""
+    held = seats.held[domain]
+    place = (int(drawn * held) + nth) % held
+    return seats.inside[seats.first[domain] + place]
 
 
 @njit(cache=True)

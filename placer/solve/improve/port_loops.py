@@ -295,4 +295,4 @@ def compile_all() -> None:
     columns = units, old, new, delta < 0
     claim, home = np.full(5, UNCLAIMED), seats.home
     applied(tables, *columns, claim, home, free, pricing.busy, *entries)
-    clusters(tables, seats, *begun, two, np.zeros((2, 2, 2, 2)))
+    clusters(tables, seats, *begun, two, np.zeros((2, 2, 2)))

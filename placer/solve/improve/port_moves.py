@@ -2,8 +2,8 @@
 
 Where a rank is fast only beside several others, such as a hub in its own ring, each of
 them by itself has no reason to come. So clusters move too: a unit with neighbours from
-its domain, for as many of another domain, neighbours of each other or those that are
-tied to it least. Shapes: U units, D domains, K changes of up to M units each.
+its domain, for as many of another domain: those that are tied to it least, or others.
+Shapes: U units, D domains, K changes of up to M units each.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class PortMoves:
         Units that go either way at most: half of what the largest domain holds, since
         the others may go instead. 1 where only single units move.
     seats : Seats
-        Who was where at the last look.
+        Who is where.
     """
 
     def __init__(
@@ -144,42 +144,38 @@ class PortMoves:
         unit, old, new = self._begun(*begun)
         *_, somebody, room, _ = begun.drawn
         held = seats.held[new]
-        partner = self._somebody(new, somebody)
+        partner = self._in_turn(new, somebody)
         alone = (seats.free[new] > 0) & ((room < SHARES.into_room) | (held == 0))
-        stale = (seats.home[partner] != new) | (held == 0)
         units = np.stack((unit, np.where(alone, NOBODY, partner)), axis=1)
         places = np.stack((old, new), axis=1)
         move = np.where(alone, MOVE, SWAP)
-        allowed = self._is_allowed(old, new) & (alone | ~stale)
+        allowed = self._is_allowed(old, new) & (alone | (held > 0))
         return Changes(units, places, places[:, ::-1], move).only(allowed)
 
     def clusters(self, count: int) -> Changes:
         """Units and neighbours of theirs go together, for as many others."""
         seats, begun, most = self.seats, self._drawn(count), self.cluster
         size = self._rng.integers(2, most + 1, count)
-        grow = self._rng.random((2, 2 * (most - 1), 2, count))
+        grow = self._rng.random((2 * (most - 1), 2, count))
         loops, tables = self._loads.loops, self._loads.tables
         if loops is not None:
             return Changes(*loops.clusters(tables, seats, SHARES, *begun, size, grow))
         unit, old, new = self._begun(*begun)
         *_, somebody, room, loose = begun.drawn
-        going = self._grown(unit, size, grow[0])
+        going = self._grown(unit, size, grow)
         number = np.sum(going != NOBODY, axis=1)
-        coming = self._grown(self._somebody(new, somebody), number, grow[1])
-        loosest = self._loosest(new, number)
-        coming = np.where((loose < SHARES.loose)[:, None], loosest, coming)
         # Free room is taken first, now and then.
         taken = np.minimum(seats.free[new], number)
         taken = np.where(room < SHARES.into_room, taken, 0)
+        begin = np.where(loose < SHARES.loose, 0.0, somebody)[:, None]
         places = np.arange(most)
-        coming = np.where(places < (number - taken)[:, None], coming, NOBODY)
+        coming = self._in_turn(new[:, None], begin, places)
+        wanted = np.minimum(number - taken, seats.held[new])
+        coming = np.where(places < wanted[:, None], coming, NOBODY)
         back = np.sum(coming != NOBODY, axis=1)
         going = np.where(places < (back + taken)[:, None], going, NOBODY)
         away, here = (np.repeat(place[:, None], most, axis=1) for place in (old, new))
-        # Who comes back may have left since the last look.
-        fits = (coming == NOBODY) | (seats.home[coming] == here)
-        allowed = self._is_allowed(old, new) & fits.all(axis=1)
-        allowed &= going[:, 0] != NOBODY
+        allowed = self._is_allowed(old, new) & (going[:, 0] != NOBODY)
         return Changes(
             np.concatenate((going, coming), axis=1),
             np.concatenate((away, here), axis=1),
@@ -218,19 +214,15 @@ class PortMoves:
         ends = loads.messages.ends[:, loads.flows[at]]
         return np.asarray(np.where(ends[0] == unit, ends[1], ends[0]))
 
-    def _somebody(self, domain: IntArray, drawn: FloatArray) -> IntArray:
-        """Somebody in each domain, as it was at the last look."""
+    def _in_turn(
+        self, domain: IntArray, drawn: FloatArray, nth: IntArray | int = 0
+    ) -> IntArray:
+        """The n-th in each domain after somebody, in a round, loosest first."""
         seats = self.seats
-        nth = (drawn * seats.held[domain]).astype(np.int64)
-        at = np.minimum(seats.first[domain] + nth, len(seats.home) - 1)
+        held = seats.held[domain]
+        place = ((drawn * held).astype(np.int64) + nth) % np.maximum(held, 1)
+        at = np.minimum(seats.first[domain] + place, len(seats.home) - 1)
         return np.asarray(seats.inside[at])
-
-    def _loosest(self, domain: IntArray, number: IntArray) -> IntArray:
-        """So many of each domain that were tied to it least; shape (K, cluster)."""
-        seats, nth = self.seats, np.arange(self.cluster)
-        at = np.minimum(seats.first[domain][:, None] + nth, len(seats.home) - 1)
-        kept = nth < np.minimum(number, seats.held[domain])[:, None]
-        return np.where(kept, seats.inside[at], NOBODY)
 
     def _grown(self, seed: IntArray, size: IntArray, drawn: FloatArray) -> IntArray:
         """Seeds and neighbours from their domains, so many where there are as many.

@@ -4,7 +4,8 @@ The step waits for the busiest of all ports and uplinks, and a change seldom tou
 that one. So rounds aim at a target a little below the best, and what is annealed is the
 excess: by how much ports and uplinks exceed the target, in sum. What is below may
 become busier, up to the target. A round ends once nothing exceeds it; the next one aims
-lower, by twice as much, and by half as much where a round failed.
+lower by twice as much, and by half as much where a round failed. The first aims lowest:
+where messages are alike a port is busy with one more or less, and nothing lies between.
 
 From every other start the first rounds anneal a sum over all of the power ``p`` of how
 busy they are; ``p`` grows from round to round, and the sum comes ever closer to the
@@ -55,10 +56,8 @@ EVENED = "evened"
 STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
 ENTRIES, FEWEST, SHARE = 100_000, 256, 0.25
-# Steps between two looks at who is where, and what is busy.
-LOOK = 16
 # Every so many steps clusters are tried.
-CLUSTERS = 4
+CLUSTERS = 2
 DIGITS = 9
 
 
@@ -105,7 +104,7 @@ def _rounds(
         if state.best is not before:
             yield state.best
     least, most = params.even_cut
-    cut, left = least, params.even_work * aimed
+    cut, left = most, params.even_work * aimed
     for heat in cycle(params.even_aimed_heat):
         if left <= 0 or budget.is_over():
             return
@@ -227,8 +226,7 @@ class PortState:
 
     def propose(self) -> Changes:
         """Single units, or clusters now and then."""
-        if self._step % LOOK == 0:
-            self._look()
+        self._look()
         moves, count = self._moves, self._proposed
         if moves.cluster > 1 and self._step % CLUSTERS == CLUSTERS - 1:
             return moves.clusters(max(1, count // moves.cluster))
@@ -313,7 +311,6 @@ class PortState:
 
     def _look(self) -> None:
         """Note who is where, what is busy, and the best placement."""
-        self._busy = self._loads.of(self.home)
         self._note_best()
         heat = self._loads.on_way(self._excess ** (2.0**self._doublings / 2), self.home)
         self._moves.look(self.home, heat)

@@ -95,8 +95,7 @@ class Seats(NamedTuple):
     Attributes
     ----------
     home : ndarray, shape (U,)
-        Domain of each unit, now; the others are as they were at the last look, but
-        ``free``.
+        Domain of each unit; it and ``free`` alone follow the changes that are made.
     inside : ndarray, shape (U,)
         Units of one domain after the other, those that are tied to it least first.
     held, first : ndarray, shape (D,)

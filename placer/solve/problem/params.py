@@ -157,7 +157,8 @@ class Params(BoundParams):
     even_cut : (float, float)
         How far below the best the target of a later round is, at least and at most.
     even_aimed_heat : tuple of float
-        Temperatures at the start of later rounds, in turn, relative to the best.
+        Temperatures at the start of later rounds, in turn, relative to the best: a
+        message more is much to a port, and little to an uplink.
     even_end : (float, float)
         Temperature at the end of a round of either sort, relative to its start.
     even_work : float, us
@@ -327,7 +328,7 @@ class Params(BoundParams):
     even_doublings: tuple[int, ...] = (2, 3, 4, 5)
     even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
     even_cut: tuple[float, float] = (0.01, 0.16)
-    even_aimed_heat: tuple[float, ...] = (0.02, 0.01, 0.005)
+    even_aimed_heat: tuple[float, ...] = (0.1, 0.02, 0.01, 0.005)
     even_end: tuple[float, float] = (1e-3, 1e-2)
     even_work: float = 4e6
     even_aimed: float = 0.5

@@ -106,6 +106,13 @@ def test_ends_of_a_grid_count_once():
     assert bound(problem_of(squares, machine_of(4, 4, 4))) == pytest.approx(expected)
 
 
+def test_uplinks_carry_whole_messages():
+    """6 x 6 cells on nine racks of 4: 48 edges out, so some rack has 6 of them."""
+    squares = nx.grid_2d_graph(6, 6)
+    problem = problem_of(squares, machine_of(9, 2, 2))
+    assert bound(problem) == pytest.approx(6 / 4 * BYTES / 1e9)
+
+
 def test_a_line_of_cliques_is_cut_between_them():
     """Where edges of one direction are heavier, lines are cut along the other."""
     graph = nx.cartesian_product(nx.complete_graph(4), nx.cycle_graph(16))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import placer
+from benchmarks.traffic_graphs import pipelines_of_stars
 from placer.document import document_of
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
@@ -229,6 +230,29 @@ def test_clusters_change_places() -> None:
     evened(problem, incumbent, Budget(60.0))
     inside = machine.node_of_gpu[incumbent.gpu_of_rank[hubs]]
     assert (inside[:, 0] == inside[:, 1]).all()
+
+
+def test_hubs_of_a_pipeline_gather_and_leave_their_leaves():
+    """Six hubs with five leaves each pass on four times what leaves send.
+
+    Three hubs on a node leave room for the leaves of one: a NIC has the work of five
+    messages. With two hubs and leaves of both it has that of six, and no change of a
+    few ranks makes that less.
+    """
+    senders, receivers, size = pipelines_of_stars(4, 6, 5)
+    flows = {"from": senders.tolist(), "to": receivers.tolist(), "bytes": size.tolist()}
+    machine = placer.read_topology("rack:4 node:5 gpu:8")
+    problem = Problem.of(machine, job_of(144, traffic=flows))
+    problem = problem.with_params(even_work=2e6)
+    # Pairs of hubs with three leaves each, and the other leaves by themselves.
+    place = np.arange(144) % 6
+    pair = np.arange(144) // 12
+    alone = np.cumsum(place > 3) - 1
+    node = np.where(place > 3, 12 + alone // 8, pair)
+    incumbent = known(problem, seated(machine, node))
+    evened(problem, incumbent, Budget(60.0))
+    message_s = float(size.min()) / machine.tiers[-1].bandwidth
+    assert incumbent.value < 5.5 * message_s
 
 
 def test_transfers_between_roles_are_annealed_too():

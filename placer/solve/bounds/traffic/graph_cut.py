@@ -25,8 +25,9 @@ A path that k domains share is cut k - 1 times. So over all domains together a l
 instead count two edges in each domain that it meets, less two: the ends of a stencil,
 where domains have less to cut, then count once.
 
-The busiest uplink takes at least what all of them send, over what all of them carry.
-Shapes: V vertices, E edges.
+The busiest uplink takes at least what all of them send, over what all of them carry;
+where messages are multiples of one size, until all of them together may have carried
+enough in whole ones. Shapes: V vertices, E edges.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
 
 ROUNDING = 1e-9
+# Sizes up to here are exact as whole numbers.
+MOST_BYTES = 2.0**53
 
 
 class Segment(NamedTuple):
@@ -76,11 +79,30 @@ def least_over_uplinks(
         if t == 0 or len(fabric.uplink_capacity[t]) < 2:
             continue
         sent = lines.least_sent(network.capacities[t - 1])
-        # What leaves some domain enters others: each byte passes two uplinks.
-        busy = sent / (2 * float(fabric.uplink_capacity[t].sum()))
+        # What leaves some domain enters others, and uplinks carry as much either way.
+        busy = _least_busy(sent / 2, fabric.uplink_capacity[t], traffic.size_bytes)
         if busy > 0:
             seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
+
+
+def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> float:
+    """Least seconds in which uplinks carry so many bytes one way, some either way.
+
+    Each carries whole messages in both directions, and is busy with one of them as long
+    as with half of what it carries at the least.
+    """
+    capacity = capacity[capacity > 0]
+    busy = sent / float(capacity.sum())
+    if (size_bytes % 1).any() or size_bytes.max(initial=0.0) > MOST_BYTES:
+        return busy
+    message = float(np.gcd.reduce(size_bytes.astype(np.int64)))
+    while message:
+        carried = np.floor(busy * capacity / message * (1 + ROUNDING))
+        if float(carried.sum()) * message >= sent * (1 - ROUNDING):
+            break
+        busy = float(((carried + 1) * message / capacity).min())
+    return busy
 
 
 class _Way(NamedTuple):
