@@ -57,7 +57,7 @@ def test_programs_that_are_too_large_are_asked_once(
 
     def graded(question: Question, _choices: Replicas, limits: Limits) -> Chosen:
         asked.append((question.size, limits.seed))
-        return Chosen(None, 0.0, is_proved=False)
+        return Chosen(None, is_proved=False, is_refused=True)
 
     monkeypatch.setattr(chosen_parts, "graded", graded)
     problem = Problem.of(NINES, SIXTEEN_GROUPS)
@@ -68,18 +68,17 @@ def test_programs_that_are_too_large_are_asked_once(
 
 
 def test_programs_that_did_not_end_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From other seeds, until all work is done."""
+    """From other seeds, as many as may be asked."""
     asked: list[tuple[int, int]] = []
-    work = 0.5
 
     def graded(_question: Question, choices: Replicas, limits: Limits) -> Chosen:
         asked.append((limits.seed, len(choices.seconds)))
-        return Chosen(None, work, is_proved=False)
+        return Chosen(None, is_proved=False)
 
     monkeypatch.setattr(chosen_parts, "graded", graded)
     problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
     assert chosen(problem) == []
-    assert len(asked) * work == problem.params.chosen_parts_work[True]
+    assert len(asked) == problem.params.chosen_programs[True]
     first = [count for seed, count in asked if seed == problem.seed]
     second = [count for seed, count in asked if seed == problem.seed + 1]
     assert first == second != []
