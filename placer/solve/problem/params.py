@@ -354,7 +354,7 @@ class Params(BoundParams):
     parts_program_work: float = 4.0
     parts_work_in_all: float = 12.0
     chosen_nodes: int = 300
-    chosen_programs: tuple[int, int] = (6, 24)
+    chosen_programs: tuple[int, int] = (6, 12)
     parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
     parts_walk_rounds: int = 64
     parts_walk_gap: float = 0.01

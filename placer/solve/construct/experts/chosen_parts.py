@@ -16,6 +16,7 @@ from placer.placement.placement import Placement
 from placer.solve.construct.experts.graded_parts import graded
 from placer.solve.construct.experts.parts_asked import Asked, Home, asked_of
 from placer.solve.construct.experts.replica_levels import Replicas, replicas
+from placer.solve.construct.experts.walked_parts import SHORT
 from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
 def coarsely_chosen_parts(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> None:
-    """The same in the coarsest grain and little time: where walks are to start.
+    """The same in the coarsest grain, in one of so many parts of the time.
 
-    A walk that starts elsewhere ends elsewhere, and not as well.
+    Walks start there; from elsewhere they do not end as well.
     """
-    if problem.goal.name == "time":
-        for found in chosen_fills(problem, incumbent, budget, is_short=True):
+    is_close = incumbent.is_within(problem.params.parts_walk_gap)
+    if problem.goal.name == "time" and not is_close:
+        part = budget.share(SHORT)
+        for found in chosen_fills(problem, incumbent, part, is_short=True):
             incumbent.offer(*found)
 
 
@@ -62,10 +65,9 @@ def chosen_fills(
         if budget.is_over() or value <= incumbent.bound:
             return
         question = asked.question(grain, is_apart=is_apart)
-        # Also slower ones than the incumbent's where little is left: walks start there.
+        # Where walks are to start, all near the bound will do, if slower than the best.
         close = float(incumbent.bound) * (1 + problem.params.parts_gap)
-        slowest = close if is_short else max(value, close)
-        every = replicas(asked.parts, question.times(), slowest)
+        every = replicas(asked.parts, question.times(), close if is_short else value)
         for answer in _ever_faster(problem, question, every, left, budget):
             left -= 1
             if answer.shares is not None:
