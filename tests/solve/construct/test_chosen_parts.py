@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from placer.job.model import Compute
-from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.certificate import lower_bound, prove_at_first
 from placer.solve.construct.experts import chosen_parts
-from placer.solve.construct.experts.chosen_parts import chosen_fills
+from placer.solve.construct.experts.chosen_parts import (
+    chosen_fills,
+    coarsely_chosen_parts,
+)
 from placer.solve.construct.experts.parts_program import Chosen, Question
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
@@ -47,6 +50,18 @@ def test_a_few_halves_beat_one_group_in_crumbs() -> None:
     for others in (whole_first_fills(problem), in_parts_fills(problem)):
         assert step < 0.95 * min(problem.goal.value(gpus) for _, gpus in others)
     assert step < 1.03 * lower_bound(problem, 1).value
+
+
+def test_the_first_programs_leave_walks_little() -> None:
+    """They come near the bound before any walk, with the bound that is known then."""
+    problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(in_parts_fills(problem))
+    prove_at_first(problem, incumbent)
+    before = incumbent.value
+    coarsely_chosen_parts(problem, incumbent, Budget(600))
+    assert incumbent.value < 0.95 * before
+    assert incumbent.is_within(problem.params.parts_gap)
 
 
 def test_programs_that_are_too_large_are_asked_once(

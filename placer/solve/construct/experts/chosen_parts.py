@@ -67,12 +67,16 @@ def chosen_fills(
         question = asked.question(grain, is_apart=is_apart)
         # Where walks are to start, all near the bound will do, if slower than the best.
         close = float(incumbent.bound) * (1 + problem.params.parts_gap)
-        every = replicas(asked.parts, question.times(), close if is_short else value)
-        for answer in _ever_faster(problem, question, every, left, budget):
-            left -= 1
-            if answer.shares is not None:
-                found = _exchanged(problem, asked, grain, answer.shares, question)
-                yield "ep groups in chosen parts", found
+        for slowest in sorted({close, max(close, value)}) if is_short else (value,):
+            every, is_found = replicas(asked.parts, question.times(), slowest), False
+            for answer in _ever_faster(problem, question, every, left, budget):
+                left -= 1
+                if answer.shares is not None:
+                    is_found = True
+                    found = _exchanged(problem, asked, grain, answer.shares, question)
+                    yield "ep groups in chosen parts", found
+            if is_found:
+                break
 
 
 def _ever_faster(
