@@ -197,8 +197,8 @@ class Params(BoundParams):
     chosen_nodes : int
         Nodes of the tree of a program that chooses parts.
     chosen_programs : tuple of int
-        How many are asked where no more than ``parts_walk_gap`` is left or walks are to
-        follow soon, and elsewhere.
+        How many may end without an answer where no more than ``parts_walk_gap`` is left
+        or walks are to follow soon, and elsewhere.
     parts_walks : tuple of tuple of int
         Walks of parts of expert groups, and batches of changes of each, leg by leg.
     parts_walk_rounds : int
@@ -354,7 +354,7 @@ class Params(BoundParams):
     parts_program_work: float = 4.0
     parts_work_in_all: float = 12.0
     chosen_nodes: int = 300
-    chosen_programs: tuple[int, int] = (6, 12)
+    chosen_programs: tuple[int, int] = (2, 8)
     parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
     parts_walk_rounds: int = 64
     parts_walk_gap: float = 0.01

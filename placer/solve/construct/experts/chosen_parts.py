@@ -70,7 +70,7 @@ def chosen_fills(
         for slowest in sorted({close, max(close, value)}) if is_short else (value,):
             every, is_found = replicas(asked.parts, question.times(), slowest), False
             for answer in _ever_faster(problem, question, every, left, budget):
-                left -= 1
+                left -= answer.is_open
                 if answer.shares is not None:
                     is_found = True
                     found = _exchanged(problem, asked, grain, answer.shares, question)
@@ -82,11 +82,11 @@ def chosen_fills(
 def _ever_faster(
     problem: Problem, question: Question, every: Replicas, programs: int, budget: Budget
 ) -> Iterator[Chosen]:
-    """What each of so many programs finds; later replicas are faster.
+    """What each program finds; later replicas are faster.
 
     Bisection over the steps. A program that ends without an answer may find one from
-    another seed, so the steps that it was asked for come again. One that is refused
-    ends it.
+    another seed, so the steps that it was asked for come again, until so many programs
+    have ended so. One that is refused ends it.
     """
     seed, nodes = problem.seed, problem.params.chosen_nodes
     steps = np.unique(every.seconds)
@@ -98,7 +98,7 @@ def _ever_faster(
             left = budget.seconds_left
             limits = Limits(nodes, left, seed, "scip", wants_proof=False)
             answer = graded(question, every.up_to(float(steps[middle])), limits)
-            programs -= 1
+            programs -= answer.is_open
             if answer.shares is not None:
                 best, last = middle, middle - 1
             else:

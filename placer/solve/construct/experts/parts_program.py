@@ -79,6 +79,11 @@ class Chosen(NamedTuple):
     is_proved: bool
     is_refused: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the program ended without an answer."""
+        return self.shares is None and not self.is_proved
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
