@@ -152,6 +152,8 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     block_parts,
     in_company,
     shared_nodes,
+    walked_parts,
+    ordered_parts,
     chosen_parts,
     walked_parts,
     ordered_parts,
