@@ -31,7 +31,10 @@ from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.chains.last_replicas import last_replicas
 from placer.solve.construct.experts.block_parts import block_parts
 from placer.solve.construct.experts.cheapest_parts import cheapest_parts
-from placer.solve.construct.experts.chosen_parts import chosen_parts
+from placer.solve.construct.experts.chosen_parts import (
+    chosen_parts,
+    coarsely_chosen_parts,
+)
 from placer.solve.construct.experts.in_company import in_company
 from placer.solve.construct.experts.shared_nodes import shared_nodes
 from placer.solve.construct.experts.walked_parts import (
@@ -140,6 +143,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     in_parts,
+    coarsely_chosen_parts,
     shortly_walked_parts,
     counted_experts,
     block_parts,

@@ -195,9 +195,11 @@ class Params(BoundParams):
         Work of one cut.
     parts_program_work, parts_work_in_all : float
         Work of one program that counts parts of expert groups, and of all.
-    chosen_program_work, chosen_parts_work : tuple of float
-        The same of programs that choose parts, where no more than ``parts_walk_gap`` is
-        left and elsewhere.
+    chosen_nodes : int
+        Nodes of the tree of a program that chooses parts.
+    chosen_programs : tuple of int
+        How many may end without an answer where no more than ``parts_walk_gap`` is left
+        or walks are to follow soon, and elsewhere.
     parts_walks : tuple of tuple of int
         Walks of parts of expert groups, and batches of changes of each, leg by leg.
     parts_walk_rounds : int
@@ -352,8 +354,8 @@ class Params(BoundParams):
     parts_gap: float = 0.03
     parts_program_work: float = 4.0
     parts_work_in_all: float = 12.0
-    chosen_program_work: tuple[float, float] = (0.5, 4.0)
-    chosen_parts_work: tuple[float, float] = (2.0, 24.0)
+    chosen_nodes: int = 300
+    chosen_programs: tuple[int, int] = (2, 8)
     parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
     parts_walk_rounds: int = 64
     parts_walk_gap: float = 0.01

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from placer.job.model import Compute
-from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.certificate import lower_bound, prove_at_first
 from placer.solve.construct.experts import chosen_parts
-from placer.solve.construct.experts.chosen_parts import chosen_fills
+from placer.solve.construct.experts.chosen_parts import (
+    chosen_fills,
+    coarsely_chosen_parts,
+)
 from placer.solve.construct.experts.parts_program import Chosen, Question
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
@@ -49,6 +52,18 @@ def test_a_few_halves_beat_one_group_in_crumbs() -> None:
     assert step < 1.03 * lower_bound(problem, 1).value
 
 
+def test_the_first_programs_leave_walks_little() -> None:
+    """They come near the bound before any walk, with the bound that is known then."""
+    problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(in_parts_fills(problem))
+    prove_at_first(problem, incumbent)
+    before = incumbent.value
+    coarsely_chosen_parts(problem, incumbent, Budget(600))
+    assert incumbent.value < 0.95 * before
+    assert incumbent.is_within(problem.params.parts_gap)
+
+
 def test_programs_that_are_too_large_are_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -57,7 +72,7 @@ def test_programs_that_are_too_large_are_asked_once(
 
     def graded(question: Question, _choices: Replicas, limits: Limits) -> Chosen:
         asked.append((question.size, limits.seed))
-        return Chosen(None, 0.0, is_proved=False)
+        return Chosen(None, is_proved=False, is_refused=True)
 
     monkeypatch.setattr(chosen_parts, "graded", graded)
     problem = Problem.of(NINES, SIXTEEN_GROUPS)
@@ -68,18 +83,18 @@ def test_programs_that_are_too_large_are_asked_once(
 
 
 def test_programs_that_did_not_end_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From other seeds, until all work is done."""
+    """From other seeds, as many as may be asked."""
     asked: list[tuple[int, int]] = []
-    work = 0.5
 
     def graded(_question: Question, choices: Replicas, limits: Limits) -> Chosen:
         asked.append((limits.seed, len(choices.seconds)))
-        return Chosen(None, work, is_proved=False)
+        return Chosen(None, is_proved=False)
 
     monkeypatch.setattr(chosen_parts, "graded", graded)
     problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
+    problem = problem.with_params(chosen_programs=(2, 18))
     assert chosen(problem) == []
-    assert len(asked) * work == problem.params.chosen_parts_work[True]
+    assert len(asked) == problem.params.chosen_programs[True]
     first = [count for seed, count in asked if seed == problem.seed]
     second = [count for seed, count in asked if seed == problem.seed + 1]
     assert first == second != []

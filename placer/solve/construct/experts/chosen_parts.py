@@ -16,6 +16,7 @@ from placer.placement.placement import Placement
 from placer.solve.construct.experts.graded_parts import graded
 from placer.solve.construct.experts.parts_asked import Asked, Home, asked_of
 from placer.solve.construct.experts.replica_levels import Replicas, replicas
+from placer.solve.construct.experts.walked_parts import SHORT
 from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
@@ -36,54 +37,68 @@ def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
             incumbent.offer(*found)
 
 
-def chosen_fills(
+def coarsely_chosen_parts(
     problem: Problem, incumbent: Incumbent, budget: Budget
+) -> None:
+    """The same in the coarsest grain, in one of so many parts of the time.
+
+    Walks start there; from elsewhere they do not end as well.
+    """
+    is_close = incumbent.is_within(problem.params.parts_walk_gap)
+    if problem.goal.name == "time" and not is_close:
+        part = budget.share(SHORT)
+        for found in chosen_fills(problem, incumbent, part, is_short=True):
+            incumbent.offer(*found)
+
+
+def chosen_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget, *, is_short: bool = False
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) in finer and finer grain.
+    """(name, GPU of every rank) in finer and finer grain, or in the coarsest alone.
 
     Until there are too many ways to fill a domain.
     """
-    is_wide = not incumbent.is_within(problem.params.parts_walk_gap)
-    most = problem.params.chosen_program_work[is_wide]
-    work = problem.params.chosen_parts_work[is_wide]
-    for asked, grain, is_apart in _programs(problem):
+    is_long = not (is_short or incumbent.is_within(problem.params.parts_walk_gap))
+    left = problem.params.chosen_programs[is_long]
+    for asked, grain, is_apart in _programs(problem, is_short=is_short):
         value = float(incumbent.value)
         if budget.is_over() or value <= incumbent.bound:
             return
         question = asked.question(grain, is_apart=is_apart)
-        # Also slower ones than the incumbent's where little is left: walks start there.
+        # Where walks are to start, all near the bound will do, if slower than the best.
         close = float(incumbent.bound) * (1 + problem.params.parts_gap)
-        every = replicas(asked.parts, question.times(), max(value, close))
-        for answer in _ever_faster(problem, question, every, (most, work), budget):
-            work -= answer.work
-            if answer.shares is not None:
-                found = _exchanged(problem, asked, grain, answer.shares, question)
-                yield "ep groups in chosen parts", found
+        for slowest in sorted({close, max(close, value)}) if is_short else (value,):
+            every, is_found = replicas(asked.parts, question.times(), slowest), False
+            for answer in _ever_faster(problem, question, every, left, budget):
+                left -= answer.is_open
+                if answer.shares is not None:
+                    is_found = True
+                    found = _exchanged(problem, asked, grain, answer.shares, question)
+                    yield "ep groups in chosen parts", found
+            if is_found:
+                break
 
 
 def _ever_faster(
-    problem: Problem,
-    question: Question,
-    every: Replicas,
-    works: tuple[float, float],
-    budget: Budget,
+    problem: Problem, question: Question, every: Replicas, programs: int, budget: Budget
 ) -> Iterator[Chosen]:
-    """What each program finds, of so much work, and all; later replicas are faster.
+    """What each program finds; later replicas are faster.
 
     Bisection over the steps. A program that ends without an answer may find one from
-    another seed, so the steps that it was asked for come again while there is work. One
-    that is refused ends it.
+    another seed, so the steps that it was asked for come again, until so many programs
+    have ended so. One that is refused ends it.
     """
-    seed, (most, work) = problem.seed, works
+    seed, nodes = problem.seed, problem.params.chosen_nodes
     steps = np.unique(every.seconds)
     least, best = 0, len(steps)
-    while work > 0 and least < best and not budget.is_over():
+    while programs > 0 and least < best and not budget.is_over():
         first, last = least, best - 1
-        while first <= last and work > 0 and not budget.is_over():
+        while first <= last and programs > 0 and not budget.is_over():
             middle = (first + last) // 2
-            limits = Limits(min(most, work), budget.seconds_left, seed)
+            left = budget.seconds_left
+            limits = Limits(nodes, left, seed, "scip", wants_proof=False)
             answer = graded(question, every.up_to(float(steps[middle])), limits)
-            work -= answer.work
+            programs -= answer.is_open
             if answer.shares is not None:
                 best, last = middle, middle - 1
             else:
@@ -98,11 +113,18 @@ def _ever_faster(
         seed += 1
 
 
-def _programs(problem: Problem) -> Iterator[tuple[Asked, int, bool]]:
-    """What to ask, in which grain, and whether outer domains are told apart."""
+def _programs(problem: Problem, *, is_short: bool) -> Iterator[tuple[Asked, int, bool]]:
+    """What to ask, in which grain, and whether outer domains are told apart.
+
+    A short answer is of one program, which tells them apart where uplinks are thin.
+    """
     for asked in asked_of(problem):
+        grains = asked.ground.grains()
+        if is_short:
+            yield asked, grains[0], asked.has_thin_uplinks
+            continue
         several = len(set(asked.ground.outer.tolist())) > 1
-        for grain in asked.ground.grains():
+        for grain in grains:
             yield from ((asked, grain, apart) for apart in (False, True)[: 1 + several])
 
 

@@ -65,7 +65,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
     least = min((unit.made.sizes[0] for unit in units), default=1)
     fills = _fills(program, question, times, first, least)
     if not units or fills is None:
-        return Chosen(None, 0.0, fills is not None)
+        return Chosen(None, fills is not None, fills is None)
     program.row([Term(u.number) for u in units], question.count, question.count)
     replicas = question.count // (rows.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in rows]
@@ -78,7 +78,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
     _uplinks_suffice(program, question, times, lent, question.latency.get(least, 0.0))
     answer = solve(program, limits)
     if answer.counts is None:
-        return Chosen(None, answer.work, answer.is_proved)
+        return Chosen(None, answer.is_proved)
     counts = answer.counts
     filled: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for fill in fills:
@@ -89,7 +89,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
         for _ in range(counts[u.number])
     ]
     levels = np.repeat(rows, [counts[column] for column in taken], axis=0)
-    return Chosen(Shares(filled, made, levels), answer.work, answer.is_proved)
+    return Chosen(Shares(filled, made, levels), answer.is_proved)
 
 
 def _fewest_asked(levels: IntArray, count: int) -> IntArray:

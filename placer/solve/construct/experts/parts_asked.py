@@ -132,13 +132,17 @@ class Asked:
             _counted(self.parts.latency(tier), grain),
         )
 
+    @property
+    def has_thin_uplinks(self) -> bool:
+        """Whether uplinks of outer domains carry less than what sends over them."""
+        tiers, tier = self.ground.floor.machine.tiers, self.ground.floor.tier + 2
+        return tier < len(tiers) and tiers[tier].oversubscription > 1
+
     def _uplinks(self, grain: int) -> dict[int, float]:
         """Pairs that each uplink carries in a second, where it holds any back."""
-        tier = self.ground.floor.tier + 2
-        tiers = self.ground.floor.machine.tiers
-        if tier >= len(tiers) or tiers[tier].oversubscription <= 1:
+        if not self.has_thin_uplinks:
             return {}
-        carried = self.parts.pairs_a_second(tier) / grain**2
+        carried = self.parts.pairs_a_second(self.ground.floor.tier + 2) / grain**2
         return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
     def homes(self, grain: int, shares: Shares, question: Question) -> list[list[Home]]:

@@ -69,20 +69,20 @@ class Chosen(NamedTuple):
     Attributes
     ----------
     shares : Shares, optional
-    work : float
-        Spent, in the unit of the limit.
     is_proved : bool
         Whether none are better, or there are none where none were found.
+    is_refused : bool
+        Whether there was too much to be asked.
     """
 
     shares: Shares | None
-    work: float
     is_proved: bool
+    is_refused: bool = False
 
     @property
-    def is_refused(self) -> bool:
-        """Whether there was too much to be asked."""
-        return self.shares is None and not self.work and not self.is_proved
+    def is_open(self) -> bool:
+        """Whether the program ended without an answer."""
+        return self.shares is None and not self.is_proved
 
 
 @dataclass(frozen=True, eq=False)

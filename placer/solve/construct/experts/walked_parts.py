@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
-SHORT = 8  # walks before a program get one in so many parts of the time
+SHORT = 8  # what precedes the bound's programs gets one in so many parts of the time
 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
