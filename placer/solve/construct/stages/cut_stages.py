@@ -179,10 +179,11 @@ def leaf_of_stage(
     patterns = np.vstack((question.patterns, np.zeros_like(question.patterns[:1])))
     chosen = _pattern_of_leaf(question, found, stages.capacity)
     chosen = _balanced(chosen, _surplus(question, stages.number), stages, params)
-    pools: dict[int, Pool[Run, int]] = {leaf: Pool() for leaf in range(len(chosen))}
-    for leaf, held in enumerate(patterns[chosen].tolist()):
-        for run, times in zip(question.runs, held, strict=True):
-            pools[leaf][run].extend([leaf] * times)
+    held = patterns[chosen]
+    pools: dict[int, Pool[Run, int]] = {}
+    for leaf, run in np.argwhere(held).tolist():
+        names = [leaf] * int(held[leaf, run])
+        pools.setdefault(leaf, Pool())[question.runs[run]].extend(names)
     left = found.replicas_of_set.copy()
     rows: list[IntArray] = []
     for domain_of_leaf in stages.domain_of_leaf:
@@ -288,6 +289,8 @@ def _joined(
     lanes, number = stages.lanes, stages.number
     for way, runs in enumerate(question.sets):
         count = min(int(left[way]), *(len(pool[run]) // lanes for run in runs))
+        if not count:
+            continue
         left[way] -= count
         made = np.empty((count, lanes, number), dtype=np.int64)
         for run in runs:
