@@ -257,13 +257,24 @@ def _balanced(
     chosen, domain = chosen.copy(), stages.domain_of_leaf[0]
     total = np.zeros((int(domain.max()) + 1, surplus.shape[1]), dtype=np.int64)
     np.add.at(total, domain, surplus[chosen])
+    states: dict[bytes, int] = {}
+
+    def state(row: IntArray) -> int:
+        return states.setdefault(row.tobytes(), len(states))
+
+    state_of_domain = np.array([state(row) for row in total])
     rounds = params.balance_compared // (len(chosen) ** 2 * surplus.shape[1])
     for _ in range(min(params.balance_rounds, rounds)):
         changed = False
         for leaf in range(len(chosen)):
             others = np.flatnonzero(
-                (stages.capacity == stages.capacity[leaf]) & (domain != domain[leaf])
+                (stages.capacity == stages.capacity[leaf])
+                & (domain != domain[leaf])
+                & (chosen != chosen[leaf])
             )
+            # Of leaves with one pattern in domains in one state the first will do.
+            alike = state_of_domain[domain[others]] * len(surplus) + chosen[others]
+            others = others[np.sort(np.unique(alike, return_index=True)[1])]
             change = surplus[chosen[others]] - surplus[chosen[leaf]]
             here, there = total[domain[leaf]], total[domain[others]]
             better = np.abs(here) - np.abs(here + change)
@@ -274,6 +285,8 @@ def _balanced(
                 other = int(others[best])
                 total[domain[leaf]] += change[best]
                 total[domain[other]] -= change[best]
+                for changed_domain in (domain[leaf], domain[other]):
+                    state_of_domain[changed_domain] = state(total[changed_domain])
                 chosen[[leaf, other]] = chosen[[other, leaf]]
                 changed = True
         if not changed:
