@@ -125,7 +125,8 @@ class Question:
         """Those of some nodes that a job may have; shape (N,)."""
         others = [own for i, own in enumerate(self.pinned) if i != index]
         others += [self.beside_staying]
-        return nodes & ~np.any(others, axis=0)
+        found: BoolArray = nodes & ~np.any(others, axis=0)
+        return found
 
     @cached_property
     def beside_staying(self) -> BoolArray:
