@@ -70,6 +70,7 @@ class EveryPlacement(Walk):
     def _placed(self, index: int, free: BoolArray) -> Iterator[Offer]:
         """Every legal placement of a job on free nodes, the cheapest first."""
         problem, machine = self._problems[index], self.question.machine
+        free = self.question.open_to(index, free)
         budget = self.offers.budget
         marks = np.where(free, 0, 1 + np.arange(machine.num_nodes))
         every = every_placement(problem, budget, marks, LISTED, ~free)

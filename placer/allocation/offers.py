@@ -197,6 +197,7 @@ class Offers:
         if free < job.world_size:
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"
+                f"{_kept_out(question)}"
                 f"\n  hint: {smaller_job(part.topology, job)}"
             )
         problem = Problem.of(
@@ -221,6 +222,17 @@ class Offers:
         return Offer(
             job, solution, nodes, value, least, uses=uses, least_beside=least_beside
         )
+
+
+def _kept_out(question: Question) -> str:
+    """What else is free, and why no job may have it."""
+    lost = question.free & question.beside_staying
+    if question.apart is None or not lost.any():
+        return ""
+    gpus, tier = question.machine.gpus_of_node[lost], question.machine.tiers
+    return (
+        f" beside {gpus.sum():,} in a {tier[question.apart].name} of a job that stays"
+    )
 
 
 def _with_spares(job: Job, part: Submachine, used: BoolArray) -> BoolArray:

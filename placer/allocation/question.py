@@ -85,6 +85,8 @@ class Question:
         Of budgets, which the jobs must keep together.
     demand : tuple of (int, int)
         Nodes of one domain that jobs to come want, and how often.
+    staying : ndarray of bool, shape (N,), or None
+        Nodes of jobs that stay where they are.
     """
 
     machine: Topology
@@ -96,6 +98,7 @@ class Question:
     seed: int = 0
     limits: tuple[Limit, ...] = ()
     demand: Demand = DEMAND
+    staying: BoolArray | None = None
 
     @property
     def is_demand_known(self) -> bool:
@@ -119,7 +122,16 @@ class Question:
     def open_to(self, index: int, nodes: BoolArray) -> BoolArray:
         """Those of some nodes that a job may have; shape (N,)."""
         others = [own for i, own in enumerate(self.pinned) if i != index]
-        return nodes & ~np.any(others, axis=0) if others else nodes
+        others += [self.beside_staying]
+        found: BoolArray = nodes & ~np.any(others, axis=0)
+        return found
+
+    @cached_property
+    def beside_staying(self) -> BoolArray:
+        """What jobs that stay have, or have to themselves; shape (N,)."""
+        if self.staying is None:
+            return np.zeros(self.machine.num_nodes, dtype=bool)
+        return self.taken(self.staying)
 
     def taken(self, nodes: BoolArray) -> BoolArray:
         """What nobody else may have once a job has ``nodes``; shape (N,)."""

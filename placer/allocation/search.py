@@ -89,12 +89,15 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
     least = least_together(question, leasts)
     argument = "every job with all free nodes to itself"
-    best = _in_turn(offers, uses, alone, least)
-    if question.limits and (best is None or not is_reached(best.cost, least)):
-        fair = _in_turn(offers, uses, alone, least, is_fair=True)
+    # A job that is as good as alone has nothing to gain from those beside it.
+    enough = [max(low, one.cost) for low, one in zip(leasts, alone, strict=True)]
+    all_enough = least_together(question, enough)
+    best = _in_turn(offers, uses, alone, all_enough)
+    if question.limits and (best is None or not _is_enough(best.cost, all_enough)):
+        fair = _in_turn(offers, uses, alone, all_enough, is_fair=True)
         best = fair if best is None else best if fair is None else _better(best, fair)
-    if best is not None and not is_reached(best.cost, least):
-        best = _one_by_one(offers, uses, leasts, best)
+    if best is not None and not _is_enough(best.cost, all_enough):
+        best = _one_by_one(offers, uses, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
         best = ways.best
@@ -126,7 +129,7 @@ def _in_turn(
     offers: Offers,
     uses: Uses,
     alone: Sequence[Offer],
-    least: float,
+    enough: float,
     is_fair: bool = False,
 ) -> Together | None:
     """The best of several orders in which jobs take their nodes, if any holds all.
@@ -146,7 +149,7 @@ def _in_turn(
         if len(found) == len(order):
             now = together(question, uses, [found[i] for i in indices])
             best = _better(best, now)
-            if is_reached(best.cost, least) or offers.budget.is_over():
+            if _is_enough(best.cost, enough) or offers.budget.is_over():
                 break
         order = next((one for one in every if one not in tried), order)
         if len(order) > MOST_PERMUTED:
@@ -199,6 +202,11 @@ def _effort(question: Question, found: Offer) -> Effort:
     return QUICK if is_near and nodes > SMALL_NODES else NORMAL
 
 
+def _is_enough(cost: float, enough: float) -> bool:
+    """Whether a cost is no more than what is enough, but for rounding."""
+    return cost <= enough * (1 + EXACT)
+
+
 def _better(best: Together | None, found: Together) -> Together:
     if best is None or found.cost < best.cost * (1 - EXACT):
         return found
@@ -206,12 +214,12 @@ def _better(best: Together | None, found: Together) -> Together:
 
 
 def _one_by_one(
-    offers: Offers, uses: Uses, leasts: Sequence[float], best: Together
+    offers: Offers, uses: Uses, enough: Sequence[float], best: Together
 ) -> Together:
     """Each job again on its own nodes and those that nobody has, while that helps.
 
-    It sees the uplinks as the others leave them. A job that is as good as alone has
-    nothing to gain.
+    It sees the uplinks as the others leave them. One that costs as little as is
+    ``enough`` is left where it is.
     """
     question = offers.question
     for _ in range(ROUNDS):
@@ -219,7 +227,9 @@ def _one_by_one(
         for index in range(len(question.jobs)):
             if offers.budget.is_over():
                 return best
-            if is_reached(best.values[index], leasts[index]):
+            now = best.offers[index]
+            price = now.cost - now.solution.value
+            if _is_enough(best.values[index] + price, enough[index]):
                 continue
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance
@@ -227,7 +237,7 @@ def _one_by_one(
                 free &= ~question.taken(other.nodes)
                 left = less(left, other.uses)
             share = uses.shares(best.offers)[index]
-            effort = _effort(question, best.offers[index])
+            effort = _effort(question, now)
             found = offers.best(index, free, share, effort, left)
             if found is not None:
                 changed = [*best.offers]

@@ -104,7 +104,11 @@ def read_question(
         one._replace(name=name)
         for one, name in zip(kept, names[len(inputs) :], strict=True)
     ]
-    return Asked(whole, inputs, Question(whole, is_free, tuple(wanted)), kept)
+    question = Question(whole, is_free, tuple(wanted))
+    if kept:
+        staying = np.any([one.nodes for one in kept], axis=0)
+        question = replace(question, staying=staying)
+    return Asked(whole, inputs, question, kept)
 
 
 def _free(

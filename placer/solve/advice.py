@@ -52,7 +52,7 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
             launch_bound(problem, solution),
-            *(lower_bound(other, 1)[0] for other in unlike),
+            *(lower_bound(other, 1, solution.value).value for other in unlike),
             inf,
         )
         bound, _ = held_bound(solution.value, bound, "")

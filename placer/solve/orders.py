@@ -131,8 +131,14 @@ def _name(job: Job) -> str:
 
 
 def launch_bound(problem: Problem, solution: Solution) -> float:
-    """A lower bound for every launcher and every order with the same groups."""
-    return solution.launch_bound or lower_bound(problem, 1)[0]
+    """A lower bound for every launcher and every order with the same groups.
+
+    That of the search leaves out the programs of parts of expert groups.
+    """
+    known, value = solution.launch_bound, solution.value
+    if known and (problem.job.parallelism.ep == 1 or is_reached(value, known)):
+        return known
+    return max(known, lower_bound(problem, 1, value).value)
 
 
 def _of_all(

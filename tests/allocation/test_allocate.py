@@ -120,6 +120,21 @@ def test_jobs_that_must_be_apart_share_no_rack():
         placer.allocate(machine, [*jobs, training("four", tp=4, dp=4)], apart="rack")
 
 
+def test_jobs_that_stay_are_apart_from_new_ones():
+    """Two nodes are free beside the job that stays, and two in racks of their own."""
+    machine = racks({"A": 18, "B": 18, "C": 18})
+    kept = placer.allocate(machine, replica("kept"), free="A[01-16]").jobs[0].plan
+    new, free = training("new", tp=4, dp=2), "A[17-18],B01,C01"
+    beside = placer.allocate(machine, new, free=free, keep=[kept])
+    assert where(beside)["new"] == {"A": 2}
+    apart = placer.allocate(machine, new, free=free, keep=[kept], apart="rack")
+    assert where(apart)["new"] == {"B": 1, "C": 1}
+    assert apart.left["free_nodes"] == 2
+    assert apart.status == "optimal"
+    with pytest.raises(InfeasibleError, match="8 in a rack of a job that stays"):
+        placer.allocate(machine, new, free="A[17-18],B01", keep=[kept], apart="rack")
+
+
 def test_spares_are_kept_for_the_job():
     """A node of every used rack is the job's, and holds no rank."""
     machine = racks({"A": 18, "B": 16})

@@ -16,7 +16,7 @@ from placer.solve.bounds.hops.hop_cuts import (
     hop_cost_by_nodes,
     least_hop_cost,
 )
-from placer.solve.bounds.steps.time import least_step_time
+from placer.solve.bounds.steps.time import least_of_every_launch, least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 # known placement, which need not be exceeded, and time. None where it does not apply.
 Bound = Callable[[Problem, int, float, Budget], Proof | None]
 
-BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost, hop_cost_by_nodes)
+BOUNDS: tuple[Bound, ...] = (
+    least_step_time,
+    least_of_every_launch,
+    least_hop_cost,
+    hop_cost_by_nodes,
+)
+OF_EVERY_LAUNCH = (least_of_every_launch, least_hop_cost)
 NONE = Proof(0.0, "none")
 
 
@@ -61,7 +67,7 @@ def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> 
 def _prove(problem: Problem, incumbent: Incumbent) -> None:
     block = problem.forced_block
     for bound, proof in _proofs(problem, block, incumbent.value, incumbent.budget):
-        if block == 1 or bound is least_hop_cost:
+        if block == 1 or bound in OF_EVERY_LAUNCH:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
 

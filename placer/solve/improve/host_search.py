@@ -3,7 +3,8 @@
 In a launch by nodes a group that one host does not hold lies on hosts that follow each
 other in the order of ranks. Where these are in different racks it talks over uplinks,
 maybe beside others. Hosts take each other's runs: any two, or one whose run then lies
-in the rack of the other part of its group. Hosts are annealed (`launch_walk.py`).
+in the rack of the other part of its group. Hosts are annealed (`launch_walk.py`),
+unless no group can lie in fewer racks than it does.
 
 Shapes: N hosts, R ranks.
 """
@@ -40,7 +41,7 @@ def hosts_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     axes = job.parallelism
     size = axes.tp * axes.cp if axes.tp * axes.cp > 1 else axes.etp * axes.ep
     search = _Search(problem, machine.node_of_gpu[best], size)
-    if len(search.apart(search.home)):
+    if len(search.apart(search.home)) > search.fewest_apart:
         offer_walked(
             problem,
             incumbent,
@@ -77,6 +78,11 @@ class _Search:
         begin = np.sort(first)[1:]
         begin = begin[begin % size != 0]
         self.joints = np.stack((self.run[begin - 1], self.run[begin]), axis=1)
+        # A group on n hosts lies in n / most outer domains at least, one more than
+        # there are places where it goes on in another.
+        hosts = np.unique(begin // size, return_counts=True)[1] + 1
+        most = np.bincount(self.outer).max()
+        self.fewest_apart = int((-(-hosts // most) - 1).sum())
         self.rng = np.random.default_rng(problem.seed)
 
     def apart(self, home: IntArray) -> IntArray:

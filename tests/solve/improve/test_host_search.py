@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from placer.placement.placement import Placement
+from placer.solve.improve import host_search
 from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -41,4 +43,16 @@ def test_the_parts_of_groups_come_together() -> None:
 def test_groups_in_one_rack_each_are_left_alone() -> None:
     """There is nothing to bring together."""
     found, _ = searched(list(range(16)))
+    assert found.method == "start"
+
+
+def test_groups_that_no_rack_holds_are_left_in_the_fewest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Groups of 16 on eight hosts each take two racks anywhere: nothing is priced."""
+    monkeypatch.setattr(host_search, "offer_walked", pytest.fail)
+    problem = Problem.of(HOSTS, job("node-contiguous", tp=16, dp=2), "time")
+    found = Incumbent(problem, Budget(60))
+    found.offer("start", np.arange(32))
+    hosts_annealed(problem, found, Budget(60))
     assert found.method == "start"

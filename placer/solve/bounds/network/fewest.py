@@ -27,9 +27,9 @@ def fewest_domains(network: IdealNetwork, members: IntArray) -> Counts:
     room = np.ones(1, dtype=np.int64)
     topology, scale_up = network.fabric.topology, network.fabric.scale_up_tier
     for t, capacity in enumerate(network.capacities):
-        label = network.label[t]
-        smallest = int(np.unique(label, return_counts=True)[1].min())
-        inside = most_alike(label[members]) * (capacity // smallest)
+        inside = most_alike(network.label[t][members]) * (
+            capacity // network.smallest_sets[t]
+        )
         if t > 0:
             parent = parent_of_domain(topology, t)
             children = np.bincount(parent, most[-1], len(inside)).astype(np.int64)

@@ -366,6 +366,12 @@ class IdealNetwork:
         return whole_sets(topology, self.capacity_of_node, [1] * len(topology.tiers))
 
     @cached_property
+    def smallest_sets(self) -> list[int]:
+        """Ranks of the smallest set of each tier."""
+        sizes = [np.bincount(row) for row in self.label]
+        return [int(own[own > 0].min()) for own in sizes]
+
+    @cached_property
     def run_tiers(self) -> set[int]:
         """Tiers whose domains hold one run each."""
         return run_tiers(self.fabric.topology)

@@ -29,19 +29,26 @@ if TYPE_CHECKING:
 def least_step_time(
     problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
-    """The bound on the step time; None for another objective.
-
-    What holds for every launch holds for one by nodes too, and where nodes hold equal
-    blocks it now and then says more.
-    """
+    """The bound on the step time; None for another objective."""
     if not isinstance(problem.goal, TimeObjective):
         return None
-    least = _least(problem, block, problem.params, incumbent, budget)
-    if block <= 1 or least.value >= incumbent or budget.is_over():
-        return least
+    return _least(problem, block, problem.params, incumbent, budget)
+
+
+def least_of_every_launch(
+    problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
+) -> Proof | None:
+    """The same for every launch; None where that is the same bound.
+
+    It holds for a launch by nodes too, and where nodes hold equal blocks it now and
+    then says more.
+    """
+    is_same = block <= 1 or not isinstance(problem.goal, TimeObjective)
+    if is_same or budget.is_over():
+        return None
     # Parts of single ranks say no more than those of whole blocks.
     params = replace(problem.params, expert_rounds=0)
-    return max(least, _least(problem, 1, params, incumbent, budget))
+    return _least(problem, 1, params, incumbent, budget)
 
 
 def step_on_best_links(problem: Problem, block: int) -> float:

@@ -177,10 +177,11 @@ def leaf_of_stage(
     patterns = np.vstack((question.patterns, np.zeros_like(question.patterns[:1])))
     chosen = _pattern_of_leaf(question, found, stages.capacity)
     chosen = _balanced(chosen, _surplus(question, stages.number), stages, params)
-    pools: dict[int, Pool[Run, int]] = {leaf: Pool() for leaf in range(len(chosen))}
-    for leaf, held in enumerate(patterns[chosen].tolist()):
-        for run, times in zip(question.runs, held, strict=True):
-            pools[leaf][run].extend([leaf] * times)
+    held = patterns[chosen]
+    pools: dict[int, Pool[Run, int]] = {}
+    for leaf, run in np.argwhere(held).tolist():
+        names = [leaf] * int(held[leaf, run])
+        pools.setdefault(leaf, Pool())[question.runs[run]].extend(names)
     left = found.replicas_of_set.copy()
     rows: list[IntArray] = []
     for domain_of_leaf in stages.domain_of_leaf:
@@ -254,13 +255,24 @@ def _balanced(
     chosen, domain = chosen.copy(), stages.domain_of_leaf[0]
     total = np.zeros((int(domain.max()) + 1, surplus.shape[1]), dtype=np.int64)
     np.add.at(total, domain, surplus[chosen])
+    states: dict[bytes, int] = {}
+
+    def state(row: IntArray) -> int:
+        return states.setdefault(row.tobytes(), len(states))
+
+    state_of_domain = np.array([state(row) for row in total])
     rounds = params.balance_compared // (len(chosen) ** 2 * surplus.shape[1])
     for _ in range(min(params.balance_rounds, rounds)):
         changed = False
         for leaf in range(len(chosen)):
             others = np.flatnonzero(
-                (stages.capacity == stages.capacity[leaf]) & (domain != domain[leaf])
+                (stages.capacity == stages.capacity[leaf])
+                & (domain != domain[leaf])
+                & (chosen != chosen[leaf])
             )
+            # Of leaves with one pattern in domains in one state the first will do.
+            alike = state_of_domain[domain[others]] * len(surplus) + chosen[others]
+            others = others[np.sort(np.unique(alike, return_index=True)[1])]
             change = surplus[chosen[others]] - surplus[chosen[leaf]]
             here, there = total[domain[leaf]], total[domain[others]]
             better = np.abs(here) - np.abs(here + change)
@@ -271,6 +283,8 @@ def _balanced(
                 other = int(others[best])
                 total[domain[leaf]] += change[best]
                 total[domain[other]] -= change[best]
+                for changed_domain in (domain[leaf], domain[other]):
+                    state_of_domain[changed_domain] = state(total[changed_domain])
                 chosen[[leaf, other]] = chosen[[other, leaf]]
                 changed = True
         if not changed:
@@ -286,6 +300,8 @@ def _joined(
     lanes, number = stages.lanes, stages.number
     for way, runs in enumerate(question.sets):
         count = min(int(left[way]), *(len(pool[run]) // lanes for run in runs))
+        if not count:
+            continue
         left[way] -= count
         made = np.empty((count, lanes, number), dtype=np.int64)
         for run in runs:
