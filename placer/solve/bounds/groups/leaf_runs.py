@@ -93,6 +93,7 @@ class LeafRuns:
 
     def _most(self, units: IntArray, serves: BoolArray, most: int) -> int:
         """Sets that nodes hold one after the other, no more than so many."""
+        serves = serves[:, : int(units.max())]
         for sets in range(most, 0, -1):
             begin, length = np.indices((sets * self.size, serves.shape[1]))
             inside = np.tile(serves, (sets, 1)) & (begin + length < sets * self.size)
