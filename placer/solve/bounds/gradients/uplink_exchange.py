@@ -2,9 +2,9 @@
 
 What a domain holds of groups that it divides: in ``E`` seconds a NIC sends what leaves
 a node with ``q = n - E bandwidth / s`` members or more of ``n`` that send ``s`` bytes
-to each other. At least ``q`` members are elsewhere, so that ``m`` members send ``s m q``
-bytes or more, and a domain with an uplink of ``U`` bytes a second holds at most
-``E U / (s q)`` ranks. With groups whole, what is left over of a room is a divided one.
+to each other. At least ``q`` members are elsewhere, so that ``m`` members send
+``s m q`` bytes or more, and a domain with an uplink of ``U`` bytes a second holds at
+most ``E U / (s q)`` ranks. With groups whole, what is left of a room is a divided one.
 """
 
 from __future__ import annotations

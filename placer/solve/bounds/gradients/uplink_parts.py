@@ -4,9 +4,9 @@ Groups whose rings take ``p`` seconds a byte or less have parts in a domain only
 its uplink carries their rings in that time, and none of fewer ranks than NICs need for
 it. Where the domains hold fewer ranks in whole groups and in such parts, the others are
 of slower groups. By hand: tp 8, 30 leaves of 23 GPUs, nodes of 8, 8 and 7, behind 4:1
-uplinks. A leaf that is full holds two groups and 7 ranks of others. At the pace of three
-NICs its uplink of 5.75 carries one ring, and a part has five ranks at the most: 630
-ranks are held, so of 80 groups two are slower.
+uplinks. A leaf has room for two groups and 7 ranks of others. At the pace of three NICs
+its uplink of 5.75 carries one ring, and a part has five ranks at the most: 630 ranks
+are held, so of 80 groups two are slower.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.gradients.uplink_room import ROUNDING
 from placer.solve.bounds.groups.even_parts import used_in_parts
 from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
 
@@ -105,22 +106,27 @@ class RingParts:
         nics = np.arange(1, self.groups.shape[1] // 2 + 1)
         return np.union1d(paces, 1 / (nics * self._nic))
 
-    def _slow_stages(
-        self, index: int, held: IntArray, may_be_whole: BoolArray
-    ) -> int:
+    def _slow_stages(self, index: int, held: IntArray, may_be_whole: BoolArray) -> int:
         """Stages of some replica with a group slower than a pace, at the least."""
         axes, (groups, size) = self.step.model.job.parallelism, self.groups.shape
-        fast = np.minimum(held, self._fast(float(self._paces[index]), may_be_whole))
-        slow = max(0, ceil(Fraction(axes.world_size - int(fast.sum()), size)))
-        return ceil(Fraction(slow * axes.pp, groups)) if slow else 0
+        pace = float(self._paces[index])
 
-    def _fast(self, pace: float, may_be_whole: BoolArray) -> IntArray:
+        def missing(*, are_all: bool) -> int:
+            fast = self._fast(pace, may_be_whole, are_all=are_all)
+            return axes.world_size - int(np.minimum(held, fast).sum())
+
+        slow = ceil(Fraction(max(missing(are_all=False), 0), size))
+        slow = max(slow, int(missing(are_all=True) > 0))
+        return ceil(Fraction(slow * axes.pp, groups))
+
+    def _fast(self, pace: float, may_be_whole: BoolArray, *, are_all: bool) -> IntArray:
         """Most ranks of each domain that are of groups no slower; (C,)."""
         size, least = self.groups.shape[1], 1
         if not self._is_passed_on:
             # Without a part that drives so many NICs none is fast.
-            least = size if pace == 0.0 else ceil(1 / (self._nic * pace) * (1 - 1e-9))
-        held = self.room.held(self.groups, pace, max(least, 1), may_be_whole)
+            nics = 1 / (self._nic * pace) if pace > 0.0 else size
+            least = max(1, ceil(min(nics, size) * (1 - ROUNDING)))
+        held = self.room.held(self.groups, pace, least, may_be_whole, are_all=are_all)
         has_nodes = self.room.network.fabric.scale_up_tier >= 0
         is_free = least == 1 or not has_nodes
         return held if is_free else np.minimum(held, self._on_nodes(least))

@@ -3,9 +3,11 @@
 In the time of ``c`` rings a domain has ranks of ``c`` groups beside those that are
 whole in it, with so many ranks of each as its nodes hold, and no fewer than are left
 elsewhere. A set that stays together has ranks of several groups: with fewer rings than
-that a domain holds no set.
+that a domain holds no set. Where a node holds one run of ranks, the run is no longer
+than one with ranks of so many groups. By hand: of groups 0, 1, 0, 1, ... a domain with
+one ring has one rank on each node.
 
-Shapes: C domains, R ranks.
+Shapes: C domains, R ranks, L ranks of the longest run.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class UplinkRoom:
         return np.argsort(label, kind="stable").reshape(-1, int(sizes[0]))
 
     def units(self, groups: IntArray) -> IntArray:
-        """Sets with one of the groups whole, a row of ranks each, some of them twice."""
+        """Sets with one of the groups whole, a row of ranks each, some ranks twice."""
         if groups.size * self._set > MOST_ELEMENTS:
             return groups
         return self.sets[self._set_of_rank[groups]].reshape(len(groups), -1)
@@ -88,8 +90,10 @@ class UplinkRoom:
         pace: float,
         least: int = 1,
         may_be_whole: BoolArray | bool = True,
+        *,
+        are_all: bool = True,
     ) -> IntArray:
-        """Most ranks of each domain where rings take no longer; (C,).
+        """Most ranks of each domain in groups whose rings take no longer; (C,).
 
         Parameters
         ----------
@@ -99,6 +103,8 @@ class UplinkRoom:
             Ranks of a group in a domain that does not hold all of it.
         may_be_whole : ndarray of bool, shape (C,)
             Whether a domain may hold groups whole.
+        are_all : bool
+            Whether all groups are that fast, and so those of a set or a run together.
         """
         size, rings = groups.shape[1], self._rings(pace)
         part = np.minimum(self._most_members(groups), size - least)
@@ -111,6 +117,10 @@ class UplinkRoom:
             beside = self.ranks - here
             parts = np.minimum(rings, beside // least)
             held = np.maximum(held, here + np.minimum(parts * part, beside))
+        if not are_all:
+            return held
+        # Of the groups that a run has ranks of each crosses or is whole.
+        held = np.minimum(held, self._in_runs(groups, rings + whole))
         in_sets = held // self._set * self._set
         return np.where(rings >= self.crossing(self.sets, groups), in_sets, 0)
 
@@ -135,6 +145,30 @@ class UplinkRoom:
         rings = np.floor(pace * self.uplink * (1 + ROUNDING) + ROUNDING)
         return np.minimum(rings, self.ranks).astype(np.int64)
 
+    @cached_property
+    def _runs(self) -> tuple[IntArray, IntArray] | None:
+        """Ranks that nodes with a run each may hold, and the domain of each node."""
+        network, topology = self.network, self.network.fabric.topology
+        tier = network.fabric.scale_up_tier
+        if not network.by_nodes or tier not in network.run_tiers or tier >= self.tier:
+            return None
+        nodes = network.capacities[tier]
+        if self.sets.size * int(nodes.max()) ** 2 > MOST_ELEMENTS:
+            return None
+        home = np.empty(len(nodes), dtype=np.int64)
+        home[topology.domain_of_node[tier]] = topology.domain_of_node[self.tier - 1]
+        return nodes, home
+
+    def _in_runs(self, groups: IntArray, touched: IntArray) -> IntArray:
+        """Most ranks of domains whose runs have ranks of so many groups each; (C,)."""
+        if self._runs is None:
+            return self.ranks
+        nodes, home = self._runs
+        longest = _longest(groups, int(nodes.max()))
+        run = longest[np.minimum(touched, len(longest) - 1)[home]]
+        found = np.bincount(home, np.minimum(nodes, run), len(self.ranks))
+        return np.asarray(found.astype(np.int64))
+
     def _most_members(self, groups: IntArray) -> IntArray:
         return self.network.most_members(groups, self.tier - 1)
 
@@ -154,3 +188,27 @@ class UplinkRoom:
         group_of_rank[groups] = np.arange(len(groups))[:, None]
         found = np.sort(group_of_rank[units], axis=1)
         return 1 + int(np.count_nonzero(np.diff(found, axis=1), axis=1).min())
+
+
+def _longest(groups: IntArray, most: int) -> IntArray:
+    """Most ranks of a run that has ranks of so many groups, from none on; (L + 1,).
+
+    Parameters
+    ----------
+    groups : ndarray, shape (g, n)
+        Every rank once.
+    most : int
+        Ranks of the longest run.
+    """
+    group = np.empty(groups.size, dtype=np.int64)
+    group[groups] = np.arange(len(groups))[:, None]
+    found, touched = np.zeros(most + 1, dtype=np.int64), np.zeros(len(group))
+    for length in range(1, min(most, len(group)) + 1):
+        begins = len(group) - length + 1
+        last = group[length - 1 :]
+        is_new = np.ones(begins, dtype=bool)
+        for before in range(length - 1):
+            is_new &= group[before : before + begins] != last
+        touched = touched[:begins] + is_new
+        found[int(touched.min()) :] = length
+    return found

@@ -1,26 +1,24 @@
 """Thin uplinks of leaves, blocks and pods: what has to pass them, whatever is where.
 
 A domain whose uplink carries less than its GPUs send is a bottleneck in two ways. The
-smallest *unit* of a job that keeps its expert groups whole brings ``W`` gradient groups
-into a domain, each of which leaves it, unless all its ``n`` members fit. A domain that
-holds less divides every expert group that it touches.
+smallest *unit* of a job that keeps its tp, cp or expert groups whole brings ``W``
+gradient groups into a domain, each of which leaves it, unless all its ``n`` members
+fit. A domain that holds less divides every such group that it touches.
 
 For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 
 * A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, and
   so does PAT (proof below). Where rules keep ranks of other groups beside each member,
   a group brings more than ``n`` ranks; with less room than that none is whole.
-* A domain without: of a group of ``n_e`` members that send ``s`` bytes to each other,
-  ``m`` members put ``s m (n_e - m)`` bytes on the uplink. In ``E`` seconds a NIC sends
-  what leaves a node with ``q = n_e - E bandwidth / s`` members or more. At least ``q``
-  members are elsewhere, so that ``m`` members send ``s m q`` bytes or more, and the
-  domain holds at most ``E U / (s q)`` ranks.
-* With units whole, what is left over of a room is a divided group.
+* A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
+  for rings of tp and cp.
+* Gradients that take ``p`` seconds a byte let ``p U`` rings cross, and so few ranks
+  into the domain (`uplink_room.py`).
 
 A placement that exposes less than ``x`` of data-parallel time keeps units whole only
-where rings may be that fast. All others hold what all-to-alls of ``E`` seconds allow.
-The least ``E`` with which that is room for all ranks goes with ``x``; the bound on the
-step is the best such pair.
+where rings may be that fast. All others hold what slower groups allow. The least time
+of these with which there is room for all ranks goes with ``x``; the bound on the step
+is the best such pair.
 
 PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
 some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:

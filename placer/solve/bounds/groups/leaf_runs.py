@@ -82,7 +82,7 @@ class LeafRuns:
             Whether a run that begins at a unit serves, by its length less 1.
         """
         in_set = serves.reshape(-1, self.size, serves.shape[1])
-        sets, anywhere = len(in_set), in_set.any(axis=0)
+        sets, anywhere = len(in_set), np.asarray(in_set.any(axis=0))
         left = sum(number * (sum(units) // self.size) for units, number in self.leaves)
         for units, number in self.leaves:
             room = sum(units) // self.size
