@@ -65,6 +65,7 @@ from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.improve.host_search import hosts_annealed
+from placer.solve.improve.launches_again import launches_again
 from placer.solve.improve.port_search import evened
 from placer.solve.improve.room_search import room_annealed
 from placer.solve.improve.run_search import runs_annealed
@@ -214,6 +215,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     stretches_annealed,
     hosts_annealed,
     room_annealed,
+    launches_again,
 )
 
 

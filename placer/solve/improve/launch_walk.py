@@ -77,4 +77,5 @@ def offer_walked(
         if value < least * (1 - EXACT):
             least, best = value, gpus
     if best is not None:
-        incumbent.offer(f"{incumbent.method}, {name}", best)
+        known = incumbent.method
+        incumbent.offer(known if name in known else f"{known}, {name}", best)

@@ -51,7 +51,7 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
         yield Attempt(Submachine.of(machine, capped), tight, exact=False)
     for within in within_budgets(limits, spared, unit_of(tied)):
         yield Attempt(Submachine.of(machine, within), plain.job, exact=False)
-    is_exact = loses_nothing(limits, offered) and costs_the_same(plain, spared)
+    is_exact = loses_nothing(limits, offered)
     yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
     is_small = machine.num_nodes <= problem.params.small_machine
     if not is_exact and (offered.all() or is_small):
@@ -84,12 +84,6 @@ def unit_of(problem: Problem) -> int:
     choices = problem.choices
     sizes = choices[0].uniform_sizes() if choices else None
     return sizes[1] if sizes is not None and len(sizes) > 1 else 1
-
-
-def costs_the_same(problem: Problem, kept: BoolArray) -> bool:
-    """Whether placements cost the same on a part: shared uplinks shrink with it."""
-    shared = any(tier.oversubscription != 1 for tier in problem.machine.tiers)
-    return bool(kept.all()) or not shared or problem.goal.name == "hop-cost"
 
 
 def _whole_replicas(problem: Problem) -> Job | None:

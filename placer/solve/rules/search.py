@@ -32,7 +32,6 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.attempts import (
     Attempt,
     attempts,
-    costs_the_same,
     loses_nothing,
     mender,
     unit_of,
@@ -259,8 +258,6 @@ class _RuledSearch:
         plain, kept = self.problem.without_rules, ~self.limits.avoided | everywhere
         if loses_nothing(unpinned, kept):
             kept = without_spares(unpinned, kept, unit_of(plain))
-        if not costs_the_same(plain, kept):
-            kept = np.ones_like(kept)
         machine = Submachine.of(plain.machine, kept).topology
         known: list[Proof] = []
 

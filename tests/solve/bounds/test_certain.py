@@ -105,7 +105,7 @@ def test_runs_that_serve_are_found(seed: int) -> None:
         group = group.reshape(groups, -1).T.ravel()
     rooms = [rng.randint(1, 4) for _ in range(rng.choice((2, 3, 4)))]
     rooms[0] += max(0, len(group) - sum(rooms))
-    told = GradientRuns(group, size, grain, np.array(rooms))
+    told = GradientRuns(group, size, grain, np.array(rooms), ())
     fewest = np.array([rng.randint(1, size) for _ in range(groups)])
     serves, parts = False, False
     for node in np.array(list(runs(rooms, len(group)))):
@@ -122,7 +122,7 @@ def test_runs_of_six_leave_one_member_of_the_next_stage() -> None:
     members = np.arange(96).reshape(3, 2, 8, 2).transpose(1, 3, 0, 2).reshape(4, 24)
     group = np.empty(96, dtype=np.int64)
     group[members] = np.arange(4)[:, None]
-    told = GradientRuns(group, 24, 2, np.full(16, 7))
+    told = GradientRuns(group, 24, 2, np.full(16, 7), ())
     assert not told.may_have(np.full(4, 2))
     assert told.may_have(np.array([1, 1, 2, 2])) == told.may_have(
         np.array([2, 2, 1, 1])

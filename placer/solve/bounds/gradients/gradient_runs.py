@@ -13,6 +13,9 @@ leave each of them enough. Bisection finds the largest ``x`` for which no runs d
 several stages expose adds up, so from there on what they have at the least is tried in
 the order of the time that it exposes, and the first that runs serve counts.
 
+Where sets of ranks lie whole in leaves, each leaf must hold some of them in runs that
+serve (`leaf_runs.py`).
+
 Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
 units.
 """
@@ -29,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.groups.leaf_runs import LeafRuns, fits
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
     Limit,
@@ -60,12 +63,15 @@ class GradientRuns:
         Members of a group, and consecutive ranks that share a node.
     gpus : ndarray, shape (N,)
         Of each scale-up domain, a host or an island that is counted in turn.
+    leaves : tuple of LeafRuns
+        Outer tiers whose domains hold sets of ranks whole.
     """
 
     group_of_rank: IntArray
     size: int
     grain: int
     gpus: IntArray
+    leaves: tuple[LeafRuns, ...]
 
     @classmethod
     def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
@@ -82,15 +88,16 @@ class GradientRuns:
             return None
         if not network.fabric.can_leave_scale_up:
             return None
-        world, label = groups.size, network.label[tier]
-        grain = consecutive(label)
-        gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
+        world, topology = groups.size, network.fabric.topology
+        grain = consecutive(network.label[tier])
+        gpus = np.bincount(topology.domain_of_gpu[tier])
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None
         group_of_rank = np.empty(world, dtype=np.int64)
         group_of_rank[groups] = np.arange(len(groups))[:, None]
-        return cls(group_of_rank, int(groups.shape[1]), grain, gpus)
+        leaves = tuple(LeafRuns.by_tier(topology, network.label, tier, grain))
+        return cls(group_of_rank, int(groups.shape[1]), grain, gpus, leaves)
 
     def may_have(self, fewest: IntArray) -> bool:
         """Whether some runs have so many members of each group; False is certain.
@@ -120,10 +127,8 @@ class GradientRuns:
 
     def _may_be(self, serves: BoolArray) -> bool:
         """Whether the nodes may hold runs that serve; False is certain."""
-        return fitting_runs(
-            self.gpus // self.grain,
-            lambda price: cheapest_runs(np.where(serves, price, np.inf)),
-        )[0]
+        may_fit = fits(self.gpus // self.grain, serves)
+        return may_fit and all(leaves.may_hold(serves) for leaves in self.leaves)
 
     def _windows(self) -> tuple[IntArray, IntArray]:
         """Ranks of the longest run from each unit on, and their groups; (U, longest).

@@ -53,7 +53,7 @@ def most_even(
         return max(1, size // 2)
     rooms, number, count = np.unique(room, return_inverse=True, return_counts=True)
     for part in range(size // 2, 1, -1):
-        used = np.array([_used(one, size, part) for one in rooms.tolist()])
+        used = np.array([used_in_parts(one, size, part) for one in rooms.tolist()])
         if int(np.dot(used, count)) < ranks or any(
             _used_in_sets(sets, used[number], part) < ranks for sets in across
         ):
@@ -68,11 +68,11 @@ def most_even(
 def _used_in_sets(across: AcrossSets, used: IntArray, part: int) -> int:
     """Most ranks of all outer domains in sets of which none has too few of a block."""
     held, count = np.unique(across.sets_held(used), return_counts=True)
-    most = [_used(one, across.size, part) for one in held.tolist()]
+    most = [used_in_parts(one, across.size, part) for one in held.tolist()]
     return across.alike * int(np.dot(most, count))
 
 
-def _used(room: int, size: int, part: int) -> int:
+def used_in_parts(room: int, size: int, part: int) -> int:
     """Most ranks of a domain in whole groups and parts of them, none below ``part``."""
     found = []
     for whole in range(room // size + 1):

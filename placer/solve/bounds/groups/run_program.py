@@ -75,7 +75,7 @@ def consecutive(label: IntArray) -> int:
     label : ndarray, shape (R,)
         Set of each rank.
     """
-    world = len(label)
-    size = world // (int(label.max()) + 1)
-    is_run = world % size == 0 and (label == np.arange(world) // size).all()
+    world, number = len(label), np.unique(label, return_inverse=True)[1]
+    size = world // (int(number.max()) + 1)
+    is_run = world % size == 0 and (number == np.arange(world) // size).all()
     return size if is_run else 1

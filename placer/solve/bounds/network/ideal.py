@@ -262,7 +262,12 @@ class IdealNetwork:
         """Least cost where a message leaves every domain that cannot hold its row."""
         cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
         used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
-        slowest = np.maximum(cost.seconds, self.message_from(used, size_bytes))
+        over_uplink = size_bytes * self._limit_of(members).uplink_pace
+        least = max(
+            self.message_from(used, size_bytes),
+            over_uplink + float(self.fabric.latency.min()),
+        )
+        slowest = np.maximum(cost.seconds, least)
         return replace(cost, seconds=slowest)
 
     def flows(

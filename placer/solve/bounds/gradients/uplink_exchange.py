@@ -1,0 +1,169 @@
+"""All-to-alls of experts that may leave a domain with a thin uplink.
+
+What a domain holds of groups that it divides: in ``E`` seconds a NIC sends what leaves
+a node with ``q = n - E bandwidth / s`` members or more of ``n`` that send ``s`` bytes
+to each other. At least ``q`` members are elsewhere, so that ``m`` members send
+``s m q`` bytes or more, and a domain with an uplink of ``U`` bytes a second holds at
+most ``E U / (s q)`` ranks. With groups whole, what is left of a room is a divided one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.collectives import distinct_domains
+from placer.cost.stage_times import expert_time
+from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
+from placer.solve.problem.colocation import are_together
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+    from placer.solve.bounds.gradients.uplink_room import UplinkRoom
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9
+BISECTIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """All-to-alls that may leave a domain.
+
+    Attributes
+    ----------
+    groups : ndarray, shape (g, n)
+    share : float, bytes
+        What one member sends to another, in another scale-up domain.
+    bandwidth : float, B/s
+        Of the fastest NIC.
+    """
+
+    groups: IntArray
+    share: float
+    bandwidth: float
+
+    @property
+    def size(self) -> int:
+        """Members of a group."""
+        return int(self.groups.shape[1])
+
+    def room(
+        self,
+        seconds: float,
+        gpus: IntArray,
+        uplink: FloatArray,
+        may_be_whole: BoolArray,
+    ) -> IntArray:
+        """Ranks that each domain holds where all-to-alls take so long.
+
+        Parameters
+        ----------
+        seconds : float, s
+            Without latency.
+        gpus : ndarray, shape (C,)
+            Ranks that each domain may hold.
+        uplink : ndarray, shape (C,), B/s
+        may_be_whole : ndarray of bool, shape (C,)
+            Whether it may hold whole groups.
+        """
+        size = self.size
+        # Messages that an uplink carries, and that a NIC sends, in the time.
+        load = seconds * uplink / self.share * (1 + ROUNDING)
+        sent = seconds * self.bandwidth / self.share * (1 + ROUNDING)
+        together = max(1, int(np.ceil(size - sent)))
+        divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
+        if 2 * together <= size:
+            elsewhere = np.maximum(together, size - gpus)
+            divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
+            # The most members, of half a group, that send no more than the load.
+            root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
+            rest = np.floor(size / 2 - root + ROUNDING).astype(np.int64)
+            rest[load < together * (size - together)] = 0
+        left = gpus % size
+        fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
+        whole = gpus - np.where(fits, 0, left - rest)
+        is_whole = may_be_whole & (gpus >= size)
+        return np.where(is_whole, np.maximum(whole, divided), divided)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanges:
+    """All-to-alls of a step behind the uplinks of a tier.
+
+    Attributes
+    ----------
+    step : Step
+    room : UplinkRoom
+    exchange : Exchange
+    """
+
+    step: Step
+    room: UplinkRoom
+    exchange: Exchange
+
+    @classmethod
+    def of(cls, step: Step, room: UplinkRoom) -> Exchanges | None:
+        """Those of experts; None where none may leave a domain."""
+        model, network = step.model, room.network
+        job, members = model.job, model.job.parallelism.ranks_of_group["ep"]
+        if are_together(network.label[room.tier - 1], members):
+            return None
+        share = model.volumes.ep_buffer / members.shape[1]
+        if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
+            copies = job.model.top_k
+            share *= distinct_domains(np.array(2), copies).item() / copies
+        fabric = network.fabric
+        bandwidth = float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
+        exchange = Exchange(members, share, bandwidth)
+        return cls(step, room, exchange) if share > 0 else None
+
+    @property
+    def groups(self) -> IntArray:
+        """Ranks of each, a row a group."""
+        return self.exchange.groups
+
+    def pipeline_s(self, held: IntArray, may_be_whole: BoolArray) -> float:
+        """Pipeline of a replica one stage of which has all-to-alls so slow, s.
+
+        Parameters
+        ----------
+        held : ndarray, shape (C,)
+            Most ranks of each domain.
+        may_be_whole : ndarray of bool, shape (C,)
+            Whether a domain may have a group whole.
+        """
+        seconds = self._least_s(held, may_be_whole)
+        if seconds == 0.0:
+            return 0.0
+        model, groups = self.step.model, self.groups
+        limit = Limit(groups, groups.shape[1], exchange_s=seconds)
+        network = self.room.network.with_limits(limit)
+        slow = expert_time(network, model.job, model.volumes, model.work)
+        return slow_pipeline_s(self.step, "ep", slow)
+
+    def _least_s(self, held: IntArray, may_be_whole: BoolArray) -> float:
+        """Least seconds of all-to-alls, without latency, with which all ranks fit."""
+        world, uplink = self.step.model.job.world_size, self.room.uplink
+        exchange = self.exchange
+        sent = exchange.share * exchange.size
+        low, high = 0.0, sent / exchange.bandwidth
+        high += sent * float((held / uplink).max())
+        known = self.room.ranks, uplink, may_be_whole
+
+        def is_enough(seconds: float) -> bool:
+            fits = exchange.room(seconds, *known)
+            return int(np.minimum(fits, held).sum()) >= world
+
+        if is_enough(low):
+            return 0.0
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return low

@@ -1,0 +1,214 @@
+"""Ranks that domains hold behind uplinks that carry so many rings of groups.
+
+In the time of ``c`` rings a domain has ranks of ``c`` groups beside those that are
+whole in it, with so many ranks of each as its nodes hold, and no fewer than are left
+elsewhere. A set that stays together has ranks of several groups: with fewer rings than
+that a domain holds no set. Where a node holds one run of ranks, the run is no longer
+than one with ranks of so many groups. By hand: of groups 0, 1, 0, 1, ... a domain with
+one ring has one rank on each node.
+
+Shapes: C domains, R ranks, L ranks of the longest run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.network.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9
+# Ranks of all units; of more only the groups count, which is less but as true.
+MOST_ELEMENTS = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class UplinkRoom:
+    """Domains below a tier.
+
+    Attributes
+    ----------
+    network : IdealNetwork
+    tier : int
+        That the uplinks lead to.
+    """
+
+    network: IdealNetwork
+    tier: int
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """Ranks that each domain may hold, in whole sets; (C,)."""
+        room = self.network.capacities[self.tier - 1]
+        return np.asarray(room // self._set * self._set)
+
+    @cached_property
+    def uplink(self) -> FloatArray:
+        """Of each domain, B/s; (C,)."""
+        return self.network.fabric.uplink_capacity[self.tier]
+
+    @cached_property
+    def sets(self) -> IntArray:
+        """Ranks that lie in one domain, a row a set; single where sizes differ."""
+        label = self.network.label[self.tier - 1]
+        sizes = np.unique(np.unique(label, return_counts=True)[1])
+        if len(sizes) > 1:
+            return np.arange(len(label))[:, None]
+        return np.argsort(label, kind="stable").reshape(-1, int(sizes[0]))
+
+    def units(self, groups: IntArray) -> IntArray:
+        """Sets with one of the groups whole, a row of ranks each, some ranks twice."""
+        if groups.size * self._set > MOST_ELEMENTS:
+            return groups
+        return self.sets[self._set_of_rank[groups]].reshape(len(groups), -1)
+
+    def crossing(self, units: IntArray, groups: IntArray) -> IntArray:
+        """Groups that cross each uplink where its domain has a unit; (C,)."""
+        return np.maximum(self._fewest(units, groups) - self.whole(groups), 0)
+
+    def paces(self, groups: IntArray) -> FloatArray:
+        """Seconds a byte of so many rings over each uplink, the least first."""
+        most: dict[float, int] = {}
+        for room, uplink in zip(self.ranks.tolist(), self.uplink.tolist(), strict=True):
+            rings = min(room, len(groups))
+            most[uplink] = max(rings, most.get(uplink, 0))
+        rings = [np.arange(number + 1) / uplink for uplink, number in most.items()]
+        return np.unique(np.concatenate(rings))
+
+    def held(
+        self,
+        groups: IntArray,
+        pace: float,
+        least: int = 1,
+        may_be_whole: BoolArray | bool = True,
+        *,
+        are_all: bool = True,
+    ) -> IntArray:
+        """Most ranks of each domain in groups whose rings take no longer; (C,).
+
+        Parameters
+        ----------
+        groups : ndarray, shape (g, n)
+        pace : float, s/B
+        least : int
+            Ranks of a group in a domain that does not hold all of it.
+        may_be_whole : ndarray of bool, shape (C,)
+            Whether a domain may hold groups whole.
+        are_all : bool
+            Whether all groups are that fast, and so those of a set or a run together.
+        """
+        size, rings = groups.shape[1], self._rings(pace)
+        part = np.minimum(self._most_members(groups), size - least)
+        part[part < least] = 0
+        held = np.zeros_like(self.ranks)
+        whole = np.where(may_be_whole, self.whole(groups), 0)
+        # With a part too small for the rest of a room, a group less may leave more.
+        for fewer in range(size if least > 1 else 1):
+            here = np.maximum(whole - fewer, 0) * size
+            beside = self.ranks - here
+            parts = np.minimum(rings, beside // least)
+            held = np.maximum(held, here + np.minimum(parts * part, beside))
+        if not are_all:
+            return held
+        # Of the groups that a run has ranks of each crosses or is whole.
+        held = np.minimum(held, self._in_runs(groups, rings + whole))
+        in_sets = held // self._set * self._set
+        return np.where(rings >= self.crossing(self.sets, groups), in_sets, 0)
+
+    def whole(self, groups: IntArray) -> IntArray:
+        """Most groups that each domain holds whole; (C,)."""
+        is_short = self._most_members(groups) < groups.shape[1]
+        is_short |= self.ranks < self._beside(groups)
+        return np.where(is_short, 0, self.ranks // groups.shape[1])
+
+    @property
+    def _set(self) -> int:
+        return int(self.sets.shape[1])
+
+    @cached_property
+    def _set_of_rank(self) -> IntArray:
+        found = np.empty(self.sets.size, dtype=np.int64)
+        found[self.sets] = np.arange(len(self.sets))[:, None]
+        return found
+
+    def _rings(self, pace: float) -> IntArray:
+        """Rings that each uplink carries in the time."""
+        rings = np.floor(pace * self.uplink * (1 + ROUNDING) + ROUNDING)
+        return np.minimum(rings, self.ranks).astype(np.int64)
+
+    @cached_property
+    def _runs(self) -> tuple[IntArray, IntArray] | None:
+        """Ranks that nodes with a run each may hold, and the domain of each node."""
+        network, topology = self.network, self.network.fabric.topology
+        tier = network.fabric.scale_up_tier
+        if not network.by_nodes or tier not in network.run_tiers or tier >= self.tier:
+            return None
+        nodes = network.capacities[tier]
+        if self.sets.size * int(nodes.max()) ** 2 > MOST_ELEMENTS:
+            return None
+        home = np.empty(len(nodes), dtype=np.int64)
+        home[topology.domain_of_node[tier]] = topology.domain_of_node[self.tier - 1]
+        return nodes, home
+
+    def _in_runs(self, groups: IntArray, touched: IntArray) -> IntArray:
+        """Most ranks of domains whose runs have ranks of so many groups each; (C,)."""
+        if self._runs is None:
+            return self.ranks
+        nodes, home = self._runs
+        longest = _longest(groups, int(nodes.max()))
+        run = longest[np.minimum(touched, len(longest) - 1)[home]]
+        found = np.bincount(home, np.minimum(nodes, run), len(self.ranks))
+        return np.asarray(found.astype(np.int64))
+
+    def _most_members(self, groups: IntArray) -> IntArray:
+        return self.network.most_members(groups, self.tier - 1)
+
+    def _beside(self, groups: IntArray) -> int:
+        """Fewest ranks of a domain that has one of the groups whole.
+
+        It then has the sets of all members: with tp 4 in a node, a group of ten
+        members brings ten nodes.
+        """
+        of_member = np.sort(self._set_of_rank[groups], axis=1)
+        sets = 1 + np.count_nonzero(np.diff(of_member, axis=1), axis=1)
+        return int(sets.min()) * self._set
+
+    def _fewest(self, units: IntArray, groups: IntArray) -> int:
+        """Fewest of ``groups`` that a row of ``units`` has ranks of."""
+        group_of_rank = np.empty(groups.size, dtype=np.int64)
+        group_of_rank[groups] = np.arange(len(groups))[:, None]
+        found = np.sort(group_of_rank[units], axis=1)
+        return 1 + int(np.count_nonzero(np.diff(found, axis=1), axis=1).min())
+
+
+def _longest(groups: IntArray, most: int) -> IntArray:
+    """Most ranks of a run that has ranks of so many groups, from none on; (L + 1,).
+
+    Parameters
+    ----------
+    groups : ndarray, shape (g, n)
+        Every rank once.
+    most : int
+        Ranks of the longest run.
+    """
+    group = np.empty(groups.size, dtype=np.int64)
+    group[groups] = np.arange(len(groups))[:, None]
+    found, touched = np.zeros(most + 1, dtype=np.int64), np.zeros(len(group))
+    for length in range(1, min(most, len(group)) + 1):
+        begins = len(group) - length + 1
+        last = group[length - 1 :]
+        is_new = np.ones(begins, dtype=bool)
+        for before in range(length - 1):
+            is_new &= group[before : before + begins] != last
+        touched = touched[:begins] + is_new
+        found[int(touched.min()) :] = length
+    return found
