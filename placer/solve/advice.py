@@ -54,8 +54,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     if solution.launch_bound or job.world_size <= largest:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
-            launch_bound(problem, solution),
-            *(lower_bound(other, 1)[0] for other in unlike),
+            launch_bound(problem, solution, budget),
+            *(lower_bound(other, 1, budget=budget)[0] for other in unlike),
             inf,
         )
         bound, _ = held_bound(solution.value, bound, "")
