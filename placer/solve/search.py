@@ -171,6 +171,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
 METHODS: tuple[Method, ...] = (
     *CONSTRUCTIONS,
     enumerated,
+    loose_pieces,
     exact,
     evened,
     rebalanced,

@@ -351,7 +351,7 @@ class Params(BoundParams):
     set_pieces: tuple[int, ...] = (1, 2, 4)
     cut_work: float = 0.5
     loose_ranks: int = 128
-    loose_work: float = 30.0
+    loose_work: float = 4.0
     parts_gap: float = 0.03
     parts_program_work: float = 4.0
     parts_work_in_all: float = 12.0

@@ -61,7 +61,8 @@ def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """A few closed sets rank by rank, for times that the bound does not rule out."""
-    racks, bounds = _Racks.of(problem), transfers_of(problem)
+    racks = _Racks.of(problem)
+    bounds = None if racks is None else transfers_of(problem)
     if racks is None or bounds is None:
         return
     for index in range(racks.last(incumbent) - 1, -1, -1):
