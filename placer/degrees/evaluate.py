@@ -127,7 +127,9 @@ class Evaluation:
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
             block = problem.forced_block
-            return Answer(lower_bound(problem, block, point.enough_s).value)
+            budget = Budget(inf, stop)
+            proof = lower_bound(problem, block, point.enough_s, budget)
+            return None if budget.is_over() else Answer(proof.value)
         try:
             limit = 0.0 if point.hurry else self.time_limit
             found = solve(problem, Budget(limit, stop))

@@ -51,8 +51,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     if solution.launch_bound or job.world_size <= largest:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
-            launch_bound(problem, solution),
-            *(lower_bound(other, 1, solution.value).value for other in unlike),
+            launch_bound(problem, solution, budget),
+            *(lower_bound(other, 1, solution.value, budget).value for other in unlike),
             inf,
         )
         bound, _ = held_bound(solution.value, bound, "")

@@ -72,7 +72,9 @@ def _solved(
     first, *others = [problem.on(machine, job) for job in orders]
     found = [_attempt(first, budget.share(len(orders)), shown)]
     alone = found[0]
-    if others and not (isinstance(alone, Solution) and is_best_launch(first, alone)):
+    if others and not (
+        isinstance(alone, Solution) and is_best_launch(first, alone, budget)
+    ):
         turns = -(-len(others) // budget.workers)
         share = budget.share(max(1, turns))
         found += side_by_side(
@@ -90,7 +92,7 @@ def _solved(
     chosen, best = min(tried, key=lambda entry: entry[1].value)
     if len(orders) > 1:
         left_out = len(orders) - len(tried)
-        best = _of_all(chosen, best, [s for _, s in tried], left_out)
+        best = _of_all(chosen, best, [s for _, s in tried], left_out, budget)
     seats = previous_seats(previous, machine, chosen.job) if previous else None
     return chosen, settled(chosen, best, seats)
 
@@ -115,14 +117,14 @@ def open_orders(job: Job) -> list[Job]:
     return [in_order(job, order) for order in framework_orders(axes)[:most]]
 
 
-def is_best_launch(problem: Problem, solution: Solution) -> bool:
+def is_best_launch(problem: Problem, solution: Solution, budget: Budget) -> bool:
     """Whether no other order with the same groups and no other launcher can do better.
 
     Groups are sets of coordinates, so the cost of a placement of coordinates does not
     depend on how they are numbered. The order of ranks only limits what a
     node-contiguous launch can do, and a bound of free launches holds for all.
     """
-    bound = launch_bound(problem, solution)
+    bound = launch_bound(problem, solution, budget)
     return is_reached(solution.value, bound)
 
 
@@ -130,25 +132,31 @@ def _name(job: Job) -> str:
     return "-".join(job.parallelism.order)
 
 
-def launch_bound(problem: Problem, solution: Solution) -> float:
+def launch_bound(problem: Problem, solution: Solution, budget: Budget) -> float:
     """A lower bound for every launcher and every order with the same groups.
 
-    That of the search leaves out the programs of parts of expert groups.
+    That of the search leaves out the programs of parts of expert groups. When the
+    budget ends it is the best so far.
     """
     known, value = solution.launch_bound, solution.value
     if known and (problem.job.parallelism.ep == 1 or is_reached(value, known)):
         return known
-    return max(known, lower_bound(problem, 1, value).value)
+    return max(known, lower_bound(problem, 1, value, budget).value)
 
 
 def _of_all(
-    problem: Problem, best: Solution, found: list[Solution], left_out: int
+    problem: Problem,
+    best: Solution,
+    found: list[Solution],
+    left_out: int,
+    budget: Budget,
 ) -> Solution:
     """The best of ``found`` with what is proved, and why it ended, over all orders."""
     weakest = min(found, key=lambda solution: solution.lower_bound)
     bound, argument = weakest.lower_bound, weakest.argument
     if left_out:
-        bound = min(bound, launch_bound(problem, best))
+        # Past the time limit it is worth the wait.
+        bound = min(bound, launch_bound(problem, best, budget.anew(inf)))
     bound, argument = held_bound(best.value, bound, argument)
     reasons = [solution.stop_reason for solution in found]
     ended = next((r for r in ("interrupted", "time-limit") if r in reasons), "searched")

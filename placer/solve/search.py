@@ -52,7 +52,7 @@ from placer.solve.construct.transfers.component_line import component_line
 from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
 from placer.solve.construct.transfers.held_runs import held_runs
 from placer.solve.construct.transfers.seated_runs import seated_runs
-from placer.solve.construct.transfers.set_pieces import set_pieces
+from placer.solve.construct.transfers.set_pieces import loose_pieces, set_pieces
 from placer.solve.construct.transfers.transfer_runs import transfer_runs
 from placer.solve.construct.units.in_parts import in_parts
 from placer.solve.construct.units.whole_first import whole_first
@@ -173,6 +173,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
 METHODS: tuple[Method, ...] = (
     *CONSTRUCTIONS,
     enumerated,
+    loose_pieces,
     exact,
     evened,
     rebalanced,
@@ -207,6 +208,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
+    loose_pieces,
     padded,
     as_if_free,
     runs_annealed,

@@ -193,6 +193,8 @@ class Params(BoundParams):
         Pieces of one at most, one number after the other.
     cut_work : float
         Work of one cut.
+    loose_ranks, loose_work : int, float
+        Ranks of closed sets that are placed one by one at most; work of one program.
     parts_program_work, parts_work_in_all : float
         Work of one program that counts parts of expert groups, and of all.
     chosen_nodes : int
@@ -351,6 +353,8 @@ class Params(BoundParams):
     set_places: int = 128
     set_pieces: tuple[int, ...] = (1, 2, 4)
     cut_work: float = 0.5
+    loose_ranks: int = 128
+    loose_work: float = 4.0
     parts_gap: float = 0.03
     parts_program_work: float = 4.0
     parts_work_in_all: float = 12.0

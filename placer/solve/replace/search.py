@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -173,14 +174,16 @@ class _Search:
         return max(("before", before), ("lower-bound", bound), key=itemgetter(1))
 
     def _bound(self, value: float) -> None:
-        """Prove a lower bound, or none when the search is stopped before.
+        """Prove a lower bound, or what was proved until the search is stopped.
 
-        Programs of a bound take seconds and ask no budget, so they are left behind.
+        A program of a bound may take seconds once it runs, so it is left behind.
         """
         problem = self._problem
 
-        def proved(*_: object) -> Proof:
-            return lower_bound(problem, problem.forced_block, value)
+        def proved(_: object, within: Budget) -> Proof:
+            # Past the time limit it is worth the wait.
+            budget = within.anew(inf)
+            return lower_bound(problem, problem.forced_block, value, budget)
 
         if self._budget.is_stopped:
             return

@@ -12,6 +12,7 @@ from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.company import least_in_company
 from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
 from tests.solve.test_communicators import job_of
@@ -39,7 +40,7 @@ def machine_of(sizes, rates=("400GB/s", "50GB/s"), waits=("0us", "0us"), factors
 
 def bound(problem):
     network = best_of_problem(problem)
-    seconds = least_in_company(network, problem.job.traffic, problem.params)
+    seconds = least_in_company(network, problem.job.traffic, problem.params, ENDLESS)
     return step_with(problem.model, network, seconds)
 
 

@@ -15,6 +15,7 @@ from placer.solve.bounds.traffic.directions import directions
 from placer.solve.bounds.traffic.graph_cut import least_over_uplinks
 from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
 from tests.solve.test_communicators import job_of
@@ -58,7 +59,7 @@ def problem_of(graph, machine, size=None):
 
 def bound(problem):
     network = best_of_problem(problem)
-    seconds = least_over_uplinks(network, problem.job.traffic, problem.params)
+    seconds = least_over_uplinks(network, problem.job.traffic, problem.params, ENDLESS)
     return step_with(problem.model, network, seconds)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
-from placer.solve.construct.transfers.set_pieces import set_pieces
+from placer.solve.construct.transfers.set_pieces import loose_pieces, set_pieces
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known
@@ -79,3 +79,21 @@ def test_sets_are_not_cut_so_that_ranks_without_needs_lack_nodes():
     problem = Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
     _, after = placed(problem, 1152)
     assert after == pytest.approx(2 * 6.25e8 / 900e9, rel=1e-2)
+
+
+def test_sets_that_no_cut_fits_lie_rank_by_rank():
+    """Seven of eight sets of four nodes are whole; the last shares nodes with others.
+
+    Half of the time takes one of two partners near, and less is ruled out.
+    """
+    roles = [role("a", 32, tp=2, pp=4), role("b", 32, 2, tp=8, pp=2)]
+    sent = {"from": "a", "to": "b", "bytes": "80GB"}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of([21, 9, 3, 2], 2, "900GB/s"), job, "time", 0)
+    found = known(problem, np.arange(64))
+    set_pieces(problem, found, Budget(600.0))
+    before = found.value
+    loose_pieces(problem, found, Budget(600.0))
+    assert found.value == pytest.approx(before / 2, rel=1e-3)
+    bound = certificate.lower_bound(problem, 0, found.value).value
+    assert found.value == pytest.approx(bound, rel=1e-3)

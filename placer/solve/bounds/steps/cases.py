@@ -36,6 +36,7 @@ from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
 from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import are_together, join
+from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import room_in_sets
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (
@@ -56,6 +58,7 @@ def time_bound(
     colocation: Colocation,
     params: Params | None = None,
     incumbent: float = inf,
+    budget: Budget = ENDLESS,
 ) -> Proof:
     """The bound for placements whose ranks stay together as ``colocation`` says.
 
@@ -68,13 +71,17 @@ def time_bound(
     params : Params, optional
     incumbent : float, s
         Of a known placement: a bound that reaches it is not improved further.
+    budget : Budget
+        When it ends the bound is not improved further either.
     """
     cases = list(_cases(model, colocation, params))
     proofs = [next(case) for case in cases]
     while True:
         least = min(range(len(cases)), key=lambda index: proofs[index].value)
+        if proofs[least].value >= incumbent or budget.is_over():
+            return proofs[least]
         closer = next(cases[least], None)
-        if closer is None or proofs[least].value >= incumbent:
+        if closer is None:
             return proofs[least]
         proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
 

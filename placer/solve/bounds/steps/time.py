@@ -67,10 +67,10 @@ def _least(
     colocation = colocation_of(problem.machine, problem.job, block)
     step = model.step_on(network)
     proofs = (
-        time_bound(model, colocation, params, incumbent),
+        time_bound(model, colocation, params, incumbent, budget),
         slowest_stages(step),
         least_over_links(step, network),
-        least_of_traffic(model, network, params),
+        least_of_traffic(model, network, params, budget),
     )
     known = max(proof for proof in proofs if proof is not None)
     return beside_partners(problem, block, known, incumbent, budget)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 ROUNDING = 1e-12
 # Trees, at the least, that share the work.
@@ -60,7 +61,7 @@ class _Port(NamedTuple):
 
 
 def least_in_company(
-    network: IdealNetwork, traffic: RankTraffic, params: Params
+    network: IdealNetwork, traffic: RankTraffic, params: Params, budget: Budget
 ) -> float:
     """Least seconds that the traffic of some rank and its company allows.
 
@@ -70,11 +71,13 @@ def least_in_company(
         The best one for every placement.
     traffic : RankTraffic
     params : Params
+    budget : Budget
+        When it ends, what is left open counts as company.
     """
     if not network.fabric.can_leave_scale_up:
         return 0.0
     companies = _Companies.of(network, traffic, params.company_work)
-    return companies.least_seconds(params.company_ranks)
+    return companies.least_seconds(params.company_ranks, budget)
 
 
 @dataclass(eq=False)
@@ -107,16 +110,18 @@ class _Companies:
         room = int(network.capacities[network.fabric.scale_up_tier].max())
         return cls(room, work, work, sent, received)
 
-    def least_seconds(self, most_ranks: int) -> float:
+    def least_seconds(self, most_ranks: int, budget: Budget) -> float:
         """Seconds below which the traffic of no placement is, of a few busy ranks."""
         alone = np.maximum(self.sent[3], self.received[3])
         least = 0.0
         for rank in np.argsort(-alone, kind="stable")[:most_ranks].tolist():
             high = float(alone[rank])
+            if budget.is_over():
+                break
             if high <= least or not self._is_slow(rank, least):
                 continue
             low = least
-            while high - low > ROUNDING * high:
+            while high - low > ROUNDING * high and not budget.is_over():
                 middle = (low + high) / 2
                 if self._is_slow(rank, middle):
                     low = middle

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.bounds.traffic.directions import Directions
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 ROUNDING = 1e-9
 # Sizes up to here are exact as whole numbers.
@@ -61,7 +62,7 @@ class Segment(NamedTuple):
 
 
 def least_over_uplinks(
-    network: IdealNetwork, traffic: RankTraffic, params: Params
+    network: IdealNetwork, traffic: RankTraffic, params: Params, _budget: Budget
 ) -> float:
     """Least seconds that the uplinks of any tier allow to the traffic of ranks.
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 
 def least_of_heavy(
-    network: IdealNetwork, traffic: RankTraffic, _params: Params
+    network: IdealNetwork, traffic: RankTraffic, _params: Params, _budget: Budget
 ) -> float:
     """Least seconds that the heaviest messages allow.
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 # Least seconds of all traffic on the best network for every placement.
-Argument = Callable[["IdealNetwork", "RankTraffic", "Params"], float]
+Argument = Callable[["IdealNetwork", "RankTraffic", "Params", "Budget"], float]
 
 ARGUMENTS: tuple[tuple[Argument, str], ...] = (
     (
@@ -62,15 +62,20 @@ ARGUMENTS: tuple[tuple[Argument, str], ...] = (
 
 
 def least_of_traffic(
-    model: StepModel, network: IdealNetwork, params: Params
+    model: StepModel, network: IdealNetwork, params: Params, budget: Budget
 ) -> Proof | None:
-    """Least step time with traffic as slow as any argument says; None without any."""
+    """Least step time with traffic as slow as any argument says; None without any.
+
+    When the budget ends, those before it are all.
+    """
     traffic = model.job.traffic
     if traffic is None:
         return None
-    seconds, argument = max(
-        (least(network, traffic, params), text) for least, text in ARGUMENTS
-    )
+    found = [(0.0, "")]
+    for least, text in ARGUMENTS:
+        if not budget.is_over():
+            found.append((least(network, traffic, params, budget), text))
+    seconds, argument = max(found)
     return Proof(step_with(model, network, seconds), argument)
 
 

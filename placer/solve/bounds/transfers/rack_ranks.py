@@ -34,7 +34,7 @@ Shapes: R ranks, D domains, L labels, K classes, S sorts, Q ranks with tolls.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,9 +42,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.columns import ColumnProgram
-from placer.solve.count.engine import Answer, Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.bounds.transfers.rack_prices import RackPrices
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -55,10 +53,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 Room = tuple[int, ...]  # ranks that each node of a domain may hold, most first
-
-# Prices are whole numbers, so that sums are exact; and what is left of such a sum.
-SCALE = 10_000
-ROUNDING = 1e-6
 
 
 class Need(NamedTuple):
@@ -250,150 +244,7 @@ class RackRanks:
             sorts = Sorts.of(label, longest, most)
             if sorts is None:
                 break
-            prices = _Prices(self.rooms, classes, sorts, self.params, budget)
+            prices = RackPrices(self.rooms, classes, sorts, self.params, budget)
             if prices.refute():
                 return False
         return True
-
-
-@dataclass(frozen=True, eq=False)
-class _Prices:
-    """Prices of ranks that domains cannot hold.
-
-    Attributes
-    ----------
-    rooms : Counter of Room
-    classes : Classes
-    sorts : Sorts
-    params : Params
-    budget : Budget
-    """
-
-    rooms: Counter[Room]
-    classes: Classes
-    sorts: Sorts
-    params: Params
-    budget: Budget
-
-    def refute(self) -> bool:
-        """Whether such prices are found."""
-        labels, tolls = self.sorts.labels.shape[1], len(self.sorts.tolled)
-        program = self._program()
-        for price, toll in self._first_prices():
-            if self._cannot_hold(price, toll, program):
-                return True
-        for _ in range(self.params.rack_rounds):
-            known, optimum = program.columns, program.solve()
-            if optimum is None or optimum.total < ROUNDING:
-                return False
-            found = np.rint(SCALE * np.abs(optimum.prices)).astype(np.int64)
-            if self._cannot_hold(found[:labels], found[len(found) - tolls :], program):
-                return True
-            if program.columns == known:
-                return False
-        return False
-
-    def _first_prices(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """All ranks at one price, without tolls and with; those with needs alone."""
-        needy = np.asarray(self.classes.has.any(axis=1))
-        alike, free = np.full(len(needy), SCALE), np.zeros_like(self.sorts.tolled)
-        yield alike, free
-        # Such runs might be in every domain: their ranks count once, where few.
-        most = sum(n * len(room) * room[0] for room, n in self.rooms.items())
-        if 0 < len(free) < most:
-            yield alike, np.full(len(free), SCALE)
-        if not needy.all():
-            yield alike * needy, free
-
-    def _program(self) -> ColumnProgram:
-        """Rows for ranks of each label, domains of each kind, and ranks with tolls."""
-        ranks = np.bincount(self.classes.label).tolist()
-        domains, once = list(self.rooms.values()), [1] * len(self.sorts.tolled)
-        program = ColumnProgram([*ranks, *domains, *once], sum(ranks))
-        for row in range(len(ranks)):
-            # A rank for which there is no room; one for which there is too much.
-            program.add(1.0, {row: 1.0})
-            program.add(0.0, {row: -1.0})
-        for row in range(len(ranks), len(ranks) + len(domains) + len(once)):
-            program.add(0.0, {row: 1.0})
-        return program
-
-    def _cannot_hold(
-        self, price: IntArray, toll: IntArray, program: ColumnProgram
-    ) -> bool:
-        """Whether domains hold less than all ranks cost; else the program gets more.
-
-        Parameters
-        ----------
-        price, toll : ndarray, shapes (L,) and (Q,)
-        program : ColumnProgram
-            Gets what a domain of each kind holds at the most.
-        """
-        sorts, left = self.sorts, int(price[self.classes.label].sum() - toll.sum())
-        worth = sorts.labels @ price - sorts.on_toll @ toll
-        for kind, (room, domains) in enumerate(self.rooms.items(), len(price)):
-            if self.budget.is_over():
-                return False
-            answer = self._filled(room, worth)
-            most = sum(room) * int(price.max())
-            if np.isfinite(answer.bound):
-                most = min(int(np.floor(-answer.bound + SCALE * ROUNDING)), most)
-            left -= domains * most
-            if answer.counts is None:
-                continue
-            runs = np.array(answer.counts[: len(worth)])
-            held, tolled = runs @ sorts.labels, runs @ sorts.on_toll
-            rows = np.concatenate((held, np.zeros(len(self.rooms), int), tolled))
-            rows[kind] = 1
-            program.add(
-                0.0, {int(row): float(rows[row]) for row in np.flatnonzero(rows)}
-            )
-        return left > 0
-
-    def _filled(self, room: Room, worth: IntArray) -> Answer:
-        """The runs of the most worth in a domain with such nodes."""
-        program, sorts = Program(), self.sorts
-        runs = [
-            program.column(min(times, len(room)), -price)
-            for times, price in zip(sorts.times.tolist(), worth.tolist(), strict=True)
-        ]
-        # A run of more ranks than some nodes hold is on another one.
-        for size in {0, *room}:
-            longer = [Term(runs[s]) for s in np.flatnonzero(sorts.length > size)]
-            program.row(longer, most=sum(one > size for one in room))
-        has, meets = sorts.labels @ self.classes.has, sorts.labels @ self.classes.meets
-        for number, of_class in enumerate(self.classes.needs):
-            sums = (
-                [Term(runs[s], int(of[s])) for s in np.flatnonzero(of)]
-                for of in (has[:, number], meets[:, number])
-            )
-            _meet(program, of_class[0], len(of_class), *sums)
-        seconds = self.budget.seconds_left
-        return solve(program, Limits(self.params.rack_nodes, seconds, engine="highs"))
-
-
-def _meet(
-    program: Program, need: Need, alike: int, has: list[Term], meets: list[Term]
-) -> None:
-    """So many alike needs, each met wholly, in part or not at all.
-
-    ``has`` and ``meets`` add up to the ranks of all that have the needs, and to the
-    partners.
-    """
-    ranks, partners, needs, back = need.sizes
-    least = back or 1
-    is_parted = 2 * needs <= partners and 2 * least <= ranks
-    whole, part = program.column(alike), program.column(alike * is_parted)
-    program.row([Term(whole), Term(part)], most=alike)
-
-    def lie(terms: list[Term], of_whole: int, of_part: int, **limit: float) -> None:
-        program.row([*terms, Term(whole, -of_whole), Term(part, -of_part)], **limit)
-
-    lie(has, ranks, least, least=0)
-    lie(has, ranks, ranks - least, most=0)
-    if back:
-        lie(meets, partners, needs, least=0)
-        lie(meets, partners, partners - needs, most=0)
-    else:
-        lie(meets, needs, needs, least=0)
-        lie(meets, needs, 0, most=alike * (partners - needs))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -116,7 +117,7 @@ def run_transfers(problem: Problem) -> RunTransfers | None:
 
 
 def least_in_runs(
-    network: IdealNetwork, traffic: RankTraffic, _params: Params
+    network: IdealNetwork, traffic: RankTraffic, _params: Params, _budget: Budget
 ) -> float:
     """Least seconds where scale-up domains hold a run each; 0 elsewhere."""
     runs = RunTransfers.of(network, traffic)

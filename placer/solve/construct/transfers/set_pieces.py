@@ -8,8 +8,9 @@ by bisection.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,17 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.transfers.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.rack_ranks import needs_of
-from placer.solve.bounds.transfers.transfers import transfers_by_rank
+from placer.solve.bounds.transfers.transfers import (
+    Transfers,
+    transfers_by_rank,
+    transfers_of,
+)
 from placer.solve.construct.transfers.component_pieces import (
     divisions_into,
     in_places,
     shared_out,
 )
+from placer.solve.construct.transfers.loose_sets import loose_sets
 from placer.solve.construct.transfers.set_ways import Way, ways_to_cut
 from placer.solve.count.engine import Limits
 from placer.solve.tree.in_runs import fill_in_runs
@@ -35,37 +41,82 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 IntArray = npt.NDArray[np.int64]
+# The domain of each rank of some closed sets.
+Homes = Callable[[list[ClosedSets], IntArray, "Params", "Budget"], IntArray | None]
 
 
 def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Closed sets whole or in a few pieces, on racks whose nodes are all as large."""
-    if problem.goal.name != "time" or problem.job.launcher == "free":
+    racks = _Racks.of(problem)
+    if racks is None:
         return
-    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
-    room = problem.capacity
-    block, is_used = int(room.max()), room > 0
-    if tier < 1 or machine.node_tier > 0 or (room[is_used] < block).any():
-        return
-    transfers = transfers_by_rank(problem)
-    if transfers is None:
-        return
-    times, domain = transfers.times, machine.domain_of_node[tier]
-    nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
-    # At the last of the times nobody needs others near.
-    low, high = 0, len(times) - 1
-    high = min(high, int(np.searchsorted(times * (1 + ROUNDING), incumbent.value)))
+    low, high = 0, racks.last(incumbent)
     while low < high and not budget.is_over():
         middle = (low + high) // 2
-        needs = needs_of(transfers.kinds(float(times[middle])))
-        sets = closed_sets(needs, problem.job.world_size, block)
-        home = _homes(sets, nodes, problem.params, budget)
-        node = None if home is None else fill_in_runs(domain, room, home)
-        if node is None:
-            low = middle + 1
-        else:
-            gpu_of_rank = Placement.on_nodes(machine, node).gpu_of_rank
-            incumbent.offer("closed sets in pieces", gpu_of_rank)
+        if racks.hold(middle, _homes, incumbent, budget):
             high = middle
+        else:
+            low = middle + 1
+
+
+def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """A few closed sets rank by rank, for times that the bound does not rule out."""
+    racks = _Racks.of(problem)
+    bounds = None if racks is None else transfers_of(problem)
+    if racks is None or bounds is None:
+        return
+    for index in range(racks.last(incumbent) - 1, -1, -1):
+        seconds = float(racks.transfers.times[index]) * (1 + ROUNDING)
+        same = int(np.searchsorted(bounds.times, seconds, side="right")) - 1
+        if budget.is_over() or same < 0 or not bounds.may_keep_to(same, budget):
+            return
+        if not racks.hold(index, _loose_homes, incumbent, budget):
+            return
+
+
+class _Racks(NamedTuple):
+    """What closed sets are laid on."""
+
+    problem: Problem
+    transfers: Transfers
+    domain: IntArray
+    nodes: IntArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Racks | None:
+        """Those of a launch by nodes that are all as large; None for any other."""
+        if problem.goal.name != "time" or problem.job.launcher == "free":
+            return None
+        machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+        room = problem.capacity
+        is_used = room > 0
+        if tier < 1 or machine.node_tier > 0 or (room[is_used] < room.max()).any():
+            return None
+        transfers = transfers_by_rank(problem)
+        if transfers is None:
+            return None
+        domain = machine.domain_of_node[tier]
+        nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
+        return cls(problem, transfers, domain, nodes)
+
+    def last(self, incumbent: Incumbent) -> int:
+        """The first time that is no shorter, or that at which nobody needs others."""
+        times = self.transfers.times * (1 + ROUNDING)
+        return min(len(times) - 1, int(np.searchsorted(times, incumbent.value)))
+
+    def hold(
+        self, index: int, homes: Homes, incumbent: Incumbent, budget: Budget
+    ) -> bool:
+        """Whether a placement is found that keeps to a time; it is offered."""
+        problem, room = self.problem, self.problem.capacity
+        needs = needs_of(self.transfers.kinds(float(self.transfers.times[index])))
+        sets = closed_sets(needs, problem.job.world_size, int(room.max()))
+        home = homes(sets, self.nodes, problem.params, budget)
+        node = None if home is None else fill_in_runs(self.domain, room, home)
+        if node is not None:
+            gpu_of_rank = Placement.on_nodes(problem.machine, node).gpu_of_rank
+            incumbent.offer("closed sets in pieces", gpu_of_rank)
+        return node is not None
 
 
 def _homes(
@@ -89,7 +140,32 @@ def _homes(
     for size, ranks, home in dealt:
         domain_of_rank[ranks] = home
         left[home] -= size
+    return _beside(domain_of_rank, others, left)
+
+
+def _loose_homes(
+    sets: list[ClosedSets], nodes: IntArray, params: Params, budget: Budget
+) -> IntArray | None:
+    """The same, where all sets with needs are alike, with a few of them in any way."""
+    needy = [one for one in sets if one.needs]
+    if len(needy) != 1:
+        return None
+    found = loose_sets(needy[0], nodes, params, budget)
+    if found is None:
+        return None
+    domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
+    domain_of_rank[found.ranks] = found.home
+    others = [node for one in sets if not one.needs for node in one.ranks]
+    return _beside(domain_of_rank, others, nodes - found.nodes)
+
+
+def _beside(
+    domain_of_rank: IntArray, others: list[IntArray], left: IntArray
+) -> IntArray | None:
+    """Also the ranks of other nodes, where so many are left; None where too few are."""
     free = np.repeat(np.arange(len(left)), left)
+    if len(free) < len(others):
+        return None
     for ranks, home in zip(others, free.tolist(), strict=False):
         domain_of_rank[ranks] = home
     return domain_of_rank

@@ -87,7 +87,7 @@ def _cut(
 ) -> Way | None:
     """The smallest second piece beside a first one of at most so many nodes."""
     program = Program()
-    sides = [_piece(sets, program, places, p) for p in (1, 2 * sets.nodes)]
+    sides = [piece_of(sets, program, places, p) for p in (1, 2 * sets.nodes)]
     for place in places:
         program.row([Term(held[place]) for held, _ in sides], 1, 1)
     for held, begins in sides:
@@ -100,7 +100,7 @@ def _cut(
     return Way((first, second), np.array([counts[sides[1][0][p]] for p in places]))
 
 
-def _piece(
+def piece_of(
     sets: ClosedSets, program: Program, places: list[int], price: int
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Columns of a piece: which places it holds, and at which a node begins."""
