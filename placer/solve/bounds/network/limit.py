@@ -79,7 +79,8 @@ class Limit:
 def gradient_groups(job: Job) -> IntArray:
     """Groups that reduce gradients together; shard groups where there are some."""
     members = job.parallelism.ranks_of_group["dp_cp"]
-    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
+    size = members.shape[1]
+    return members.reshape(-1, job.data_parallel.shard_members(size, size))
 
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
