@@ -22,6 +22,9 @@ where rings may be that fast. All others hold what all-to-alls of ``E`` seconds 
 The least ``E`` with which that is room for all ranks goes with ``x``; the bound on the
 step is the best such pair.
 
+An all-reduce may also run over a double tree, each tree with half the buffer both ways:
+both enter a domain that has some members of a group (`all_reduces_on_uplink`).
+
 PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
 some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:
 over distance ``d = 2**k`` go the chunks of as many offsets below ``n`` as have ``k``
@@ -48,6 +51,7 @@ from placer.cost.stage_times import expert_time
 from placer.solve.bounds.network.floor import FREE, Floor
 from placer.solve.bounds.network.limit import (
     Limit,
+    all_reduces_on_uplink,
     slow_pipeline_s,
     slow_sync,
     with_slow_stages,
@@ -249,7 +253,9 @@ class _Uplinks:
         families = self._families
         for groups in families:
             rings = _fewest_groups(units, groups) - self._whole(groups)
-            paces.append(np.maximum(rings, 0) / self._uplink)
+            rings = np.maximum(rings, 0)
+            either = all_reduces_on_uplink(rings, groups.shape[1])
+            paces += [rings / self._uplink, either / self._uplink]
         if not paces:
             return np.zeros(len(self._room))
         # Domains nearly alike count as the best of them.
@@ -259,19 +265,31 @@ class _Uplinks:
         for some in np.array_split(order, min(most_classes, len(order))):
             least = table[:, some].min(axis=1).tolist()
             limits = [
-                Limit(groups, groups.shape[1], pace)
-                for groups, pace in zip(families, least, strict=True)
+                Limit(groups, groups.shape[1], ring, trees_pace=trees)
+                for groups, ring, trees in zip(
+                    families, least[::2], least[1::2], strict=True
+                )
             ]
             exposed[some] = self._exposed_with(limits)
         return exposed
 
     def _exposed_full(self) -> float:
         """Least data-parallel time with which domains hold all ranks, s."""
-        limits = [Limit(g, g.shape[1], self._least_pace(g)) for g in self._families]
+        limits = [
+            Limit(
+                groups,
+                groups.shape[1],
+                self._least_pace(groups),
+                trees_pace=self._least_pace(groups, in_trees=True),
+            )
+            for groups in self._families
+        ]
         return self._exposed_with(limits) if limits else 0.0
 
-    def _least_pace(self, groups: IntArray) -> float:
+    def _least_pace(self, groups: IntArray, *, in_trees: bool = False) -> float:
         """Least seconds a byte with which domains hold all ranks of groups.
+
+        Of rings, or of the buffer where groups may also take trees.
 
         A domain whose uplink carries ``c`` rings in that time has ranks of ``c`` groups
         beside those that are whole.
@@ -288,7 +306,10 @@ class _Uplinks:
             size * whole[d] + np.minimum(c * part[d], beside[d])
             for d, c in enumerate(rings)
         ]
-        paces = [c / uplink for c, uplink in zip(rings, self._uplink, strict=True)]
+        loads = [all_reduces_on_uplink(c, size) for c in rings] if in_trees else rings
+        paces = [
+            load / uplink for load, uplink in zip(loads, self._uplink, strict=True)
+        ]
         more = np.concatenate([np.diff(ranks, prepend=0) for ranks in held])
         pace = np.concatenate(paces)
         order = np.argsort(pace, kind="stable")
