@@ -49,6 +49,7 @@ class Run:
 
     wall_s: float
     peak_bytes: int
+    cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def job_file(job: str) -> str:
 
 
 def run(command: Sequence[str], output: TextIO | None = None) -> Run:
-    """Wall time and peak memory of a command that must succeed.
+    """Wall and processor time, and peak memory, of a command that must succeed.
 
     What it prints goes to ``output``, if given.
 
@@ -139,7 +140,8 @@ def run(command: Sequence[str], output: TextIO | None = None) -> Run:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     unit = 1 if sys.platform == "darwin" else 1024
-    return Run(wall, usage.ru_maxrss * unit)
+    cpu_s = usage.ru_utime + usage.ru_stime  # its workers included
+    return Run(wall, usage.ru_maxrss * unit, cpu_s)
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Seconds and memory of a whole search for degrees: ``python -m benchmarks.degrees``.
+"""Processor time and memory of a search for degrees: ``python -m benchmarks.degrees``.
 
 ``placer tune`` from start to the table, in a process of its own: all legal choices for
 4,096 GPUs of a preset, on a machine of NVLink racks, on what others left of one, and on
@@ -66,7 +66,7 @@ class Row:
 
     case: Case
     choices: int
-    wall_s: float
+    cpu_s: float
     peak_bytes: int
     step_s: float
     gap: float
@@ -91,7 +91,7 @@ def measure(case: Case, gpus: int) -> Row:
     step_s = found["rows"][0]["step_time_s"]
     gap = max(0.0, 1 - found["lower_bound_s"] / step_s)
     choices = found["considered"]
-    return Row(case, choices, timed.wall_s, timed.peak_bytes, step_s, gap)
+    return Row(case, choices, timed.cpu_s, timed.peak_bytes, step_s, gap)
 
 
 def hosts_left(count: int, seed: int = 7) -> list[str]:
@@ -113,14 +113,14 @@ def job_file(case: Case, folder: Path) -> str:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """The rows as a Markdown table."""
-    yield "| machine | job | choices | wall | memory | best step | gap |"
+    yield "| machine | job | choices | CPU | memory | best step | gap |"
     yield "|---|---|--:|--:|--:|--:|--:|"
     for row in rows:
         # Rounded up, so as not to promise too much.
         gap = math.ceil(row.gap * 1e5) / 1e5
         yield (
             f"| {row.case.title} | {row.case.job} | {row.choices:,} "
-            f"| {row.wall_s:.0f} s | {row.peak_bytes / 1e6:,.0f} MB "
+            f"| {row.cpu_s:.0f} s | {row.peak_bytes / 1e6:,.0f} MB "
             f"| {row.step_s:.4g} s | {gap:.3%} |"
         )
 

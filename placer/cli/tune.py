@@ -229,7 +229,6 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
     from placer.api.place import place
     from placer.cli.output import write_text
-    from placer.degrees.evaluate import effort_of
     from placer.job.write import to_document
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import write_plan
@@ -239,5 +238,6 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     if options["output"]:
         # As the row was placed, so that the plan has its step time.
         job, seed = found.job_of(row), options["seed"]
-        result = place(found.machine, job, seed=seed, effort=effort_of(job))
+        effort = found.found.rows[row].answer.effort
+        result = place(found.machine, job, seed=seed, effort=effort)
         write_plan(result.plan, options["output"])

@@ -171,7 +171,7 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
         if num_members == 1 or not parameters.any():
             continue
         across = None
-        shard_size = mode.shard_members(num_members)
+        shard_size = mode.shard_members(num_members, axes.dp * axes.cp)
         if shard_size < num_members:
             shards = members.reshape(len(members), -1, shard_size)
             across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])

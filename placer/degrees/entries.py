@@ -15,11 +15,12 @@ class Known(IntEnum):
     """What the bound of a choice rests on; of equal bounds, the best known first."""
 
     PLACED = 0
-    BOUND = 1
-    LINKS = 2
-    FITS = 3
-    TRAFFIC = 4
-    SIZES = 5
+    SKETCHED = 1
+    BOUND = 2
+    LINKS = 3
+    FITS = 4
+    TRAFFIC = 5
+    SIZES = 6
 
 
 # What to ask about a choice of which so much is known.
@@ -27,6 +28,7 @@ NEXT: dict[Known, Wanted] = {
     Known.FITS: "links",
     Known.LINKS: "bound",
     Known.BOUND: "placement",
+    Known.SKETCHED: "search",
 }
 
 

@@ -21,6 +21,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
 from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget
+from placer.solve.run.solution import is_reached
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-# Of so many ranks a whole search takes a few seconds at most, if all placements are
-# listed only where they are so few: to price one takes some milliseconds.
+# Of so few ranks the best placement is searched for, if all placements are listed only
+# where they are so few: to price one takes some milliseconds.
 _FEW_RANKS = 128
 _LISTED = 400
 
@@ -41,9 +42,8 @@ _LISTED = 400
 _ENOUGH_GAP = 5e-5
 
 
-def params_for(job: Job) -> dict[str, Any]:
+def params_for(effort: Effort) -> dict[str, Any]:
     """The `Params` with which choices are placed."""
-    effort = effort_of(job)
     return {
         **params_of(effort),
         "enough_gap": _ENOUGH_GAP if effort == QUICK else 0.0,
@@ -52,20 +52,21 @@ def params_for(job: Job) -> dict[str, Any]:
     }
 
 
-def effort_of(job: Job) -> Effort:
+def effort_of(ranks: int) -> Effort:
     """How choices are placed: few ranks by a whole search, else by constructions."""
-    return 0 if job.world_size <= _FEW_RANKS else QUICK
+    return 0 if ranks <= _FEW_RANKS else QUICK
 
 
-Wanted = Literal["links", "bound", "placement"]
+Wanted = Literal["links", "bound", "placement", "search"]
 
 
 class Question(NamedTuple):
     """A choice, and what is wanted.
 
     The least dear is the step on the best links imaginable (``links``), then the bound
-    over all placements (``bound``), then a placement. A bound that reaches ``enough_s``
-    need not be sharper. In a ``hurry`` a placement is constructed, and not improved.
+    over all placements (``bound``), then the best of all constructions
+    (``placement``), then what few ranks gain by a ``search``. A bound that reaches
+    ``enough_s`` need not be sharper. In a ``hurry`` not all constructions are tried.
     """
 
     choice: Choice
@@ -79,7 +80,8 @@ class Answer(NamedTuple):
 
     ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
     was found, infinite where none was looked for or none obeys the rules; ``parts`` are
-    what it is made of, ``domains`` the scale-up domains that it touches.
+    what it is made of, ``domains`` the scale-up domains that it touches, ``effort`` how
+    hard it was searched for.
     """
 
     lower_bound_s: float
@@ -88,6 +90,26 @@ class Answer(NamedTuple):
     parts: tuple[tuple[str, float], ...] = ()
     domains: int = 0
     refusal: str = ""
+    effort: Effort = QUICK
+
+    def after(self, first: Answer) -> Answer:
+        """The better of this placement and an earlier one, with the sharper bound."""
+        best = min(self, first, key=lambda answer: answer.step_time_s)
+        least_s = max(self.lower_bound_s, first.lower_bound_s)
+        least_s = min(least_s, best.step_time_s)
+        return best._replace(lower_bound_s=least_s, effort=self.effort)
+
+
+def is_searched(choice: Choice, answer: Answer) -> bool:
+    """Whether no better placement than that of an answer is looked for."""
+    is_proved = is_reached(answer.step_time_s, answer.lower_bound_s)
+    return is_proved or answer.effort == effort_of(choice.gpus)
+
+
+def is_enough(choice: Choice, answer: Answer) -> bool:
+    """The same where a choice need not have its best placement to the last digit."""
+    is_near = answer.step_time_s * (1 - _ENOUGH_GAP) <= answer.lower_bound_s
+    return is_near or is_searched(choice, answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +143,15 @@ class Evaluation:
             job = self.ruled(point.choice)
         except InputError as error:  # pins name ranks that it lacks
             return Answer(inf, refusal=str(error))
+        is_built = point.wanted == "placement"
+        effort = QUICK if is_built else effort_of(job.world_size)
         problem = Problem.of(self.machine, job, "time", self.seed)
-        problem = problem.with_params(**params_for(job))
+        problem = problem.with_params(**params_for(effort))
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
+            # Programs of expert groups take the longest, and few choices need them.
+            problem = problem.with_params(expert_count_work=0.0)
             block = problem.forced_block
             budget = Budget(inf, stop)
             proof = lower_bound(problem, block, point.enough_s, budget)
@@ -146,6 +172,7 @@ class Evaluation:
             costs["exposed_scale_out_s"],
             tuple(parts.items()),
             _domains(problem.machine, found.placement.gpu_of_rank),
+            effort=effort,
         )
 
 

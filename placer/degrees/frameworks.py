@@ -160,6 +160,12 @@ def _experts_in_shards(_of: Legal, choice: Choice) -> bool:
     return ranks % choice.ep == 0
 
 
+def _experts_in_copies(_of: Legal, choice: Choice) -> bool:
+    """Replicas of experts are divided by the number of copies, too."""
+    ranks = choice.tp * choice.shard_size
+    return choice.sharding != "hsdp" or ranks % (choice.ep * choice.etp) == 0
+
+
 def _whole_rounds(_of: Legal, choice: Choice) -> bool:
     """PyTorch interleaves in rounds of at least pp micro-batches, all of one size."""
     rounds = max(1, choice.micro_batches // choice.pp)
@@ -171,6 +177,7 @@ def _few_chunks(_of: Legal, choice: Choice) -> bool:
 
 
 _UNEVEN = "a sequence that tp and cp do not cut evenly"
+_UNHELD = "experts that a shard group does not hold"
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
     _UNEVEN: _sequence_pieces,
@@ -192,7 +199,10 @@ FRAMEWORKS: dict[str, Framework] = {
             "interleaving without enough stages, or with micro-batches that are not a "
             "multiple of them": _interleaving
         },
-        {"sharded parameters with a pipeline": _shards_without_pipeline},
+        {
+            "sharded parameters with a pipeline": _shards_without_pipeline,
+            _UNHELD: _experts_in_copies,
+        },
         recomputes=("none", "cheap", "full"),
     ),
     "torchtitan": Framework(
@@ -206,7 +216,7 @@ FRAMEWORKS: dict[str, Framework] = {
         {"micro-batches that are not cut into equal rounds": _whole_rounds},
         {
             "shards that are not of whole context groups": _context_in_shards,
-            "experts that a shard group does not hold": _experts_in_shards,
+            _UNHELD: _experts_in_shards,
         },
         recomputes=("none", "op", "full"),
     ),

@@ -63,7 +63,7 @@ class LeastSync:
             (axes.dp * axes.cp, axes.tp, dense),
             (axes.edp, axes.etp * axes.ep, experts),
         ):
-            shards = mode.shard_members(size)
+            shards = mode.shard_members(size, axes.dp * axes.cp)
             if shards == 1 or not parameters.any():
                 continue
             (network, members), width = self._group_of(shards, stride), job.bytes

@@ -6,6 +6,9 @@ the best links imaginable, the bound over all placements, a placement. The choic
 the least bound is asked next. Once a choice whose placement is known has the least
 value of all, no other choice can be better: what was not asked has a bound above it.
 
+Placements are constructed; those of few ranks are searched for afterwards, where no
+other choice can be better than what the search may find.
+
 Questions about placements are asked a few at a time, always the same few, so that the
 answer does not depend on how many of them are worked out at once.
 """
@@ -13,16 +16,16 @@ answer does not depend on how many of them are worked out at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
 from typing import TYPE_CHECKING
 
 from placer.degrees.entries import NEXT, Entry, Known, sizes_of
-from placer.degrees.evaluate import Answer, Question
+from placer.degrees.evaluate import Answer, Question, is_enough, is_searched
 from placer.degrees.found import Found, Row, State
 from placer.degrees.room import Room, needed
+from placer.degrees.waiting import Waiting, every
 from placer.footprint.stages import restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
@@ -36,13 +39,9 @@ if TYPE_CHECKING:
 AT_A_TIME = 4
 # Rounds of questions, twice as many and so on, after which a choice is placed in any
 # case: a search that is cut short has a good answer.
-ROUNDS = 32
+ROUNDS = 8
 # Sizes that are tried at first, so that one that is cut very short has any.
 EARLY = 64
-
-
-def _all(_entry: Entry) -> bool:
-    return True
 
 
 @dataclass
@@ -76,10 +75,8 @@ class Search:
     stop: Callable[[], bool] = lambda: False
     interrupted: Callable[[], bool] = lambda: False
     tell: Callable[[State], None] = lambda _state: None
-    _heap: list[Entry] = field(default_factory=list)
+    _waiting: Waiting = field(default_factory=Waiting)
     _answers: dict[Choice, Answer] = field(default_factory=dict)
-    _wanted: Callable[[Entry], bool] = field(default=_all)
-    _set_aside: list[Entry] = field(default_factory=list)
     _spares: bool = True
     _spared: dict[Choice, Entry] = field(default_factory=dict)
     _considered: int = 0
@@ -126,11 +123,10 @@ class Search:
             self.is_hurried = False
         best = self._first()
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
-        ended = best is None and (bool(self._heap) or self.stop())
+        ended = best is None and (bool(self._waiting) or self.stop())
         self._place_more(count)
-        rows = (self.row(*item) for item in self._answers.items())
-        placed = sorted(rows, key=self._rank)
-        unknown = (e.bound_s for e in self._heap if e.known is not Known.PLACED)
+        self._search_for(count)
+        placed = self._placed()
         return Found(
             placed[:count],
             placed,
@@ -138,15 +134,24 @@ class Search:
             self._considered,
             self._too_large,
             self._infeasible,
-            min(unknown, default=inf) if self._is_listed else 0.0,
+            self._waiting.least_s if self._is_listed else 0.0,
             ended,
         )
 
+    def _placed(self) -> list[Row]:
+        """All choices that were placed, best first."""
+        rows = (self.row(*item) for item in self._answers.items())
+        return sorted(rows, key=self._rank)
+
     def ask(self, choice: Choice) -> Answer | None:
         """The answer about a choice that need not be legal; None when interrupted."""
-        if choice not in self._answers:
-            return dict(self.run([Question(choice, "placement")])).get(0)
-        return self._answers[choice]
+        answer = self._answers.get(choice)
+        if answer is None:
+            answer = dict(self.run([Question(choice, "placement")])).get(0)
+        if answer is None or answer.refusal or is_enough(choice, answer):
+            return answer
+        more = dict(self.run([Question(choice, "search")])).get(0)
+        return answer if more is None else more.after(answer)
 
     def row(self, choice: Choice, answer: Answer) -> Row:
         """A choice that was placed, as a row."""
@@ -159,42 +164,40 @@ class Search:
         return self._refusals
 
     def _collect(self, own: Choice | None) -> None:
-        """Put every choice of sizes on the heap, and count the choices.
+        """Put every choice of sizes in line, and count the choices.
 
         Where time does not suffice for all, the job's own is among those there are.
         """
+        found = []
         for shape in self.legal.shapes():
-            self._considered += self.legal.count(shape)
-            bound = self.least.work_s(shape)
-            self._heap.append(Entry(bound, Known.SIZES, shape))
+            found.append(self._sizes(shape))
             self.tell(State(self._considered, 0, inf, 0.0))
             if self.stop():
-                self._collect_own(own)
                 self._is_listed = False
+                found += self._own_sizes(own, {entry.choice for entry in found})
                 break
-        heapify(self._heap)
+        self._waiting.add(found)
 
-    def _collect_own(self, own: Choice | None) -> None:
-        there = {entry.choice for entry in self._heap}
-        if own is None or sizes_of(own) in there:
-            return
-        for shape in self.legal.only(own).shapes():
-            if shape == sizes_of(own):
-                self._considered += self.legal.count(shape)
-                bound = self.least.work_s(shape)
-                self._heap.append(Entry(bound, Known.SIZES, shape))
+    def _own_sizes(self, own: Choice | None, there: set[Choice]) -> Iterator[Entry]:
+        if own is not None and sizes_of(own) not in there:
+            for shape in self.legal.only(own).shapes():
+                if shape == sizes_of(own):
+                    yield self._sizes(shape)
+
+    def _sizes(self, shape: Choice) -> Entry:
+        self._considered += self.legal.count(shape)
+        return Entry(self.least.work_s(shape), Known.SIZES, shape)
 
     def _place_early(self, own: Choice | None, stop: Callable[[], bool]) -> None:
         """Place one choice: the job's own, or else the first that fits into memory."""
-        order = nsmallest(EARLY, self._heap)
+        order = self._waiting.first(EARLY)
         if own is not None:
-            mine = [entry for entry in self._heap if entry.choice == sizes_of(own)]
+            mine = self._waiting.of(sizes_of(own))
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
             if self._answers or stop():
                 break
-            self._heap.remove(entry)
-            heapify(self._heap)
+            self._waiting.take(entry)
             fitting = [entry]
             if entry.known is Known.SIZES:
                 (traffic,) = self._next(entry)
@@ -203,7 +206,7 @@ class Search:
                 first = next((e for e in fitting if e.choice == own), min(fitting))
                 fitting.remove(first)
                 self._ask([first._replace(known=Known.BOUND)])
-            self._push(fitting)
+            self._waiting.add(fitting)
 
     def _by_gpus(self, best: Row | None) -> list[Row]:
         """The best choice, then the best with fewer GPUs, and so on."""
@@ -223,7 +226,7 @@ class Search:
         if best is None or not slack:
             return []
         longest = best.answer.step_time_s * (1 + slack)
-        self._push(self._spared.values())
+        self._waiting.add(self._spared.values())
         self._spares = False
         front: list[Row] = []
         while best is not None:
@@ -240,23 +243,19 @@ class Search:
             best = self._first(is_less)
         return front
 
-    def _first(self, wanted: Callable[[Entry], bool] = _all) -> Row | None:
+    def _first(self, wanted: Callable[[Entry], bool] = every) -> Row | None:
         """The choice with the shortest step of those wanted; None without, or in time.
 
-        Proved: it is first in the heap, with a value, and all others have bounds.
+        Proved: it is first in line, with a value, and all others have bounds.
         """
-        self._wanted = wanted
         found = None
-        while not self.stop() and (entry := self._pop()):
-            if entry.known is Known.PLACED:
-                self._set_aside.append(entry)
-                found = self.row(entry.choice, self._answers[entry.choice])
-                break
-            self._look_at(entry)
-        self._heap += self._set_aside
-        self._set_aside = []
-        self._wanted = _all
-        heapify(self._heap)
+        with self._waiting.only(wanted):
+            while not self.stop() and (entry := self._waiting.next()):
+                if entry.known is Known.PLACED:
+                    self._waiting.add([entry])
+                    found = self.row(entry.choice, self._answers[entry.choice])
+                    break
+                self._look_at(entry)
         return found
 
     def _place_more(self, count: int) -> None:
@@ -266,8 +265,9 @@ class Search:
         that no bound is below any more count.
         """
         early = set(self._answers)
+        self._waiting.end_searches()
         missing = count
-        while missing > 0 and not self.stop() and (entry := self._pop()):
+        while missing > 0 and not self.stop() and (entry := self._waiting.pop()):
             if entry.known is not Known.PLACED:
                 placed = len(self._answers)
                 self._look_at(entry)
@@ -275,19 +275,21 @@ class Search:
             elif entry.choice in early:
                 missing -= 1
 
-    def _pop(self) -> Entry | None:
-        """The first wanted entry of the heap, off it; others are set aside."""
-        while self._heap:
-            entry = heappop(self._heap)
-            if self._wanted(entry):
-                return entry
-            self._set_aside.append(entry)
-        return None
+    def _search_for(self, count: int) -> None:
+        """Search for the placements of the first rows, until all of them were."""
+        while not self.stop():
+            rows = self._placed()[:count]
+            some = [r.choice for r in rows if not is_enough(r.choice, r.answer)]
+            if not some:
+                return
+            self._ask([Entry(0.0, Known.SKETCHED, choice) for choice in some])
 
     def _look_at(self, entry: Entry) -> None:
         """Find out more about a choice that was taken off the heap."""
         if entry.known >= Known.TRAFFIC:
-            self._push(self._next(entry))
+            self._waiting.add(self._next(entry))
+        elif entry.known is Known.SKETCHED:
+            self._ask([entry])
         else:
             is_due = self._rounds >= ROUNDS << len(self._answers)
             if is_due or (entry.known is Known.LINKS and not self._answers):
@@ -308,11 +310,9 @@ class Search:
         """
         best_s = self._best_s()
         for known in (Known.BOUND, Known.LINKS)[: 1 + is_due]:
-            alike = (e for e in self._heap if e.known is known and self._wanted(e))
-            entry = min(alike, default=None)
+            entry = self._waiting.least(known)
             if entry is not None and entry.bound_s < best_s:
-                self._heap.remove(entry)
-                heapify(self._heap)
+                self._waiting.take(entry)
                 self._ask([entry])
                 return
 
@@ -347,15 +347,15 @@ class Search:
     def _others(self) -> Iterator[Entry]:
         """More choices to ask about at once: the next in order."""
         taken = 1
-        while taken < AT_A_TIME and (entry := self._pop()):
+        while taken < AT_A_TIME and (entry := self._waiting.pop()):
             if entry.known in NEXT:
                 taken += 1
                 yield entry
             elif entry.known is Known.PLACED:
-                heappush(self._heap, entry)
+                self._waiting.add([entry])
                 return
             else:
-                self._push(self._next(entry))
+                self._waiting.add(self._next(entry))
 
     def _ask(self, entries: list[Entry]) -> None:
         """Put the questions of some choices, and back what they say."""
@@ -368,24 +368,32 @@ class Search:
         for index, (entry, question) in enumerate(zip(entries, questions, strict=True)):
             answer = answered.get(index)
             if answer is None:  # interrupted
-                heappush(self._heap, entry)
-                continue
-            if answer.refusal:
+                self._put_back(entry)
+            elif answer.refusal:
                 self._infeasible += 1
                 self._refusals[answer.refusal] += 1
-            elif question.wanted != "placement":
+            elif question.wanted in ("links", "bound"):
                 bound = max(entry.bound_s, answer.lower_bound_s)
-                known = Known(entry.known - 1)
-                heappush(self._heap, Entry(bound, known, entry.choice))
+                self._put_back(Entry(bound, Known(entry.known - 1), entry.choice))
             else:
+                answer = answer.after(self._answers.get(entry.choice, answer))
                 self._answers[entry.choice] = answer
-                placed = Entry(answer.step_time_s, Known.PLACED, entry.choice)
-                heappush(self._heap, placed)
+                self._put_back(_placed(entry.choice, answer))
 
-    def _push(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            heappush(self._heap, entry)
+    def _put_back(self, entry: Entry) -> None:
+        if entry.known is Known.SKETCHED:
+            step_s = self._answers[entry.choice].step_time_s
+            self._waiting.add_sketched(entry, step_s)
+        else:
+            self._waiting.add([entry])
 
     def _rank(self, row: Row) -> tuple[float, bool, Choice]:
         """By step time; what only a front asks about comes behind its equals."""
         return row.answer.step_time_s, row.choice in self._spared, row.choice
+
+
+def _placed(choice: Choice, answer: Answer) -> Entry:
+    """What is known of a choice that was placed."""
+    if is_searched(choice, answer):
+        return Entry(answer.step_time_s, Known.PLACED, choice)
+    return Entry(answer.lower_bound_s, Known.SKETCHED, choice)

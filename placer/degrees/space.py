@@ -140,7 +140,7 @@ class Legal:
 
     def count(self, shape: Choice) -> int:
         """How many variants a choice of sizes has."""
-        alike = shape.pp > 1, shape.dp, shape.cp, shape.tp, shape.ep
+        alike = shape.pp > 1, shape.dp, shape.cp, shape.tp, shape.ep, shape.etp
         if alike not in self._counts:
             refused: Counter[str] = Counter()
             self._counts[alike] = len(self._variants(shape, refused)), refused

@@ -117,7 +117,8 @@ def states(job: Job) -> States:
     optimizer = memory.optimizer_bytes
     if optimizer is None:
         optimizer = _ADAM if weight < 4.0 else _ADAM_OF_FP32
-    dense, expert = (mode.shard_members(n) for n in (axes.dp * axes.cp, axes.edp))
+    members = axes.dp * axes.cp
+    dense, expert = (mode.shard_members(n, members) for n in (members, axes.edp))
     shared, one = (float(dense), float(expert)), (1.0, 1.0)
     return States(
         matrix=weight,

@@ -140,14 +140,23 @@ class DataParallel:
             return not self.reduce_once
         return self.gathers_each
 
-    def shard_members(self, members: int) -> int:
+    def shard_members(self, members: int, dense: int) -> int:
         """Of so many ranks with the same parameters, those that share one copy.
 
-        Expert groups may be smaller than dense ones: theirs is the largest that fits.
+        There are as many copies of experts as of the rest (Megatron-LM d98e8a64,
+        ``core/parallel_state.py``: both groups are divided by the same number;
+        torchtitan b5bcd76c, ``distributed/parallel_dims.py``: one ``dp_replicate``).
+
+        Parameters
+        ----------
+        members : int
+        dense : int
+            Ranks with the same parameters outside experts: dp x cp.
         """
+        copies = self.optimizer_instances
         if self.sharding == "hsdp" and self.shard_size:
-            return gcd(self.shard_size, members)
-        return members // gcd(self.optimizer_instances, members)
+            copies = dense // gcd(self.shard_size, dense)
+        return members // gcd(copies, members)
 
 
 @dataclass(frozen=True)

@@ -215,8 +215,9 @@ def _boxes(job: Job, experts: bool) -> _Boxes:
     if experts:
         width, cut = at["ep"] * axes.etp + at["etp"], axes.ep * axes.etp
         replica, replicas = at["edp"], axes.edp
+    dense = axes.dp * axes.cp
     shared = job.data_parallel.sharding in ("zero3", "hsdp")
-    parts = job.data_parallel.shard_members(replicas) if shared else 1
+    parts = job.data_parallel.shard_members(replicas, dense) if shared else 1
     index = np.stack((at["pp"], width, replica % parts), axis=1)
     sides = np.array([axes.pp, cut, parts])
     boxes, which = np.unique(index, axis=0, return_inverse=True)

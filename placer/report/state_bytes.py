@@ -27,7 +27,7 @@ from placer.job.axes import unlike_sizes
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
-    from placer.job.model import DataParallel, Job
+    from placer.job.model import Job
     from placer.placement.plan import Plan
 
 OPTIMIZER_BYTES = 12.0
@@ -114,7 +114,7 @@ def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
             ("parameters", job.bytes.parameter_gather),
             ("optimizer", OPTIMIZER_BYTES),
         ):
-            intervals = _intervals(job.data_parallel, members.shape[1], kind)
+            intervals = _intervals(job, members.shape[1], kind)
             on_node = _on_node(plan, at["pp"], shard, place % intervals)
             found.append(_Held(kind, parameters * width, intervals, on_node))
     return found
@@ -130,12 +130,13 @@ def _on_node(
     return found
 
 
-def _intervals(mode: DataParallel, members: int, kind: str) -> int:
+def _intervals(job: Job, members: int, kind: str) -> int:
     """How many intervals a gradient group cuts this kind of state into."""
+    mode, axes = job.data_parallel, job.parallelism
     whole = mode.sharding in ("zero1", "zero2") and kind == "parameters"
     if mode.sharding == "ddp" or whole:
         return 1
-    return mode.shard_members(members)
+    return mode.shard_members(members, axes.dp * axes.cp)
 
 
 def _overlap(j: int, m: int, i: int, n: int) -> int:

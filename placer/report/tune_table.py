@@ -12,6 +12,7 @@ from placer.report.columns import columns, paragraphs, wrapped
 from placer.report.tune_words import (
     AXES,
     degrees,
+    is_same,
     sharding,
     tells,
     ties,
@@ -120,7 +121,7 @@ def _explained(rows: Sequence[Row], own: Row | None) -> Iterator[str]:
         min(1, len(rows) - 1),
     )
     others = {f"Row {number + 1}": rows[number]} if number else {}
-    if own is not None and "error" not in own:
+    if own is not None and "error" not in own and not is_same(own, best):
         others["The job's own choice"] = own
     if not others:
         return

@@ -21,6 +21,9 @@ _TIE_BREAKERS = {
     "restart_bytes": ("has the least to read after a failure", "{} a rank"),
 }
 
+# Relative difference of step times that is no difference.
+SAME = 1e-9
+
 # How much of forward is computed again; modules lie between.
 _REPEATED = {"none": 0, "full": 2}
 
@@ -70,7 +73,7 @@ def _beside_own(best: Row, own: Row | None) -> str:
         if not any(tells(own, axis) for axis in AXES if axis != "dp"):
             return ""
         return f"{name[0].upper()}{name[1:]} cannot be used: {own['error']}."
-    if _choice(own) == _choice(best):
+    if is_same(own, best):
         return "These are the job's own degrees."
     mine, theirs = best["step_time_s"], own["step_time_s"]
     said = compared("time", mine, theirs, name, noise(theirs, mine))
@@ -79,14 +82,15 @@ def _beside_own(best: Row, own: Row | None) -> str:
 
 
 def _not_considered(mine: float, theirs: float) -> str:
-    if theirs >= mine * (1 - 1e-9):
+    if theirs >= mine * (1 - SAME):
         return ""
     return " Those were not among the choices: a rule or a list leaves them out."
 
 
-def _choice(row: Row) -> dict[str, Any]:
+def is_same(one: Row, other: Row) -> bool:
+    """Whether two rows are of one choice."""
     keys = ("parallelism", "micro_batch", "recompute", "sharding", "shard_size")
-    return {key: row[key] for key in keys}
+    return all(one[key] == other[key] for key in keys)
 
 
 def ties(rows: Sequence[Row]) -> str:
@@ -123,8 +127,10 @@ def why_not(best: Row, other: Row, name: str) -> str:
     """Why a row is worse than the best: what grows, what shrinks, and memory."""
     more = other["step_time_s"] - best["step_time_s"]
     share = share_text(abs(more) / best["step_time_s"])
-    length = f"{format_seconds(abs(more))} {'more' if more >= 0 else 'less'}"
-    said = f"{name} ({degrees(other)}) takes {length}, {share}"
+    length = f"{format_seconds(abs(more))} {'more' if more >= 0 else 'less'}, {share}"
+    if abs(more) <= SAME * best["step_time_s"]:
+        length = "as long"
+    said = f"{name} ({degrees(other)}) takes {length}"
     changes = list(_changes(best, other))
     said += f": {'; '.join(changes)}." if changes else "."
     spared = other["memory_bytes"] - best["memory_bytes"]

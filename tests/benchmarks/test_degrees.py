@@ -45,7 +45,7 @@ def test_table() -> None:
 def test_a_search_is_measured() -> None:
     """Step and proof are those of the command."""
     row = measure(Case("hosts", "dgx-h100-4x8", "quickstart"), 16)
-    assert row.wall_s > 0
+    assert row.cpu_s > 0
     assert row.choices > 1000
     assert 0 <= row.gap < 1e-3
 

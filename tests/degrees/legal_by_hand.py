@@ -93,7 +93,10 @@ def of_megatron(model: Model, *shape: int) -> Iterator[Choice]:
     tp, cp, pp, dp, ep, etp, size, count = shape
     states = [("ddp", 0), ("zero1", 0)]
     if pp == 1:
-        states += [("zero3", 0), *shard_groups(dp * cp)]
+        edp = tp * cp * dp // (ep * etp)
+        groups = shard_groups(dp * cp)
+        whole = [group for group in groups if edp % (dp * cp // group[1]) == 0]
+        states += [("zero3", 0), *whole]
     again = ("none", cheap(model), "full")
     for vp, end in product(range(1, model.layers + 3), (0.0, 1.0)):
         layers, chunks = model.layers + 2 * end, pp * vp

@@ -150,7 +150,8 @@ class ByHand:
         copies, of_experts = self.choice.dp * self.choice.cp, self.expert_copies()
         if self.choice.sharding == "hsdp":
             size = self.choice.shard_size
-            copies, of_experts = gcd(size, copies), gcd(size, of_experts)
+            replicas = copies // size  # of experts there are as many
+            copies, of_experts = size, of_experts // gcd(replicas, of_experts)
         kept = dense * (whole + shared / copies)
         kept += experts * (whole + shared / of_experts)
         return kept + self.gathered(dense + experts, rank)

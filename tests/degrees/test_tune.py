@@ -23,12 +23,15 @@ from placer.errors import InfeasibleError, InputError, StoppedError
 from placer.job.rules import Pin, Rules
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.effort import QUICK
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from placer.solve.problem.effort import Effort
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
@@ -105,6 +108,33 @@ def test_a_search_that_is_cut_short_has_an_answer() -> None:
     found = Search(legal_ones, least, 80e9, run, stop).best(1)
     assert [question.wanted for question in asked].count("placement") == 1
     assert found.rows
+
+
+def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
+    """All else is constructed by then; the search of one may leave others behind."""
+    asked: list[Question] = []
+    gains = {"placement": 1.2, "search": 1.05}
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        asked.extend(questions)
+        return [(i, answer(question)) for i, question in enumerate(questions)]
+
+    def answer(question: Question) -> Answer:
+        least = 100.0 + question.choice.tp
+        step = least * gains.get(question.wanted, inf)
+        effort: Effort = 0 if question.wanted == "search" else QUICK
+        return Answer(least, step, effort=effort)
+
+    work = job(Random(3))
+    space = Space((16,), work.micro_batches, sharding=("ddp",), recompute=("none",))
+    legal_ones = Legal(work, work.model, space)
+    least = Least(machine(), work, work.model)
+    found = Search(legal_ones, least, 80e9, run).best(1)
+    first = [question.wanted for question in asked].index("search")
+    assert {q.wanted for q in asked[first:]} == {"search"}
+    assert len({q.choice for q in asked[first:]}) == len(asked[first:])
+    assert found.rows[0].answer.step_time_s == 101 * 1.05
+    assert found.rows[0].answer.effort == 0
 
 
 def test_the_same_on_any_number_of_processes() -> None:

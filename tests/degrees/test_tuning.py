@@ -183,6 +183,19 @@ def test_why_another_is_worse() -> None:
     )
 
 
+def test_what_takes_as_long_is_said_so() -> None:
+    """Not that it takes nothing more."""
+    said = why_not(row(1.0), row(1.0 + 1e-12), "Row 2")
+    assert said.startswith("Row 2 (tp 2, pp 2, dp 4) takes as long. ")
+
+
+def test_own_degrees_that_are_the_best_are_not_explained(found: Tuning) -> None:
+    """They would stand beside themselves."""
+    rows = found.to_dict()
+    text = tune_text(rows | {"own": rows["rows"][0]}, explain=True)
+    assert "the job's own choice" not in text
+
+
 def test_compute_is_not_said_to_grow_by_what_is_computed_less() -> None:
     """Who recomputes nothing and yet computes longer has products of another size."""
     best = row(1.0, recompute="layernorm", parts_s={"compute": 0.9})

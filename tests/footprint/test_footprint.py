@@ -164,6 +164,17 @@ def test_copies_of_the_optimizer_share_out_less() -> None:
     assert shards[1] == 2 * shards[0]
 
 
+def test_of_experts_there_are_as_many_copies() -> None:
+    """dp 8 in two shard groups: with ep 4 each has every expert, shared by nobody."""
+    axes = {"dp": 8, "ep": 4}
+    mode = {"sharding": "hsdp", "shard_size": 4}
+    job = job_of(EXPERTS, parallelism=axes, data_parallel=mode)
+    routed = 14 * 16 * 3 * 1024 * 512
+    assert job.model is not None
+    dense = total_parameters(job.model) - routed
+    assert only(job).optimizer == pytest.approx(8 * (routed / 4 + dense / 4))
+
+
 def test_experts_are_shared_out_over_their_own_ranks() -> None:
     """edp = tp cp dp / (etp ep): with ep 8 on 8 GPUs nobody shares an expert."""
     axes = {"tp": 2, "dp": 4, "ep": 8, "etp": 1}

@@ -86,7 +86,7 @@ def families(problem: Problem) -> list[list[Axis]]:
         both = {"etp": weights.get("tp", 0.0), **weights}
         found.append(_by_worth(axis_of(job, name, both) for name in EXPERT))
     members = axes.ranks_of_group["dp_cp"].shape[1]
-    shard = job.data_parallel.shard_members(members)
+    shard = job.data_parallel.shard_members(members, members)
     is_sharded = 1 < shard < members
     if problem.goal.name == "time" and is_sharded:
         found.append(_shard_family(problem, shard))

@@ -79,8 +79,11 @@ class _Sync:
             self._pass(self.reduce, ranks, held, width.gradient, all_reduce=True)
             return
         n = len(ranks[0])
-        shard = gcd(mode.shard_size, n) if mode.sharding == "hsdp" else n
-        shard //= gcd(mode.optimizer_instances, n)
+        dense = self.axes.dp * self.axes.cp
+        copies = mode.optimizer_instances
+        if mode.sharding == "hsdp":  # of experts there are as many copies
+            copies = dense // gcd(mode.shard_size, dense)
+        shard = n // gcd(copies, n)
         if 0 < shard < n:
             across = [row[i::shard] for row in ranks for i in range(shard)]
             ranks = [row[i : i + shard] for row in ranks for i in range(0, n, shard)]

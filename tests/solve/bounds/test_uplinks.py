@@ -66,6 +66,15 @@ def gradients(model: StepModel, pace: float) -> float:
     return float(2 * (size - 1) / size * sent * pace)
 
 
+def test_trees_over_a_small_leaf() -> None:
+    """An all-reduce sends each uplink one buffer at least, as NCCL may take trees."""
+    six = model_on([4, 2], 16.0, Parallelism(1, 1, 1, 1, 6, 1, 1), MODEL)
+    mode = replace(six.job.data_parallel, sharding="ddp")
+    six = StepModel(six.topology, replace(six.job, data_parallel=mode))
+    buffer = six.volumes.dense_parameters(1, 1)[0, 0] * 2.0
+    assert bound(six) == pytest.approx(1e-3 + buffer * 8 / OUTER)
+
+
 def test_a_ring_over_a_small_leaf() -> None:
     """Six ranks need the leaf of two, whose uplink is half a NIC: two seconds a byte.
 

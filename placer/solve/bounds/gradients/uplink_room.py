@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.network.limit import all_reduces_on_uplink, ring_buffers
+
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
 
@@ -75,14 +77,22 @@ class UplinkRoom:
         """Groups that cross each uplink where its domain has a unit; (C,)."""
         return np.maximum(self._fewest(units, groups) - self.whole(groups), 0)
 
-    def paces(self, groups: IntArray) -> FloatArray:
-        """Seconds a byte of so many rings over each uplink, the least first."""
+    def paces(self, groups: IntArray, *, in_trees: bool = False) -> FloatArray:
+        """Seconds a byte of so many rings over each uplink, the least first.
+
+        Of the buffer of all-reduces, in rings or in trees, if ``in_trees``.
+        """
         most: dict[float, int] = {}
         for room, uplink in zip(self.ranks.tolist(), self.uplink.tolist(), strict=True):
             rings = min(room, len(groups))
             most[uplink] = max(rings, most.get(uplink, 0))
-        rings = [np.arange(number + 1) / uplink for uplink, number in most.items()]
-        return np.unique(np.concatenate(rings))
+        found = []
+        for uplink, number in most.items():
+            crossing = np.arange(number + 1)
+            if in_trees:
+                crossing = all_reduces_on_uplink(crossing, groups.shape[1])
+            found.append(crossing / uplink)
+        return np.unique(np.concatenate(found))
 
     def held(
         self,
@@ -92,6 +102,7 @@ class UplinkRoom:
         may_be_whole: BoolArray | bool = True,
         *,
         are_all: bool = True,
+        in_trees: bool = False,
     ) -> IntArray:
         """Most ranks of each domain in groups whose rings take no longer; (C,).
 
@@ -105,8 +116,11 @@ class UplinkRoom:
             Whether a domain may hold groups whole.
         are_all : bool
             Whether all groups are that fast, and so those of a set or a run together.
+        in_trees : bool
+            Whether they may be all-reduces in trees too, and the pace the buffer's.
         """
-        size, rings = groups.shape[1], self._rings(pace)
+        size = groups.shape[1]
+        rings = self._carried(pace, size if in_trees else None)
         part = np.minimum(self._most_members(groups), size - least)
         part[part < least] = 0
         held = np.zeros_like(self.ranks)
@@ -140,10 +154,13 @@ class UplinkRoom:
         found[self.sets] = np.arange(len(self.sets))[:, None]
         return found
 
-    def _rings(self, pace: float) -> IntArray:
-        """Rings that each uplink carries in the time."""
-        rings = np.floor(pace * self.uplink * (1 + ROUNDING) + ROUNDING)
-        return np.minimum(rings, self.ranks).astype(np.int64)
+    def _carried(self, pace: float, size: int | None) -> IntArray:
+        """Rings that each uplink carries in the time, or all-reduces of ``size``."""
+        buffers = pace * self.uplink * (1 + ROUNDING) + ROUNDING
+        carried = np.floor(buffers)
+        if size is not None:  # in trees, and others in rings beside them
+            carried += np.floor(buffers / ring_buffers(size))
+        return np.minimum(carried, self.ranks).astype(np.int64)
 
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray] | None:

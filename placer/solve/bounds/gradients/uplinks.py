@@ -20,6 +20,9 @@ where rings may be that fast. All others hold what slower groups allow. The leas
 of these with which there is room for all ranks goes with ``x``; the bound on the step
 is the best such pair.
 
+An all-reduce may also run over a double tree, each tree with half the buffer both ways:
+both enter a domain that has some members of a group (`all_reduces_on_uplink`).
+
 PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
 some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:
 over distance ``d = 2**k`` go the chunks of as many offsets below ``n`` as have ``k``
@@ -50,6 +53,7 @@ from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
     Limit,
+    all_reduces_on_uplink,
     slow_sync,
     with_slow_stages,
 )
@@ -178,29 +182,49 @@ class _Uplinks:
         if not families:
             return np.zeros(len(uplink))
         # Domains nearly alike count as the best of them.
-        table = np.array([self._room.crossing(units, g) / uplink for g in families])
+        paces = []
+        for groups in families:
+            crossing = self._room.crossing(units, groups)
+            either = all_reduces_on_uplink(crossing, groups.shape[1])
+            paces += [crossing / uplink, either / uplink]
+        table = np.array(paces)
         order = np.lexsort(table)
         exposed = np.empty(table.shape[1])
         classes = min(self.params.uplink_sizes, len(order))
         for some in np.array_split(order, classes):
             least = table[:, some].min(axis=1).tolist()
             limits = [
-                Limit(groups, groups.shape[1], pace)
-                for groups, pace in zip(families, least, strict=True)
+                Limit(groups, groups.shape[1], ring, trees_pace=trees)
+                for groups, ring, trees in zip(
+                    families, least[::2], least[1::2], strict=True
+                )
             ]
             exposed[some] = self._exposed_with(limits)
         return exposed
 
     def _exposed_full(self) -> float:
         """Least data-parallel time with which domains hold all ranks, s."""
-        limits = [Limit(g, g.shape[1], self._least_pace(g)) for g in self._families]
+        limits = [
+            Limit(
+                groups,
+                groups.shape[1],
+                self._least_pace(groups),
+                trees_pace=self._least_pace(groups, in_trees=True),
+            )
+            for groups in self._families
+        ]
         return self._exposed_with(limits) if limits else 0.0
 
-    def _least_pace(self, groups: IntArray) -> float:
-        """Least seconds a byte with which domains hold all ranks of groups."""
-        paces, room = self._room.paces(groups), self._room
+    def _least_pace(self, groups: IntArray, *, in_trees: bool = False) -> float:
+        """Least seconds a byte with which domains hold all ranks of groups.
+
+        Of rings, or of the buffer where groups may also take trees.
+        """
+        paces, room = self._room.paces(groups, in_trees=in_trees), self._room
         full = bisect_left(
-            paces, groups.size, key=lambda pace: int(room.held(groups, pace).sum())
+            paces,
+            groups.size,
+            key=lambda pace: int(room.held(groups, pace, in_trees=in_trees).sum()),
         )
         return float(paces[min(full, len(paces) - 1)])
 

@@ -163,7 +163,7 @@ class IdealNetwork:
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(self._most_nics(members, domains), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
-        on_links = limit.links_pace / tree_buffers(domains)
+        on_trees = max(limit.links_pace, limit.trees_pace) / tree_buffers(domains)
         return Route(
             num_members,
             domains,
@@ -171,7 +171,7 @@ class IdealNetwork:
             -(-num_members // domains),
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
-            apart * np.maximum(on_nics, on_links),
+            apart * np.maximum(on_nics, on_trees),
             together * _least(latency[:first_outer]),
             apart * _least(latency[first_outer:]),
         )

@@ -56,6 +56,9 @@ class Limit:
         leave their scale-up domain.
     uplink_pace : float, s/B
         Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+    trees_pace : float, s/B
+        Least seconds that a byte of the buffer takes on an uplink, where each group
+        takes a ring or double trees as it likes.
     exchange_s : float, s
         Least seconds that an all-to-all takes on an uplink, without latency.
     links_pace : float, s/B
@@ -71,6 +74,7 @@ class Limit:
     exchange_s: float = 0.0
     links_pace: float = 0.0
     far: int = -1
+    trees_pace: float = 0.0
 
     @property
     def ring_s_a_byte(self) -> float:
@@ -97,7 +101,26 @@ class Limit:
 def gradient_groups(job: Job) -> IntArray:
     """Groups that reduce gradients together; shard groups where there are some."""
     members = job.parallelism.ranks_of_group["dp_cp"]
-    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
+    size = members.shape[1]
+    return members.reshape(-1, job.data_parallel.shard_members(size, size))
+
+
+def ring_buffers(size: int) -> float:
+    """Buffers that each hop of a ring of so many members carries in an all-reduce."""
+    return 2 * (size - 1) / size
+
+
+def all_reduces_on_uplink(groups: IntArray, size: int) -> FloatArray:
+    """Least buffers that pass an uplink by when the last of so many groups is done.
+
+    With ``W`` groups, ``a`` in rings of ``k = 2 (n-1)/n`` buffers and the others in
+    trees, each as fast as if all did the same: the last of the first is done after
+    ``k a``, the last of the others after ``W - a``. The least over ``a`` of the larger.
+    """
+    ring = ring_buffers(size)
+    few = np.floor(groups / (1 + ring))
+    loads = [np.maximum(ring * a, groups - a) for a in (few, few + 1)]
+    return np.asarray(np.minimum(*loads))
 
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:

@@ -82,7 +82,7 @@ class Stages:
         fabric, tier = model.fabric, model.fabric.scale_up_tier
         outer = tier + 1
         members = model.job.parallelism.ranks_of_group["dp_cp"].shape[1]
-        sharded = model.job.data_parallel.shard_members(members) < members
+        sharded = model.job.data_parallel.shard_members(members, members) < members
         if tier < 0 or outer == fabric.num_tiers or sharded:
             return None
         ranks = _ranks_of_stage(model.job, parts_cp=parts_cp)
