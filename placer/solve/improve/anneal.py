@@ -14,8 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.improve.hop_search import HopSearch, links_between
 from placer.solve.improve.region import hop_region, time_region
 from placer.solve.improve.time_search import TimeSearch
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent, MoveCounts
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # What placements found here are called, from what a walk began with.
 ANNEALED = "annealed"

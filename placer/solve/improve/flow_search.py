@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.hop_search import HopSearch, Links
 from placer.solve.improve.region import flow_region
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.flows import Flows
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 REBALANCED = "rebalanced"
 # What the slowest gains in a round, and how much less others do that are faster.

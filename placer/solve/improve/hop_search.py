@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.improve.hop_state import (
     HopState,
     Placed,
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from placer.job.edges import AxisEdges
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class HopSearch:

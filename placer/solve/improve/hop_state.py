@@ -15,16 +15,12 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.improve.moves import BATCH_MOVES, BatchMove
 
 if TYPE_CHECKING:
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Work of a step: its calls, and what a proposal adds; in microseconds, roughly.
 STEP_WORK, PROPOSAL_WORK = 150.0, 0.4

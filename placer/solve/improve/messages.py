@@ -10,15 +10,13 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.job.model import Group, Job
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 KNOWN = ("all_to_all", "send_recv", "relay")
 

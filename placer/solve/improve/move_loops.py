@@ -13,12 +13,8 @@ from numba import njit
 from placer.solve.improve.port_tables import EXCHANGE, MOVE, SWAP
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from placer.arrays import FloatArray, IntArray
     from placer.solve.improve.port_tables import Seats, Shares, Tables
-
-    IntArray = npt.NDArray[np.int64]
-    FloatArray = npt.NDArray[np.float64]
 
 
 @njit(cache=True)

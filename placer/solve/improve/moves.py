@@ -12,13 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.improve.hop_state import HopState
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Shares of the exchanges that move a unit by itself, and that send nothing back.
 ALONE_SHARE, ONE_WAY_SHARE = 0.4, 0.4

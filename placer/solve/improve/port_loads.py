@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.improve.port_tables import Tables
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.solve.improve.messages import Messages
     from placer.solve.improve.region import MoveRegion
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 

@@ -22,11 +22,7 @@ from placer.solve.improve.port_tables import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    IntArray = npt.NDArray[np.int64]
-    FloatArray = npt.NDArray[np.float64]
-    BoolArray = npt.NDArray[np.bool_]
+    from placer.arrays import BoolArray, FloatArray, IntArray
 
 # Loads of a change that are sorted by insertion: more are worth a call.
 FEW = 48

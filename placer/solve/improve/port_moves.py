@@ -11,16 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.improve.port_tables import EXCHANGE, MOVE, SHARES, SWAP, Seats
 
 if TYPE_CHECKING:
     from placer.solve.improve.port_loads import PortLoads
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 NOBODY = -1
 # Units that go either way in a cluster, at most; more are better built than moved.

@@ -20,8 +20,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.compiled import loops
 from placer.solve.improve.messages import messages_of
@@ -46,10 +46,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent, MoveCounts
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 EVENED = "evened"
 # Work of a step: its calls, and what an entry adds; in microseconds, roughly.

@@ -15,8 +15,8 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 # Domain of each unit in sequence, given units that fit each domain, units, and how many
 # values the outermost axis has.
 Filling = Callable[[IntArray, int, int], Iterator[IntArray]]

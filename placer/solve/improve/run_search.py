@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.improve.hop_search import links_between
 from placer.solve.improve.moves import FAR_SHARE
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.improve.launch_walk import offer_walked
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.run.cooling import exchanged
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 NAME = "stretches annealed"
 TRIES = 40  # placements priced for each stretch, at most

@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.improve.moves import MOVES, Move, Units
 from placer.solve.improve.region import by_value
 from placer.solve.problem.rules import obeys
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 NOBODY = np.zeros(0, dtype=np.int64)
 

@@ -18,8 +18,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 CLOSE = 0.9998  # of a bound, that is as good
 

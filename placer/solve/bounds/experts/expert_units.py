@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Units(NamedTuple):

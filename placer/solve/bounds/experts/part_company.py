@@ -15,15 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.experts.part_gradients import EXPERTS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_units import Units
     from placer.solve.bounds.experts.part_gradients import HeldStages
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Company(NamedTuple):

@@ -20,15 +20,12 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.experts.part_ways import ANY, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 from placer.solve.count.summands import summands
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 MOST_WAYS = 4_000  # to make up units, all in all

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_groups
 from placer.solve.bounds.network.limit import Limit, slow_sync, with_one_slow_stage
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 EXPERTS = "edp"  # the groups that reduce gradients of experts
 

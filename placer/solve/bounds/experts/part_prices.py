@@ -25,17 +25,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.count.columns import ColumnProgram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.solve.bounds.experts.level_boxes import Boxes
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # Share of a total that rounding may take away: far more than it does.
 ROUNDING = 1e-9

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.experts.part_counts import least_asked, slower_times
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.count.engine import Limits, solve
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.bounds.experts.part_counts import Counts
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 20_000
 RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much

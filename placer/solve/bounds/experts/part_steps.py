@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.experts.level_boxes import Boxes, BoxValues
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
     # Whether no placement has a step below a value, and the work of saying so.
     IsHopeless = Callable[[float, Limits], tuple[bool, float]]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 BISECTIONS = 50

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
@@ -23,10 +23,6 @@ from placer.solve.problem.colocation import are_together
 if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.gradients.uplink_room import UplinkRoom
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 BISECTIONS = 60

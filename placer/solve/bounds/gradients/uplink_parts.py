@@ -18,8 +18,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
 from placer.solve.bounds.groups.even_parts import used_in_parts
 from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.gradients.uplink_room import UplinkRoom
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,16 +17,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.limit import all_reduces_on_uplink, ring_buffers
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 # Ranks of all units; of more only the groups count, which is less but as true.
@@ -88,7 +84,7 @@ class UplinkRoom:
             most[uplink] = max(rings, most.get(uplink, 0))
         found = []
         for uplink, number in most.items():
-            crossing = np.arange(number + 1)
+            crossing: FloatArray = np.arange(number + 1.0)
             if in_trees:
                 crossing = all_reduces_on_uplink(crossing, groups.shape[1])
             found.append(crossing / uplink)

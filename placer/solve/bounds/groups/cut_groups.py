@@ -19,8 +19,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.groups.cut_runs import CutRuns
 from placer.solve.bounds.groups.even_parts import most_even
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.solve.bounds.network.fewest import Counts
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 # Axes of which groups inside domains of each outer tier are a case of their own.
 BY_TIER = ("tp", "cp")

@@ -15,8 +15,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.groups.run_program import consecutive, run_program
 from placer.solve.count.engine import Limits, solve
 from placer.solve.problem.launch import run_tiers
@@ -24,8 +24,6 @@ from placer.solve.problem.launch import run_tiers
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
 
 MOST = 4096  # places of a block times lengths of a run: larger programs are left out
 ROUNDING = 1e-6

@@ -17,15 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.bounds.groups.across_sets import AcrossSets
-
-IntArray = npt.NDArray[np.int64]
 
 # Ranks of a group and of a domain up to which ways are counted, and CP-SAT's work.
 MOST_COUNTED, WORK = 16, 0.5

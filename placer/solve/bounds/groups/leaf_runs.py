@@ -17,17 +17,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

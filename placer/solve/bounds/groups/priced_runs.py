@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from placer.arrays import FloatArray, IntArray
 
 ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
 MIXES = 8  # of two of these paths

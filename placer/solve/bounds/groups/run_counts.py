@@ -32,13 +32,10 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.run_patterns import slot_levels
 from placer.solve.count.columns import ColumnProgram, entries_of
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDS = 40  # prices that are tried
 ROUNDING = 1e-6

@@ -30,10 +30,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 MOST_PATTERNS = 1 << 13  # with more of them levels are left out
 MOST = 1 << 13  # ranks

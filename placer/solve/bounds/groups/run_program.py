@@ -18,12 +18,9 @@ from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.count.model import Program, Term
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class RunColumn(NamedTuple):

@@ -23,8 +23,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 AXES = ("tp", "cp")
 

@@ -110,7 +110,7 @@ def ring_buffers(size: int) -> float:
     return 2 * (size - 1) / size
 
 
-def all_reduces_on_uplink(groups: IntArray, size: int) -> FloatArray:
+def all_reduces_on_uplink(groups: IntArray | FloatArray, size: int) -> FloatArray:
     """Least buffers that pass an uplink by when the last of so many groups is done.
 
     With ``W`` groups, ``a`` in rings of ``k = 2 (n-1)/n`` buffers and the others in

@@ -13,13 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.transfers.rack_ranks import Need
 from placer.solve.problem.colocation import join
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

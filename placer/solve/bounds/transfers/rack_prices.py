@@ -14,8 +14,8 @@ from operator import le
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.count.columns import ColumnProgram, entries_of
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program, Term
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.transfers.rack_ranks import Classes, Need, Room, Sorts
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Prices are whole numbers, so that sums are exact; and what is left of such a sum.
 SCALE = 10_000

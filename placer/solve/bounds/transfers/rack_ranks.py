@@ -40,8 +40,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.transfers.rack_prices import RackPrices
 from placer.solve.run.budget import ENDLESS
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
-IntArray = npt.NDArray[np.int64]
 Room = tuple[int, ...]  # ranks that each node of a domain may hold, most first
 
 

@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 from placer.solve.bounds.network.best_network import best_of_problem
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 

@@ -24,8 +24,8 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.transfers.rack_ranks import Need
     from placer.solve.problem.params import Params
 
-IntArray = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
 
 NEVER = 1 << 40

@@ -27,8 +27,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.transfers.closed_sets import closed_sets
 from placer.solve.bounds.transfers.rack_ranks import needs_of, rooms_of
 from placer.solve.bounds.transfers.set_cuts import SetCuts, node_charge
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 # Whole numbers to a set's price, and sets that rounding may leave missing.
 SCALE = 1_000_000

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.hops.hop_cuts import hop_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import in_turn
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 NAME = "runs as long as the bound asks for"
 

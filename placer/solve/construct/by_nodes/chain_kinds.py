@@ -11,10 +11,8 @@ from itertools import accumulate, pairwise
 from operator import le
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from placer.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
 
 MOST_BEGUN = 5_000  # beginnings of chains that are looked at

@@ -17,8 +17,8 @@ from itertools import accumulate, islice, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.units.units import divide_evenly
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
-IntArray = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
 
 LONGEST, MOST_RANKS = 8, 64  # units of a chain, and ranks if it has several

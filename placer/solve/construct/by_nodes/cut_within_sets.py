@@ -14,8 +14,8 @@ from itertools import islice, permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.by_nodes.cut_at_nodes import (
     Chain,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
-IntArray = npt.NDArray[np.int64]
 Chains = list[Chain]
 ChainsOf = Callable[[tuple[int, ...], int, int], Chains | None]
 

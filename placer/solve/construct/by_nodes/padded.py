@@ -15,8 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.errors import InputError
 from placer.job.resize import resized
 from placer.placement.placement import Placement
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 
 def padded_jobs(problem: Problem) -> Iterator[Job]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.gradients.gradient_runs import exposed_by_members
 from placer.solve.bounds.network.limit import gradient_groups
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 NAME = "lengths of runs annealed"
 # Of the mean of the slower half: it leads to where no replica is the slowest.

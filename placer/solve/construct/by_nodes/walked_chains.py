@@ -18,8 +18,8 @@ from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.experts.part_runs import are_runs
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 WALKS = 2  # from each placement
 # Changes of a walk: at most, and times the units that are priced with each.

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.experts.part_steps import PartSteps
 from placer.solve.construct.experts.parts_asked import Asked, asked_of
 from placer.solve.construct.experts.parts_walk import PartsWalk
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Parts = list[tuple[int, int]]  # of a unit: domains and sizes
 
 ROUNDING = 1e-9

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.experts.parts_ground import Ground, grounds
 from placer.solve.construct.experts.parts_program import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
-IntArray = npt.NDArray[np.int64]
 # A unit, and the place along the tree of each of its parts.
 Home = tuple[Made, list[int]]
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.experts.graded_parts import graded
 from placer.solve.construct.experts.parts_asked import Asked, Home, asked_of
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 CLOSE = 1.0002  # steps that are no longer told apart
 

@@ -13,17 +13,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import FloatArray, IntArray
 from placer.solve.construct.experts.parts_program import Chosen, Made, Question, Shares
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from placer.solve.construct.experts.replica_levels import Replicas
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 MOST_FILLS = 20_000  # ways to fill domains

@@ -14,8 +14,8 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.cost.rings import build_rings
 from placer.placement.placement import Placement
 from placer.solve.bounds.experts.part_gradients import EXPERTS, HeldStages
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def in_company(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:

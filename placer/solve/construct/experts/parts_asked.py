@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.construct.experts.parts_ground import Ground, grounds
 from placer.solve.construct.experts.parts_links import Links
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.problem.compiled import Problem
 
-IntArray = npt.NDArray[np.int64]
 # A unit, and the place along the tree of each of its parts.
 Home = tuple[Made, list[int]]
 

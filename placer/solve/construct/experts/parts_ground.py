@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.experts.expert_units import units_of as pieces_of
 from placer.solve.construct.units.units import Floor, Units, floors, units_of
 from placer.solve.tree.fill import tree_order
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_units import Units as Pieces
     from placer.solve.construct.experts.parts_program import Made, Question, Shares
     from placer.solve.problem.compiled import Problem
-
-IntArray = npt.NDArray[np.int64]
 
 ROUNDING = 1e-9
 # Parts of a unit of equal size, from coarse ones on, of which all parts consist.

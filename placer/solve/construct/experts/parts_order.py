@@ -12,8 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.construct.experts.parts_pace import Pace
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 SHARPNESS = 8  # of the norm that stands for the busiest uplink
 ROUNDING = 1e-9

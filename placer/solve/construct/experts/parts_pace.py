@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_parts import StageParts
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLES = 400
 SMALL, APART = 1e-7, 1e-3  # shares of the range of times

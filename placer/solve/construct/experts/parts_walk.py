@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.construct.experts.parts_links import Rows
 from placer.solve.run.cooling import cooling
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.construct.experts.parts_links import Links
     from placer.solve.construct.experts.parts_pace import Pace
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 LOOK = 64  # batches between two looks at the clock
 ROUNDING = 1e-9

@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_parts import StageParts
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 MOST_LEVELS = 20
 MOST_ALIKE = 300  # replicas of as many slow stages

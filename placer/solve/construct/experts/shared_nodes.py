@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 WHOLE = 2  # halves of a node
 

@@ -16,16 +16,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import BoolArray, IntArray
 from placer.solve.count.paths import filled
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.part_counts import Counts, Stated
     from placer.solve.construct.experts.parts_asked import Asked
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_PAIRS = 2  # of a unit
 

@@ -12,8 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.construct.experts.in_company import stages_in_company
 from placer.solve.construct.experts.parts_asked import Asked, asked_of
 from placer.solve.construct.experts.parts_order import (
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
 SHORT = 8  # what precedes the bound's programs gets one in so many parts of the time

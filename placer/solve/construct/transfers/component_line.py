@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.traffic.communicators import among_alike
 from placer.solve.construct.transfers.component_pieces import Cutting
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-IntArray = npt.NDArray[np.int64]
 
 
 def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:

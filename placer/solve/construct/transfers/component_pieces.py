@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.count.summands import summands
@@ -22,7 +22,6 @@ from placer.solve.count.summands import summands
 if TYPE_CHECKING:
     from placer.solve.problem.params import Params
 
-IntArray = npt.NDArray[np.int64]
 Division = tuple[int, ...]
 Key = TypeVar("Key")
 

@@ -21,8 +21,8 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.transfers.rack_ranks import rooms_of
 from placer.solve.construct.transfers.run_sorts import (
     Run,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
-IntArray = npt.NDArray[np.int64]
 Choice = tuple[int, ...]
 
 

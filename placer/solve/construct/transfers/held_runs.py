@@ -14,8 +14,8 @@ from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.transfers.transfers import transfers_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-IntArray = npt.NDArray[np.int64]
 Placed = tuple["Run", int]  # and its domain
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.bounds.transfers.closed_sets import ClosedSets
 from placer.solve.construct.transfers.set_ways import piece_of
 from placer.solve.count.engine import Limits, solve
@@ -22,8 +22,6 @@ from placer.solve.count.model import Program, Term
 if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Loose(NamedTuple):

@@ -14,12 +14,11 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from placer.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.solve.bounds.transfers.partners import Kind
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Run(NamedTuple):

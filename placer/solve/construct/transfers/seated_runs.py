@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.transfers import transfers_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-IntArray = npt.NDArray[np.int64]
 Key = tuple[int, ...]  # kinds that the ranks of a run have
 
 

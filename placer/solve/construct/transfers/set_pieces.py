@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.bounds.transfers.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.transfers.partners import ROUNDING
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-IntArray = npt.NDArray[np.int64]
 # The domain of each rank of some closed sets.
 Homes = Callable[[list[ClosedSets], IntArray, "Params", "Budget"], IntArray | None]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.arrays import IntArray
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.transfers.rack_ranks import Need
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Way(NamedTuple):
