@@ -97,7 +97,8 @@ def _require_alike(job: Job, axes: Parallelism) -> None:
 
 def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
     """All parts of the state: parameters and optimizer, dense and expert."""
-    sizes = volumes(replace(job, parallelism=axes))
+    job = replace(job, parallelism=axes)
+    sizes = volumes(job)
     shape, at = (axes.pp, axes.vp), axes.coordinates
     expert = at["ep"] * axes.etp + at["etp"]
     found = []

@@ -136,7 +136,7 @@ def pieces(plan: Plan, job: Job, cuts: int) -> dict[tuple, float]:
                 if tuple(at[axis][other] for axis in same) == shard
             ]
             for kind, width in (("parameters", 2), ("optimizer", 12)):
-                n = shares(job.data_parallel, kind, len(group))
+                n = shares(job.data_parallel, kind, len(group), axes.dp * axes.cp)
                 first = group.index(rank) % n * cuts // n
                 size = parameters[at["pp"][rank]] * width / cuts
                 for piece in range(first, first + cuts // n):
@@ -144,11 +144,13 @@ def pieces(plan: Plan, job: Job, cuts: int) -> dict[tuple, float]:
     return found
 
 
-def shares(mode: DataParallel, kind: str, members: int) -> int:
+def shares(mode: DataParallel, kind: str, members: int, dense: int) -> int:
     whole = mode.sharding == "ddp" or (mode.sharding, kind) == ("zero1", "parameters")
     if whole:
         return 1
-    return gcd(mode.shard_size, members) if mode.shard_size else members
+    # Experts have as many copies as the rest, if they can.
+    copies = dense // gcd(mode.shard_size, dense) if mode.shard_size else 1
+    return members // gcd(copies, members)
 
 
 @given(changes())

@@ -6,6 +6,7 @@ from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.heavy_flows import least_of_heavy
 from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS
 from tests.solve.bounds.test_company import (
     least,
     machine_of,
@@ -17,7 +18,7 @@ from tests.solve.test_communicators import job_of
 
 def bound(problem):
     network = best_of_problem(problem)
-    seconds = least_of_heavy(network, problem.job.traffic, problem.params)
+    seconds = least_of_heavy(network, problem.job.traffic, problem.params, ENDLESS)
     return step_with(problem.model, network, seconds)
 
 
