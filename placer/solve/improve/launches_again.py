@@ -24,6 +24,8 @@ WALKS = (hosts_annealed, room_annealed, stretches_annealed)
 
 def launches_again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Walk again until the effort is made, or a generation is not worth its time."""
+    if incumbent.gpu_of_rank is None:
+        return
     gain = max(problem.params.generation_gain, WORTHWHILE)
     for generation in range(problem.params.generations):
         before = incumbent.value

@@ -55,3 +55,11 @@ def test_the_last_generation_gains_little(
     """Each has a seed of its own, and there are no more than the effort says."""
     params = replace(Problem.of(HOSTS, RING, "time").params, generations=most)
     assert generations(monkeypatch, params, gains) == expected
+
+
+def test_nothing_is_walked_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no placement is known there is none to walk from, however long."""
+    monkeypatch.setattr(launches_again, "WALKS", (lambda *_: pytest.fail("walked"),))
+    problem = Problem.of(HOSTS, RING, "time")
+    empty = Incumbent(problem, Budget(60))
+    launches_again.launches_again(problem, empty, Budget(60))
