@@ -21,7 +21,7 @@ import numpy as np
 from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.count.engine import CP_SAT
-from placer.solve.tree.capacity import parent_of_domain
+from placer.solve.tree.capacity import ancestor_of_domain
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ class Assignment:
         top = self._tiers[-1]
         names = {top: {d: d for d in range(len(self._shape[top]))}}
         for outer, inner in pairwise(self._tiers[::-1]):
-            parent, shape = self._ancestor(inner, outer), self._shape[inner]
+            parent = ancestor_of_domain(self.topology, inner, outer)
+            shape = self._shape[inner]
             first = {d: u for u, d in reversed(list(enumerate(homes[inner].tolist())))}
             names[inner] = {}
             for old, new in names[outer].items():
@@ -203,7 +204,7 @@ class Assignment:
         """A set lies in the domain that holds those of its inner sets."""
         for inner, outer in pairwise(self.levels):
             below, above = self.levels[inner], self.levels[outer]
-            parent = self._ancestor(inner, outer)
+            parent = ancestor_of_domain(self.topology, inner, outer)
             holder = dict(
                 zip(self.label[inner].tolist(), self.label[outer].tolist(), strict=True)
             )
@@ -216,18 +217,11 @@ class Assignment:
                     ]
                     self.model.add(sum(inside) == above.at[holder[part]][i])
 
-    def _ancestor(self, inner: int, outer: int) -> IntArray:
-        """Domain of tier ``outer`` that holds each domain of tier ``inner``."""
-        ancestor = np.arange(len(self.topology.domain_names[inner]))
-        for t in range(inner + 1, outer + 1):
-            ancestor = parent_of_domain(self.topology, t)[ancestor]
-        return ancestor
-
     def _order(self) -> None:
         """Of domains that look alike the next is used after the one before it."""
         for tier, outer in pairwise(self._tiers):
             level = self.levels[tier]
-            parent = self._ancestor(tier, outer)
+            parent = ancestor_of_domain(self.topology, tier, outer)
             alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
             for i, domain in enumerate(level.domains):
                 alike[int(parent[domain]), self._shape[tier][domain]].append(i)

@@ -21,7 +21,7 @@ from placer.placement.placement import Placement
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
 from placer.solve.tree.fill import (
     choose_children,
     fill_domains,
@@ -99,7 +99,7 @@ class MoveRegion:
         tiers, count = self.topology.tiers, len(self.capacity)
         found = np.full((count, count), tiers[self.tier].distance)
         for t in range(self.tier, len(tiers) - 1):
-            domain = _domains_at(self.topology, self.tier, t)
+            domain = ancestor_of_domain(self.topology, self.tier, t)
             increment = tiers[t + 1].distance - tiers[t].distance
             found += increment * (domain[:, None] != domain[None, :])
         return found
@@ -306,7 +306,7 @@ def _region(
     if tier >= last:
         return None
     outer = max(tier, _enclosing_tier(problem, label, innermost))
-    enclosure = _domains_at(topology, tier, outer)
+    enclosure = ancestor_of_domain(topology, tier, outer)
     inner = colocation.label[:innermost]
     return MoveRegion(problem.job, topology, tier, label, inner, capacities, enclosure)
 
@@ -320,10 +320,3 @@ def _enclosing_tier(problem: Problem, label: IntArray, tier: int) -> int:
         if (unit_of_set[rows[t]] != label).any():
             return t
     return len(rows) - 1
-
-
-def _domains_at(topology: Topology, tier: int, outer: int) -> IntArray:
-    """Domain of tier ``outer`` that holds each domain of ``tier``."""
-    found = np.empty(len(topology.domain_names[tier]), dtype=np.int64)
-    found[topology.domain_of_node[tier]] = topology.domain_of_node[outer]
-    return found

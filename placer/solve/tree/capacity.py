@@ -57,7 +57,12 @@ def room_in_sets(
 
 def parent_of_domain(topology: Topology, tier: int) -> IntArray:
     """Domain of ``tier`` that holds each domain of the tier below."""
-    below = topology.domain_of_node[tier - 1]
-    parent = np.empty(int(below.max()) + 1, dtype=np.int64)
-    parent[below] = topology.domain_of_node[tier]
-    return parent
+    return ancestor_of_domain(topology, tier - 1, tier)
+
+
+def ancestor_of_domain(topology: Topology, tier: int, outer: int) -> IntArray:
+    """Domain of tier ``outer`` that holds each domain of ``tier``."""
+    inner = topology.domain_of_node[tier]
+    ancestor = np.empty(int(inner.max()) + 1, dtype=np.int64)
+    ancestor[inner] = topology.domain_of_node[outer]
+    return ancestor

@@ -11,8 +11,7 @@ import pytest
 from placer.solve.bounds.groups.run_counts import RunCounts
 from placer.solve.bounds.groups.run_patterns import patterns_of
 from tests.marks import slow
-from tests.solve.bounds.test_cut_runs import runs
-from tests.solve.bounds.test_run_patterns import wait
+from tests.solve.bounds.test_run_patterns import drawn_case, wait
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -53,22 +52,14 @@ def slowest(
 def test_no_runs_are_faster(seed: int) -> None:
     """No launch has a faster slowest replica, whichever way its stages lie."""
     rng = random.Random(f"counts {seed}")
-    size, groups, stages, replicas = rng.choice(SHAPES)
-    world = size * groups * stages * replicas
-    parts = [*range(2, size // 2 + 1), size]
-    levels = (1, *sorted(rng.sample(parts, rng.randint(1, len(parts)))))
-    rooms = [rng.randint(1, 7) for _ in range(rng.choice((3, 4)))]
-    if rng.random() < 0.5:
-        rooms = [min(rooms)] * len(rooms)
-    while sum(rooms) < world:
-        rooms = [room + 1 for room in rooms]
-    drawn = [rng.choices(range(10), k=len(levels)) for _ in range(stages)]
-    seconds = -np.sort(-np.array(drawn))
-    patterns = patterns_of(len(levels), stages, lambda rows: wait(rows, seconds))
+    case = drawn_case(rng, SHAPES)
+    size, groups, _, replicas = case.shape
+    rooms, seconds, placed = case.rooms, case.seconds, case.placed
     in_turn = rng.random() < 0.5
     turns = (1, replicas) if in_turn else (replicas, 1)
-    known = RunCounts(np.array(rooms), size, groups, *turns, levels, *patterns)
-    placed = np.array(list(runs(rooms, world)))
+    known = RunCounts(
+        np.array(rooms), size, groups, *turns, case.levels, *case.patterns
+    )
     times = slowest(known, placed, in_turn, seconds)
     assert known.least_s() <= times.min()
     assert known.least_s(floor=times.min()) == times.min()

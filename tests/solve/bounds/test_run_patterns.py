@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,24 +49,47 @@ def slowest(known: RunPatterns, placed: IntArray, seconds: IntArray) -> FloatArr
     return np.asarray(each.max(axis=1))
 
 
-@pytest.mark.parametrize("seed", [*range(40), *slow(range(40, 400))])
-def test_no_runs_are_faster(seed: int) -> None:
-    """No launch has a faster slowest replica, and the runs that are told have it."""
-    rng = random.Random(f"patterns {seed}")
-    size, groups, stages, replicas = rng.choice(SHAPES)
-    world = size * groups * stages * replicas
+class Drawn(NamedTuple):
+    """A random case: nodes that hold all ranks, levels and what they wait."""
+
+    shape: tuple[int, ...]
+    rooms: list[int]
+    levels: tuple[int, ...]
+    seconds: IntArray
+    patterns: tuple[IntArray, FloatArray]
+
+    @property
+    def placed(self) -> IntArray:
+        """The node of each rank in every launch."""
+        return np.array(list(runs(self.rooms, prod(self.shape))))
+
+
+def drawn_case(rng: random.Random, shapes: Sequence[tuple[int, ...]]) -> Drawn:
+    """Of one of the shapes."""
+    size, _groups, stages, _replicas = shape = rng.choice(shapes)
     parts = [*range(2, size // 2 + 1), size]
     levels = (1, *sorted(rng.sample(parts, rng.randint(1, len(parts)))))
     rooms = [rng.randint(1, 7) for _ in range(rng.choice((3, 4)))]
     if rng.random() < 0.5:
         rooms = [min(rooms)] * len(rooms)
-    while sum(rooms) < world:
+    while sum(rooms) < prod(shape):
         rooms = [room + 1 for room in rooms]
     drawn = [rng.choices(range(10), k=len(levels)) for _ in range(stages)]
     seconds = -np.sort(-np.array(drawn))
     patterns = patterns_of(len(levels), stages, lambda rows: wait(rows, seconds))
-    known = RunPatterns(np.array(rooms), size, groups, replicas, levels, *patterns)
-    placed = np.array(list(runs(rooms, world)))
+    return Drawn(shape, rooms, levels, seconds, patterns)
+
+
+@pytest.mark.parametrize("seed", [*range(40), *slow(range(40, 400))])
+def test_no_runs_are_faster(seed: int) -> None:
+    """No launch has a faster slowest replica, and the runs that are told have it."""
+    rng = random.Random(f"patterns {seed}")
+    case = drawn_case(rng, SHAPES)
+    size, groups, _, replicas = case.shape
+    rooms, seconds, placed = case.rooms, case.seconds, case.placed
+    known = RunPatterns(
+        np.array(rooms), size, groups, replicas, case.levels, *case.patterns
+    )
     least = slowest(known, placed, seconds).min()
     assert known.least_s() <= least
     lengths = known.lengths()

@@ -17,6 +17,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.stage_times import expert_time
+from placer.solve.bounds.gradients.uplink_room import ROUNDING
 from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
 from placer.solve.problem.colocation import are_together
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.gradients.uplink_room import UplinkRoom
 
-ROUNDING = 1e-9
 BISECTIONS = 60
 
 
@@ -115,9 +115,7 @@ class Exchanges:
         if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
             copies = job.model.top_k
             share *= distinct_domains(np.array(2), copies).item() / copies
-        fabric = network.fabric
-        bandwidth = float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
-        exchange = Exchange(members, share, bandwidth)
+        exchange = Exchange(members, share, room.nic)
         return cls(step, room, exchange) if share > 0 else None
 
     @property

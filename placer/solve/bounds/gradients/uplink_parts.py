@@ -88,19 +88,13 @@ class RingParts:
         return self.axis == "cp" and kind == "p2p"
 
     @cached_property
-    def _nic(self) -> float:
-        """The fastest, B/s."""
-        fabric = self.room.network.fabric
-        return float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
-
-    @cached_property
     def _paces(self) -> FloatArray:
         """At which domains may hold more, s/B."""
         paces = self.room.paces(self.groups)
         if self._is_passed_on:
             return paces
         nics = np.arange(1, self.groups.shape[1] // 2 + 1)
-        return np.union1d(paces, 1 / (nics * self._nic))
+        return np.union1d(paces, 1 / (nics * self.room.nic))
 
     def _slow_stages(self, index: int, held: IntArray, may_be_whole: BoolArray) -> int:
         """Stages of some replica with a group slower than a pace, at the least."""
@@ -120,7 +114,7 @@ class RingParts:
         size, least = self.groups.shape[1], 1
         if not self._is_passed_on:
             # Without a part that drives so many NICs none is fast.
-            nics = 1 / (self._nic * pace) if pace > 0.0 else size
+            nics = 1 / (self.room.nic * pace) if pace > 0.0 else size
             least = max(1, ceil(min(nics, size) * (1 - ROUNDING)))
         held = self.room.held(self.groups, pace, least, may_be_whole, are_all=are_all)
         has_nodes = self.room.network.fabric.scale_up_tier >= 0
@@ -129,17 +123,13 @@ class RingParts:
 
     def _on_nodes(self, least: int) -> IntArray:
         """Most ranks of each domain in groups and parts that fit its nodes; (C,)."""
-        network, tier = self.room.network, self.room.tier - 1
-        inner = network.fabric.scale_up_tier
-        rooms, sort = np.unique(network.capacities[inner], return_inverse=True)
+        network, tier = self.room.network, self.room.network.fabric.scale_up_tier
+        rooms, sort = np.unique(network.capacities[tier], return_inverse=True)
         size = self.groups.shape[1]
         used = [used_in_parts(one, size, least) for one in rooms.tolist()]
-        home = np.empty(len(sort), dtype=np.int64)
-        topology = network.fabric.topology
-        home[topology.domain_of_node[inner]] = topology.domain_of_node[tier]
-        return np.bincount(home, np.array(used)[sort], len(self.room.ranks)).astype(
-            np.int64
-        )
+        home = self.room.home_of(tier)
+        found = np.bincount(home, np.array(used)[sort], len(self.room.ranks))
+        return np.asarray(found.astype(np.int64))
 
     def _slow(self, pace: float) -> StageTime:
         """Least time of a stage with a group whose ring is so slow, s."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.limit import all_reduces_on_uplink, ring_buffers
+from placer.solve.tree.capacity import ancestor_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
@@ -62,6 +63,17 @@ class UplinkRoom:
         if len(sizes) > 1:
             return np.arange(len(label))[:, None]
         return np.argsort(label, kind="stable").reshape(-1, int(sizes[0]))
+
+    @cached_property
+    def nic(self) -> float:
+        """The fastest that leaves a scale-up domain, B/s."""
+        fabric = self.network.fabric
+        return float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
+
+    def home_of(self, tier: int) -> IntArray:
+        """Which of the domains each of a tier inside lies in."""
+        topology = self.network.fabric.topology
+        return ancestor_of_domain(topology, tier, self.tier - 1)
 
     def units(self, groups: IntArray) -> IntArray:
         """Sets with one of the groups whole, a row of ranks each, some ranks twice."""
@@ -161,16 +173,13 @@ class UplinkRoom:
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray] | None:
         """Ranks that nodes with a run each may hold, and the domain of each node."""
-        network, topology = self.network, self.network.fabric.topology
-        tier = network.fabric.scale_up_tier
+        network, tier = self.network, self.network.fabric.scale_up_tier
         if not network.by_nodes or tier not in network.run_tiers or tier >= self.tier:
             return None
         nodes = network.capacities[tier]
         if self.sets.size * int(nodes.max()) ** 2 > MOST_ELEMENTS:
             return None
-        home = np.empty(len(nodes), dtype=np.int64)
-        home[topology.domain_of_node[tier]] = topology.domain_of_node[self.tier - 1]
-        return nodes, home
+        return nodes, self.home_of(tier)
 
     def _in_runs(self, groups: IntArray, touched: IntArray) -> IntArray:
         """Most ranks of domains whose runs have ranks of so many groups each; (C,)."""

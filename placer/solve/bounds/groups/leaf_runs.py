@@ -21,7 +21,7 @@ import numpy as np
 from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
 from placer.solve.bounds.groups.run_program import consecutive
-from placer.solve.tree.capacity import parent_of_domain
+from placer.solve.tree.capacity import ancestor_of_domain
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -59,9 +59,8 @@ class LeafRuns:
             Ranks of a unit.
         """
         units = np.bincount(topology.domain_of_gpu[tier]) // grain
-        home = np.arange(len(units))
         for outer in range(tier + 1, len(label) - 1):
-            home = parent_of_domain(topology, outer)[home]
+            home = ancestor_of_domain(topology, tier, outer)
             size = consecutive(label[outer])
             if size > grain and size % grain == 0:
                 leaves = Counter(

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.groups.run_patterns import slot_levels
+from placer.solve.bounds.groups.run_patterns import seconds_of, slot_levels
 from placer.solve.count.columns import ColumnProgram, entries_of
 
 ROUNDS = 40  # prices that are tried
@@ -135,10 +135,9 @@ class RunCounts:
         """
         level = slot_levels(node, self.size, self.groups, self.levels)
         stages = self.patterns.shape[1]
-        level = level.reshape(self.periods, stages, self.slots).transpose(1, 0, 2)
-        place = tuple(level.reshape(stages, -1))
-        shape = (len(self.levels),) * stages
-        return np.asarray(self.seconds[np.ravel_multi_index(place, shape)])
+        level = level.reshape(self.periods, stages, self.slots).transpose(0, 2, 1)
+        rows = level.reshape(-1, stages)
+        return seconds_of(rows, len(self.levels), self.seconds)
 
     @property
     def _above(self) -> IntArray:

@@ -105,10 +105,8 @@ class RunPatterns:
             Of each rank, each with one run.
         """
         level = slot_levels(node, self.size, self.groups, self.levels)
-        stages = self.patterns.shape[1]
-        place = tuple(level.reshape(self.repeats, stages).T)
-        shape = (len(self.levels),) * stages
-        return float(self.seconds[np.ravel_multi_index(place, shape)].max())
+        rows = level.reshape(self.repeats, self.patterns.shape[1])
+        return float(seconds_of(rows, len(self.levels), self.seconds).max())
 
     @cached_property
     def _values(self) -> FloatArray:
@@ -184,6 +182,12 @@ def patterns_of(
     """All patterns of so many levels, (K, P), and the time of each, (K,)."""
     patterns = np.indices((levels,) * stages).reshape(stages, -1).T
     return patterns, seconds(patterns)
+
+
+def seconds_of(rows: IntArray, levels: int, seconds: FloatArray) -> FloatArray:
+    """Time of some patterns, a row each, out of that of all (`patterns_of`); (n,)."""
+    shape = (levels,) * rows.shape[1]
+    return np.asarray(seconds[np.ravel_multi_index(tuple(rows.T), shape)])
 
 
 def slot_levels(

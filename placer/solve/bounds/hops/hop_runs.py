@@ -34,6 +34,7 @@ from placer.job.edges import hop_edges
 from placer.solve.bounds.groups.run_program import RunColumn, consecutive, run_program
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.problem.launch import run_tiers
+from placer.solve.tree.capacity import ancestor_of_domain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,8 +165,7 @@ class HopRuns:
 
 def _islands_of(topology: Topology, tier: int) -> Iterator[Sizes]:
     """GPUs of the domains of a tier on each host, in order."""
-    home = np.zeros(len(topology.domain_names[tier]), dtype=np.int64)
-    home[topology.domain_of_node[tier]] = topology.domain_of_node[topology.node_tier]
+    home = ancestor_of_domain(topology, tier, topology.node_tier)
     gpus = np.bincount(topology.domain_of_gpu[tier])
     for host in range(int(home.max()) + 1):
         yield tuple(gpus[home == host].tolist())

@@ -91,7 +91,7 @@ class _Racks(NamedTuple):
         is_used = room > 0
         if tier < 1 or machine.node_tier > 0 or (room[is_used] < room.max()).any():
             return None
-        transfers = transfers_by_rank(problem)
+        transfers = problem.once(transfers_by_rank)
         if transfers is None:
             return None
         domain = machine.domain_of_node[tier]
