@@ -139,7 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--elsewhere", metavar="TITLE", help="links of one series")
     options = parser.parse_args(arguments)
     if options.elsewhere:
-        elsewhere(layouts_of(options.layouts), options.elsewhere)
+        clone = options.layouts
+        every = layouts_of(clone) + layouts_of(clone, earlier=True)
+        elsewhere(every, options.elsewhere)
         return 0
     print(
         "| model | GPUs | judged | rank | calibrated | 9 of 10 "

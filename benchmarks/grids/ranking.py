@@ -40,7 +40,7 @@ format: placer/topology
 version: 1
 name: grid
 tiers:
-  - {{name: node, size: 8, bandwidth: {node}, latency: 4.1us,
+  - {{name: node, size: {size}, bandwidth: {node}, latency: 4.1us,
       scale_up: true, efficiency: 0.675}}
   - {{name: cluster, bandwidth: {cluster}, latency: 8us}}
 layout: "cluster:1 node:{nodes}"
@@ -143,8 +143,9 @@ def at_rate(
 
 def machine_of(series: Series) -> Topology:
     """The machine of a series as its sources have it."""
-    nodes = -(-series.gpus // 8)
-    return parse_topology(_MACHINE.format(nodes=nodes, **series.machine), series.title)
+    machine = {"size": "8"} | dict(series.machine)
+    nodes = -(-series.gpus // int(machine["size"]))
+    return parse_topology(_MACHINE.format(nodes=nodes, **machine), series.title)
 
 
 def predicted_s(
@@ -204,11 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 0."""
     parser = argparse.ArgumentParser("python -m benchmarks.grids.ranking")
     parser.add_argument("--layouts", type=Path, help="clone of Aleph-Alpha's layouts")
+    parser.add_argument("--earlier", action="store_true", help="its older kernels")
     parser.add_argument("--held-out", action="store_true", help="grids found later")
     parser.add_argument("--worst", type=int, default=0, help="layouts furthest off")
     options = parser.parse_args(arguments)
     if options.held_out:
         several = measured(HELD_OUT)
+    elif options.earlier:
+        several = layouts_of(options.layouts, earlier=True)
     else:
         several = measured() + (layouts_of(options.layouts) if options.layouts else [])
     print(

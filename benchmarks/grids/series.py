@@ -73,7 +73,7 @@ class Series:
     title : str
     gpus : int
     machine : mapping of str to str
-        Bandwidth by tier.
+        Bandwidth by tier, and the GPUs of a node (``size``) where they are not eight.
     layouts : tuple of Layout
     cuts_messages : bool
         Whether the ranks of a tp group each send their part of a message between
@@ -113,10 +113,10 @@ def megatron_series(entry: Mapping[str, Any]) -> Series:
     job = replace(job, compute=compute, bytes=ElementBytes(**entry.get("bytes", {})))
     layouts = []
     for tp, pp, size, seconds, *other in entry["layouts"]:
-        batch = other[0] if other else entry["batch"]
+        batch, vp = [*other, *(entry["batch"], 1)[len(other) :]]
         again, sharding = memory.recompute, entry["sharding"]
         choice = _choice(entry["gpus"], batch, tp, pp, size, again, sharding)
-        choice = replace(choice, **entry.get("stages", {}))
+        choice = replace(choice, vp=vp, **entry.get("stages", {}))
         layouts.append(Layout(job, choice, seconds))
     # DeepSpeed, runtime/pipe/engine.py: is_pipe_partitioned.
     cuts_messages = entry.get("cuts_messages", True)
@@ -175,6 +175,13 @@ def _choice(
 _LLAMA = {"13B": (40, 5120, 13824, 40), "30B": (60, 6656, 17920, 52),
           "65B": (80, 8192, 22016, 64)}  # fmt: skip
 _KERNELS = {"flash_attention2": "", "flash_attention2 + RMS kernel": ", fused norm"}
+# Runs with lower numbers, found after the model was finished. Attention keeps its
+# scores but in the first.
+_EARLIER = {
+    "flash_attentionv1.0.8": ", FlashAttention 1",
+    "fused": ", Megatron's softmax",
+    "torch": ", PyTorch's softmax",
+}
 _SPLIT = {"1": ", SP", "0": ", no SP", None: ""}
 _MODES = {"disabled": "none", "every_layer": "full"}
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -188,15 +195,16 @@ _DGX = {"node": "300GB/s", "cluster": "25GB/s"}
 _ALL_REDUCED = ElementBytes(gradient=8.0, parameter_gather=2.0)
 
 
-def layouts_of(clone: Path) -> list[Series]:
+def layouts_of(clone: Path, *, earlier: bool = False) -> list[Series]:
     """The series in a clone of Aleph-Alpha's repository of that paper.
 
-    Its sheets are under a licence of their own and not copied here.
+    Its sheets are under a licence of their own and not copied here. ``earlier`` takes
+    the runs with older kernels instead.
     """
-    found = []
+    found, kernels = [], _EARLIER if earlier else _KERNELS
     for file in sorted((clone / "data").glob("**/*.xlsx")):
         rows = list(_rows(file))
-        for (kernel, name), (split, more) in product(_KERNELS.items(), _SPLIT.items()):
+        for (kernel, name), (split, more) in product(kernels.items(), _SPLIT.items()):
             mine = [
                 row
                 for row in rows
@@ -226,6 +234,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
             Memory(
                 "full",
                 norm="fused" if "fused norm" in kernel else "unfused",
+                attention="unfused" if "softmax" in kernel else "fused",
                 gradient_bytes=2.0,
                 keep_gathered=True,
             ),

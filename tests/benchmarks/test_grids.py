@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 
-from benchmarks.grids import calibrated, one_node
+from benchmarks.grids import calibrated, ceiling, one_node
 from benchmarks.grids.ranking import Ranking, ranked, row, spearman
 from benchmarks.grids.series import HELD_OUT, LAUNCH_TIME, layouts_of, measured
 from placer.job.models import total_parameters
@@ -51,17 +52,18 @@ def test_the_rank_correlation_is_spearmans() -> None:
 
 @pytest.mark.slow
 def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
-    """Every series, those that are ranked badly too."""
+    """Every series, those that are ranked badly too, and what could be reached."""
     shown = PAGE.read_text()
     for ranking in rankings.values():
         assert row(ranking) in shown
+        assert ceiling.row(ranking, ceiling.scatter_of_runs()) in shown
 
 
 def test_the_page_shows_grids_found_afterwards() -> None:
-    """39 layouts; each series takes its GPUs, and none is hidden."""
+    """84 layouts; each series takes its GPUs, and none is hidden."""
     shown = PAGE.read_text()
     series = measured(HELD_OUT)
-    assert sum(len(one.layouts) for one in series) == 39
+    assert sum(len(one.layouts) for one in series) == 84
     for one in series:
         assert {layout.job.world_size for layout in one.layouts} == {one.gpus}
         assert row(ranked(one)) in shown
@@ -166,6 +168,89 @@ def test_calibrated_layouts_are_not_judged() -> None:
     assert calibrated.drawn(few, 1) is None
 
 
+def test_chunks_are_read() -> None:
+    """vp stands behind the batch; where it is not said there is one chunk."""
+    chunked = measured(HELD_OUT)[0].layouts
+    assert sorted({one.choice.vp for one in chunked}) == [1, 2, 3, 6, 9]
+    assert {one.choice.global_batch for one in chunked} == {32}
+
+
+def test_steps_that_differ_by_less_than_runs_cannot_be_ranked() -> None:
+    """Steps far apart are ranked in full, steps within the scatter are not."""
+    apart = np.array([1.0, 2.0, 4.0, 8.0])
+    assert ceiling.reached(apart, 0.01) == (1.0, 1.0)
+    median, low = ceiling.reached(1 + apart / 1000, 0.01)
+    assert low < median < 1.0
+
+
+def test_the_scatter_of_runs() -> None:
+    """What the page says; less than the widest pair alone, log(113.54 / 110.42)."""
+    scatter = ceiling.scatter_of_runs()
+    assert f"scatters by\n{scatter * 100:.2f} %" in PAGE.read_text()
+    assert 0 < scatter < np.log(113.54 / 110.42)
+
+
 def test_no_clone_no_series(tmp_path: Path) -> None:
     """A folder without sheets has none."""
     assert layouts_of(tmp_path) == []
+    assert layouts_of(tmp_path, earlier=True) == []
+
+
+def test_older_kernels_are_read_apart(tmp_path: Path) -> None:
+    """Three series of one sheet: two kernels keep scores, FlashAttention 1 does not."""
+    head = [
+        "World Size",
+        "Average Step Time",
+        "kernel",
+        "micro_batch_size",
+        "model_parallel_size",
+        "pipe_parallel_size",
+        "activation_checkpointing_type",
+    ]
+    kernels = "flash_attention2", "flash_attentionv1.0.8", "fused", "torch"
+    runs = [["64", "40.5", name, "1", "2", "2", "disabled"] for name in kernels]
+    _write_sheet(tmp_path / "data", [["a title"], head, *runs])
+    (newer,) = layouts_of(tmp_path)
+    older = layouts_of(tmp_path, earlier=True)
+    assert newer.title == "13B, 2,048 tokens"
+    kept = {one.title: one.layouts[0].job.memory.attention for one in older}
+    assert kept == {
+        "13B, 2,048 tokens, FlashAttention 1": "fused",
+        "13B, 2,048 tokens, Megatron's softmax": "unfused",
+        "13B, 2,048 tokens, PyTorch's softmax": "unfused",
+    }
+    assert {one.layouts[0].seconds for one in older} == {40.5}
+
+
+def _write_sheet(folder: Path, lines: list[list[str]]) -> None:
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    rows = "".join(
+        "<row>"
+        + "".join(f'<c r="{"ABCDEFG"[i]}1"><v>{v}</v></c>' for i, v in enumerate(line))
+        + "</row>"
+        for line in lines
+    )
+    folder.mkdir()
+    with ZipFile(folder / "llama_13B_bfloat16_64_GPUs_all_runs.xlsx", "w") as book:
+        book.writestr("xl/sharedStrings.xml", f'<sst xmlns="{space}"/>')
+        book.writestr(
+            "xl/worksheets/sheet1.xml",
+            f'<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>',
+        )
+
+
+def test_another_kernel_is_a_model_of_its_own() -> None:
+    """By hand: the same choices, one pair of them swapped."""
+    series = measured()[0]
+    layouts = list(series.layouts[:5])
+    one = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    other = np.array([1.0, 2.0, 3.0, 5.0, 4.0])
+    first = Ranking(replace(series, title="9B, 2 tokens"), layouts, one, one, 1.0)
+    title = "9B, 2 tokens, FlashAttention 1"
+    second = Ranking(replace(series, title=title), layouts, other, one, 1.0)
+    (line,) = ceiling.with_other_kernels([first, second])
+    assert line.startswith(
+        "| 9B, 2 | FlashAttention 2 | FlashAttention 1 | 5 | 0.90 | 1.00 | 0.90 |"
+    )
+    moved = replace(series, title=title, gpus=8)
+    assert not [*ceiling.with_other_kernels([first, replace(second, series=moved)])]
