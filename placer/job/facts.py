@@ -17,16 +17,13 @@ _SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
 def facts(job: Job) -> dict[str, str]:
     """Name -> words; empty where the job does not have it."""
     axes = job.parallelism
+    order = "auto" if axes.auto_order else "-".join(axes.order)
     return {
         "description": job.description,
         "ranks": f"{job.world_size:,}",
         **_roles(job),
         "axes": "" if job.roles else _axes_text(job, _SIZES),
-        "order": "auto"
-        if axes.auto_order
-        else ""
-        if job.roles
-        else "-".join(axes.order),
+        "order": "" if job.roles else order,
         "model": job.model.name if job.model else "",
         "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
         f"{job.sequence:,} tokens a replica"
