@@ -43,6 +43,7 @@ def answer_calls(name: str, function: Callable[..., Any]) -> None:
 
     class _CallableModule(ModuleType):
         __call__ = staticmethod(function)
+        __wrapped__ = staticmethod(function)  # whose signature help shows
 
     sys.modules[name].__class__ = _CallableModule
 

@@ -134,6 +134,8 @@ def allocate(context: click.Context, /, **options: Any) -> None:
     same, the one that leaves the most useful rest is taken.
     """
     options = with_folder(options)
+    if options["output"] == "-":
+        raise click.UsageError("Plans are several files: -o names a folder.")
     with interrupts.searching() as stop:
         found = _found(options, stop)
         _write(found, options)

@@ -34,12 +34,15 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
 
     from placer.placement.plan_consistency import ContradictionError
     from placer.placement.plan_file import read_plan
+    from placer.report.words import plural
 
     holds = ""
     try:
         found = read_plan(plan)
         faults = _faults(found, options)
-        holds = f"ok: {found.world_size:,} ranks on {len(found.nodes):,} nodes"
+        ranks, nodes = found.world_size, len(found.nodes)
+        holds = f"ok: {ranks:,} {plural('rank', ranks)} on "
+        holds += f"{nodes:,} {plural('node', nodes)}"
     except ContradictionError as error:
         faults = [str(problem) for problem in error.problems]
     if options["format_name"] == "json":

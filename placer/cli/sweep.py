@@ -195,7 +195,9 @@ def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.placement.plan_file import write_plan
     from placer.sweep.plot import sweep_plot
 
-    if options["format_name"] == "json":
+    if options["output"] == "-" and found.best is not None:
+        pass  # stdout is the plan
+    elif options["format_name"] == "json":
         write_text("-", json_text(found.to_dict()))
     elif options["format_name"] == "csv":
         write_text("-", found.to_csv())

@@ -213,7 +213,9 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
         _write_files(found, row, options)
     if options["plot"]:
         write_picture(lambda theme: tune_plot(found, theme), options["plot"])
-    if options["format_name"] == "json":
+    if there and "-" in (options["output"], options["job_output"]):
+        pass  # stdout is the plan, or the job
+    elif options["format_name"] == "json":
         write_text("-", json_text(found.to_dict()))
     elif options["format_name"] == "csv":
         write_text("-", found.to_csv())

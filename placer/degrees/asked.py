@@ -35,7 +35,8 @@ def problems(
         yield Problem(message, key="global_batch")
     for count in space.gpus:
         if not 1 <= count <= machine.num_gpus:
-            yield Problem(f"{count:,} of {machine.num_gpus:,} GPUs", key="gpus")
+            message = f"{count:,} GPUs of {machine.num_gpus:,} usable ones"
+            yield Problem(message, key="gpus")
     if not 0 < memory < inf:
         hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
         message = f"how much memory a GPU of {machine.name} has is not known"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from placer.units import format_bytes
+
 if TYPE_CHECKING:
     from placer.job.model import Job
 
@@ -15,11 +17,13 @@ _SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
 def facts(job: Job) -> dict[str, str]:
     """Name -> words; empty where the job does not have it."""
     axes = job.parallelism
+    order = "auto" if axes.auto_order else "-".join(axes.order)
     return {
         "description": job.description,
         "ranks": f"{job.world_size:,}",
-        "axes": _axes_text(job, _SIZES),
-        "order": "auto" if axes.auto_order else "-".join(axes.order),
+        **_roles(job),
+        "axes": "" if job.roles else _axes_text(job, _SIZES),
+        "order": "" if job.roles else order,
         "model": job.model.name if job.model else "",
         "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
         f"{job.sequence:,} tokens a replica"
@@ -31,6 +35,19 @@ def facts(job: Job) -> dict[str, str]:
         "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),
         "sha256": job.sha256,
     }
+
+
+def _roles(job: Job) -> dict[str, str]:
+    """The roles of a workload and what they send each other."""
+    found = {}
+    for role in job.roles:
+        count = f"{role.instances:,} x " if role.instances > 1 else ""
+        found[f"role {role.name}"] = f"{count}{title(role.job)}"
+    for number, sent in enumerate(job.transfers, start=1):
+        size = format_bytes(sent.size_bytes)
+        ends = f"{sent.sender} to {sent.receiver}"
+        found[f"transfer {number}"] = f"{ends}, {size} a cycle, {sent.pattern}"
+    return found
 
 
 def title(job: Job) -> str:

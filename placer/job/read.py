@@ -12,7 +12,7 @@ from placer.document import Document, Section, closest, content_digest, open_doc
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
-from placer.job.model import ATTENTION_RATE, Group, Job, Model
+from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.pace import launch_seconds, seconds_per_flop, stages
 from placer.job.parallel import NEWER_TENSOR_KEYS
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "placer/job"
+_OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
 
@@ -82,11 +83,15 @@ def _decode_role(document: Document) -> Job:
 def _decode(document: Document, *, alone: bool) -> Job:
     document.check_format(FORMAT)
     root = document.root
-    axes = root.section("parallelism", required=True)
+    of_ranks = not root.has("parallelism") and any(map(root.has, _OF_RANKS))
+    axes = root.section("parallelism", required=not of_ranks)
     parallelism = decode_parallelism(axes)
-    known_world = 0 if document.problems else parallelism.world_size
+    known_world = 0 if document.problems or of_ranks else parallelism.world_size
     groups = decode_groups(root, known_world)
     traffic, groups = decode_rank_traffic(root, known_world, groups)
+    if of_ranks and not document.problems:
+        known_world = _ranks_named(groups, traffic)
+        parallelism = Parallelism(dp=known_world)
     model = _model(root)
     job = Job(
         name=root.text("name"),
@@ -124,6 +129,14 @@ def _decode(document: Document, *, alone: bool) -> Job:
         _check_launch_time(root.section("compute"), job)
     document.finish()
     return replace(job, sha256=job_digest(job))
+
+
+def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
+    """How many ranks a job without axes has: up to the highest that it names."""
+    named = [max(map(max, group.ranks)) for group in groups]
+    if traffic is not None:
+        named += [int(ends.max()) for ends in (traffic.senders, traffic.receivers)]
+    return max(named, default=0) + 1
 
 
 def job_digest(job: Job) -> str:

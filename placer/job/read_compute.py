@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def decode_compute(root: Section, *, has_model: bool) -> Compute:
     """Times and rates of the work; one that a log tells is `logged` afterwards."""
     section = root.section("compute", required=has_model)
-    time = section.quantity("micro_batch_time", parse_time, 0.0)
-    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
     by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
+    time = section.quantity("micro_batch_time", parse_time) if by_time else 0.0
+    rate = section.number("tflops_per_gpu", 1.0, maximum=1e9) if by_rate else 0.0
     by_log = section.has("log")
     hint = "give micro_batch_time (measured), tflops_per_gpu or log"
     if by_log and (by_time or by_rate):

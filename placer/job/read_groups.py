@@ -9,6 +9,7 @@ from placer.document import open_document
 from placer.files import beside
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.model import Group
+from placer.job.read_axes import MAX_WORLD_SIZE
 from placer.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -98,11 +99,13 @@ def _ranks(section: Section, world_size: int) -> tuple[tuple[int, ...], ...]:
         if value.content != "all":
             hint = "write a list of lists of ranks, or all"
             value.problem(f"expected ranks, got {value.shown()}", hint)
+        elif not world_size and not section.document.problems:
+            value.problem("no parallelism says how many these are", "list the ranks")
         return (tuple(range(world_size)),)
     rows = value.items()
     if value.kind == "list" and not rows:
         value.problem("the list of groups is empty")
-    highest = world_size - 1 if world_size else 10**9
+    highest = (world_size or MAX_WORLD_SIZE) - 1
     members = tuple(tuple(row.integers(maximum=highest)) for row in rows)
     if not section.document.problems:
         _check_members(rows, members)

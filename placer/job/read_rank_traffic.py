@@ -14,6 +14,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.files import decode, decompressed, files_beside, read_bytes
 from placer.job.model import RankTraffic
+from placer.job.read_axes import MAX_WORLD_SIZE
 from placer.job.read_traces import decode_traces
 from placer.units import parse_bytes
 
@@ -50,6 +51,7 @@ def decode_rank_traffic(
     if not job.has("traffic"):
         return None, groups
     section = job.section("traffic")
+    limit = world_size or MAX_WORLD_SIZE
     overlap = section.boolean("overlap", False)
     if any(group.name == "traffic" for group in groups):
         section.problem("there is a group of this name", hint="rename the group")
@@ -58,10 +60,10 @@ def decode_rank_traffic(
         columns, more = _of_files(job, section, world_size, groups)
     else:
         _refuse_of_traces(section)
-        columns = _inline(section, world_size)
+        columns = _inline(section, limit)
     if section.document.problems:
         return None, groups
-    flows = _merged(columns, world_size)
+    flows = _merged(columns, limit)
     if len(flows[0]):
         return RankTraffic(*flows, overlap), groups + more
     if not more:
@@ -91,7 +93,7 @@ def _of_files(
         _check_arrays(columns, paths[0], world_size)
         return columns, more
     _refuse_of_traces(section)
-    return _read_file(first, paths[0], world_size), ()
+    return _read_file(first, paths[0], world_size or MAX_WORLD_SIZE), ()
 
 
 def _refuse_of_traces(section: Section) -> None:
@@ -121,7 +123,7 @@ def _inline(section: Section, world_size: int) -> Columns:
                 else [item.quantity(parse_bytes) for item in value.items()]
             )
         else:
-            lists.append(value.integers(maximum=max(world_size - 1, 0)))
+            lists.append(value.integers(maximum=world_size - 1))
     if section.document.problems:
         return _columns([], [], [])
     if len({*map(len, lists)}) > 1:
@@ -155,7 +157,7 @@ def _merged(columns: Columns, world_size: int) -> Columns:
         senders[sent] * world_size + receivers[sent], return_inverse=True
     )
     total = np.bincount(which, sizes[sent], len(keys)).astype(np.float64)
-    return keys // max(world_size, 1), keys % max(world_size, 1), total
+    return keys // world_size, keys % world_size, total
 
 
 def _read_file(data: bytes, source: str, world_size: int) -> Columns:

@@ -40,6 +40,8 @@ def decode_traces(
     if job.has("model"):
         message = "traces hold what the model sends too: it would count twice"
         section.problem(message, "file", "remove model")
+    if not world_size:
+        section.problem("traces need parallelism beside them", "file")
     if section.document.problems:
         return Traced([], ())
     read = [read_trace(data, source) for data, source in files]

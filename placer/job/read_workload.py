@@ -19,7 +19,7 @@ from placer.job.models import expert_parameters, total_parameters
 from placer.job.read_rules import decode_rules
 from placer.job.roles import Role, Transfer
 from placer.job.shards import PATTERNS, merged, pairs_of, transfer_flows
-from placer.presets import is_preset, preset_path
+from placer.presets import find_file
 from placer.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -153,9 +153,14 @@ def _job_of_role(
         job = with_gpus(_read_job(value, name, decode), gpus)
     except InputError as error:
         for problem in error.problems:
-            inside = problem.source == document.source
+            if problem.source not in ("", document.source):
+                if problem.line:
+                    document.add(problem)
+                    continue
+                message = f"{problem.source}: {problem.message}"
+                problem = replace(problem, message=message)
             key = ".".join(filter(None, (value.key, problem.key)))
-            place = {} if inside and problem.line else _place(value)
+            place = {} if problem.line else _place(value)
             document.add(replace(problem, key=key, **place))
         return None
     if job.traffic is not None or job.rules or job.roles:
@@ -179,8 +184,8 @@ def _read_job(value: Value, name: str, decode: Callable[[Document], Job]) -> Job
         return decode(document.inner(value, start))
     given = value.text()
     path = beside(document.source, given)
-    if not is_file(path) and is_preset("jobs", given):
-        path = str(preset_path("jobs", given))
+    if not is_file(path) and (preset := find_file("jobs", given)) != given:
+        path = preset
     return decode(open_document(path))
 
 

@@ -57,13 +57,10 @@ def inputs_left(
 def machine_left(left: Inputs, plan: Plan, failed: Sequence[str]) -> Topology:
     """The machine that is left, and why each node that is not in it is not."""
     topology, machine = left.topology, left.machine
-    others = {*topology.node_names} - {*machine.node_names}
-    out = dict.fromkeys(sorted(others), "outside the allocation")
-    out |= dict.fromkeys((name for name in left.exclude if name in others), "excluded")
     known = {*topology.node_names, *topology.unavailable}
-    out |= {name: "not in the topology" for name in plan.nodes if name not in known}
+    out = {name: "not in the topology" for name in plan.nodes if name not in known}
     out |= dict.fromkeys(failed, "failed")
-    return replace(machine, unavailable={**topology.unavailable, **out})
+    return replace(machine, unavailable={**machine.unavailable, **out})
 
 
 def _host_problems(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,8 @@ def allocate(
     exclude: Sequence[str] | str = (),
 ) -> Topology:
     """The machine with only ``hosts``, in that order, without those of ``exclude``.
+
+    Its other nodes are unavailable, each with the reason.
 
     Parameters
     ----------
@@ -61,7 +64,16 @@ def allocate(
         what = "every host is excluded" if chosen else "the allocation names no host"
         problems.append(Problem(what, key="exclude" if chosen else "hosts"))
     refuse(problems)
-    return topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64))
+    there = set(left)
+    out = {
+        name: "excluded" if name in excluded else "outside the allocation"
+        for name in topology.node_names
+        if name not in there
+    }
+    return replace(
+        topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64)),
+        unavailable={**topology.unavailable, **out},
+    )
 
 
 def host_names(hosts: Sequence[str] | str, key: str = "hosts") -> Sequence[str]:

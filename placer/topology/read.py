@@ -97,6 +97,6 @@ def _means_file(text: str) -> bool:
     if text == "-" or os.sep in text or text.lower().endswith(_SUFFIXES):
         return True
     try:
-        return Path(text).exists()
+        return bool(text) and Path(text).exists()
     except OSError:
         return True

@@ -101,6 +101,7 @@ def test_options_reach_the_search(job, tmp_path):
         (["--apart", "shelf"], 2, "shelf"),
         (["--busy", "r[1-3]-n[1-4]"], 2, "every host is excluded"),
         (["--move-price", "much"], 2, "much"),
+        (["-o", "-"], 2, "-o names a folder"),
     ],
 )
 def test_what_is_wrong_is_said(job, arguments, code, text):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from inspect import signature
 from typing import get_args
 
 import pytest
@@ -26,6 +27,13 @@ def test_a_public_name_stays_what_it_is(name: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("name", ["draw", "emit", "sweep"])
+def test_help_shows_all_arguments(name: str) -> None:
+    """The first one too, of packages that answer calls."""
+    call = getattr(placer, name)
+    assert signature(call) == signature(getattr(call, name))
 
 
 def test_names_that_editors_complete() -> None:

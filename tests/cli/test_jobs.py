@@ -19,6 +19,14 @@ def run(*args: str) -> str:
     return found.stdout
 
 
+def test_a_workload_shows_its_roles() -> None:
+    """Who takes part and what they send; axes and order are of no workload."""
+    text = run("show", "rl-weights-qwen3")
+    assert "role rollout  4 x 8 ranks, tp 8\n" in text
+    assert "transfer 1    trainer to rollout, 235.1 GB a cycle, reshard\n" in text
+    assert "  axes" not in text
+
+
 def test_list() -> None:
     """Both forms list every preset with its ranks."""
     rows = json.loads(run("list", "--format", "json"))

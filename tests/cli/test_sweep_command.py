@@ -74,6 +74,12 @@ def test_csv_and_json_agree(job: str) -> None:
     assert "error" in rows[1]
 
 
+def test_the_plan_on_stdout_stands_alone(job: str) -> None:
+    """No rows before or after it, which would make it no JSON."""
+    found = sweep(job, "--dp", "1,2", "-q", "-o", "-")
+    assert json.loads(found.stdout)["format"] == "placer/plan"
+
+
 def test_text(job: str) -> None:
     """One line a point under a head, then what is wrong with the others."""
     found = sweep(job, "--dp", "2,4,64", "--oversubscription", "1")

@@ -206,6 +206,17 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     assert len(rows.stdout.splitlines()) == 3
 
 
+@pytest.mark.parametrize(
+    ("option", "format"), [("-o", "placer/plan"), ("--job-output", "placer/job")]
+)
+def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> None:
+    """Plan or job can be piped on; no table is before or after it."""
+    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--tp", "4"]
+    few = ["--pp", "1", "--cp", "1", "--recompute", "none", "--gpus", "16"]
+    done = CliRunner().invoke(main, [*command, *few, option, "-"])
+    assert json.loads(done.stdout)["format"] == format
+
+
 def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"

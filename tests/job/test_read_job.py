@@ -411,6 +411,10 @@ def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragmen
     [
         ("", 'the key "parallelism" is missing'),
         (
+            "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n",
+            "groups[0].ranks: no parallelism says how many these are",
+        ),
+        (
             "parallelism: {dp: 4}\ngroups:\n"
             "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n"
             "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n",

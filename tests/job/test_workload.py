@@ -209,6 +209,32 @@ def test_problems_name_their_place(case):
     assert words in "\n".join(map(str, caught.value.problems))
 
 
+def test_problems_of_a_roles_file_have_their_place_there(tmp_path):
+    """A file that is not there is named where the role names it."""
+    (tmp_path / "trainer.yaml").write_text(
+        "format: placer/job\nversion: 1\nname: a\nparallelism: {dp: x}\n"
+    )
+    named = ["trainer.yaml", "none.yaml", "quickstrat"]
+    content = {
+        "format": "placer/workload",
+        "version": 1,
+        "name": "rl",
+        "roles": [{"name": f"r{i}", "job": job} for i, job in enumerate(named)],
+        "transfers": [{"from": "r0", "to": "r1", "bytes": 1}],
+    }
+    path = str(tmp_path / "w.json")
+    with pytest.raises(InputError) as caught:
+        decode_job(parse_document(json.dumps(content), path))
+    told = {problem.key: str(problem) for problem in caught.value.problems}
+    own, missing, unknown = (
+        told[key] for key in ("parallelism.dp", "roles[1].job", "roles[2].job")
+    )
+    assert own.startswith(f"{tmp_path}/trainer.yaml:4:19: parallelism.dp: expected")
+    assert missing.startswith(f"{path}:1:")
+    assert f": {tmp_path}/none.yaml: cannot be read" in missing
+    assert 'did you mean "quickstart"?' in unknown
+
+
 def test_problems_of_roles_and_transfers_are_told_at_once():
     text = TEXT.replace("tp: node", "tq: node").replace("to: rollout", "to: rolout")
     text = text.replace("dp: 2", "dp: x").replace("name: rollout", "name: trainer")

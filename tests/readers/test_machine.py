@@ -90,6 +90,7 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     [
         ("nvl72", "nvl72 has no scale-out tier"),
         ("no-such-preset", "there is no topology preset"),
+        ("", "there is no topology preset"),
     ],
 )
 def test_hardware_that_does_not_fit(tmp_path, hardware, message):

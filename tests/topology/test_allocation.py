@@ -39,6 +39,9 @@ def test_hosts_are_in_launch_order():
     assert machine.node_names == ("r2-n3", "r2-n1")
     assert machine.domain_names[1] == ("r2",)
     assert machine.sha256 == MACHINE.sha256
+    assert machine.unavailable["r1-n1"] == "excluded"
+    assert machine.unavailable["r2-n2"] == "outside the allocation"
+    assert len(machine.unavailable) == 7
 
 
 def test_without_hosts_it_is_the_whole_machine():
