@@ -19,7 +19,6 @@ from placer.solve.construct.chains.lanes import Lanes, arrange
 from placer.solve.construct.chains.segments import Stitching
 from placer.solve.construct.chains.shapes import Shape, shapes
 from placer.solve.construct.chains.stitch import stitch
-from placer.solve.construct.chains.stitch_again import stitch_again
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill, share_down, tree_order
 
@@ -179,15 +178,12 @@ class _Stitcher:
                 return
             problem = replace(self.problem, most_joints=most_joints)
             within = budget.anew(params.stitching_time * budget.seconds_left)
-            seed = self.whole.seed
-            stitched = stitch(problem, params, seed, within, in_windows=in_windows)
+            stitched = stitch(
+                problem, params, self.whole.seed, within, in_windows=in_windows
+            )
             if stitched is None:
                 continue
             yield from self._offered(stitched, problem.most_joints, budget)
-            if stitched.in_windows:
-                again = stitch_again(problem, params, seed, within, stitched)
-                if again.cut_short or again.replicas is not stitched.replicas:
-                    yield from self._offered(again, problem.most_joints, budget)
             return
 
     def _offered(
