@@ -12,7 +12,6 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.loading import load
-from placer.placement.placement import Placement
 from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.count.engine import CP_SAT, Limits, cp_sat
 from placer.solve.exact.assignment import Assignment
@@ -103,7 +102,7 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     gpu_of_rank, bound = None, solver.best_objective_bound * unit
     if status in (sat.OPTIMAL, sat.FEASIBLE):
         node_of_rank = np.repeat(homes.nodes(solver), homes.block)
-        gpu_of_rank = Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        gpu_of_rank = topology.gpus_on(node_of_rank)
     if status == sat.INFEASIBLE:
         bound = -inf
     is_complete = status in (sat.OPTIMAL, sat.INFEASIBLE)

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
-from placer.placement.placement import Placement
+from placer.arrays import FloatArray, IntArray, by_appearance
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
 from placer.solve.tree.base import base_tier, linked_tier
@@ -126,7 +125,7 @@ class MoveRegion:
         node_of_rank = fill_domains(
             self.topology, capacities, home[self.label], sequence
         )
-        return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
+        return self.topology.gpus_on(node_of_rank)
 
     def along_the_tree(self, filling: Filling) -> Iterator[IntArray]:
         """Domain of each unit when units lie along the tree, axis by axis; shape (U,).
@@ -140,7 +139,7 @@ class MoveRegion:
         fullest = fullest_first(self.topology, self.capacities[0])
         for nodes in (tree_order(self.topology), fullest):
             along = self.topology.domain_of_node[self.tier][nodes]
-            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            domains = by_appearance(along)[0]
             for order in permutations(self.coordinate):
                 sequence = np.lexsort(order) if order else np.arange(self.units)
                 values = int(order[-1].max()) + 1 if order else 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ def share_down(
 def tree_order(topology: Topology) -> IntArray:
     """Nodes in tree order: those of a domain side by side, at every tier."""
     return np.lexsort(topology.domain_of_node)
+
+
+def in_tree_order(topology: Topology, tier: int) -> IntArray:
+    """Domains of a tier in tree order; shape (D,)."""
+    return by_appearance(topology.domain_of_node[tier][tree_order(topology)])[0]
 
 
 def fullest_first(topology: Topology, capacity_of_node: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.gradients import sync_groups
 from placer.solve.bounds.network.limit import Limit, slow_sync, with_one_slow_stage
 
@@ -117,9 +117,7 @@ class HeldStages:
         model = self.step.model
         nics = {}
         for name, groups in sync_groups(model.job, model.volumes).items():
-            group = np.empty(len(piece), dtype=np.int64)
-            group[groups] = np.arange(len(groups))[:, None]
-            pairs = np.unique(piece * len(groups) + group)
+            pairs = np.unique(piece * len(groups) + row_of_number(groups))
             groups_of_piece = np.unique(pairs // len(groups), return_counts=True)[1]
             nics[name] = max(1, room // int(groups_of_piece.min()))
         other_s = self.step.exposed_sync_s["embedding"]

@@ -12,7 +12,6 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
-from placer.placement.placement import Placement
 from placer.solve.construct.chains.distances import Distances
 from placer.solve.construct.chains.laid import laid
 from placer.solve.construct.chains.lanes import Lanes, arrange
@@ -92,8 +91,7 @@ def _promising(problem: Problem) -> list[Shape]:
         key = node_of_rank.tobytes()
         value, unit, _ = priced.get(key, (inf, 0, shape))
         if key not in priced:
-            placement = Placement.on_nodes(problem.machine, node_of_rank)
-            value = goal.value(placement.gpu_of_rank)
+            value = goal.value(problem.machine.gpus_on(node_of_rank))
         if shape.unit > unit:
             priced[key] = value, shape.unit, shape
     if not priced:
@@ -260,7 +258,7 @@ class _Stitcher:
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         leaf_of_rank[ranks_of_unit] = rows[..., None]
         node_of_rank = self._on_nodes(leaf_of_rank, ranks_of_unit.ravel())
-        return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
+        return self.topology.gpus_on(node_of_rank)
 
     def _on_nodes(self, leaf_of_rank: IntArray, sequence: IntArray) -> IntArray:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.construct.transfers.domain_runs import DomainRuns
@@ -57,7 +56,7 @@ def held_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     node = fill_in_runs(domain, machine.gpus_of_node, domain_of_rank)
     if node is not None:
         name = "runs that have partners near"
-        incumbent.offer(name, Placement.on_nodes(machine, node).gpu_of_rank)
+        incumbent.offer(name, machine.gpus_on(node))
 
 
 def _laid(stretches: list[Stretch], held: list[Held]) -> IntArray | None:

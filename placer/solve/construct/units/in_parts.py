@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.units.parts import (
     Part,
     Unit,
@@ -23,7 +22,7 @@ from placer.solve.construct.units.parts import (
     whole_units,
 )
 from placer.solve.construct.units.units import Floor, Units, floors, units_of
-from placer.solve.tree.fill import tree_order
+from placer.solve.tree.fill import in_tree_order, tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -53,15 +52,14 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
             ]
             for turn in zip_longest(*ways):
                 for told, node_of_rank in filter(None, turn):
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                    yield told, machine.gpus_on(node_of_rank)
 
 
 def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     """Domains of the parts of all units, those along the tree first."""
     grain = floor.grain
     room = floor.takes(floor.capacity, grain, grain)[floor.tier]
-    along = in_tree_order(floor)
+    along = in_tree_order(floor.machine, floor.tier)
     yield from _ways_in_order(floor, units, room, along)
     by_room = along[np.argsort(-room[along], kind="stable")]
     if (room[by_room] != room[along]).any():
@@ -105,19 +103,11 @@ def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
     ]
 
 
-def in_tree_order(floor: Floor) -> IntArray:
-    """Domains of the tier in tree order; shape (D,)."""
-    domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
-    along: IntArray = domains[np.sort(np.unique(domains, return_index=True)[1])]
-    return along
-
-
 def arranged(
     floor: Floor, units: Units, placed: list[Unit], told: str
 ) -> Iterator[tuple[str, IntArray]]:
     """Node of every rank for each order of the units; shape (R,)."""
-    place = np.empty(len(in_tree_order(floor)), dtype=np.int64)
-    place[in_tree_order(floor)] = np.arange(len(place))
+    place = np.argsort(in_tree_order(floor.machine, floor.tier))
     main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
     stretch = _stretches(floor)[main]
     along = np.lexsort((place[main], stretch))

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.units.units import (
     Arrangement,
     Floor,
@@ -50,8 +49,7 @@ def whole_first_fills(problem: Problem) -> Iterator[Candidate]:
                 told = f"whole {units.axis} groups, others in {parts} parts"
                 for arrangement in units.arrangements():
                     node_of_rank = _filled(floor, units, room, arrangement)
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                    yield told, machine.gpus_on(node_of_rank)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.placement.placement import Placement
-from placer.solve.construct.units.in_parts import in_tree_order
+from placer.arrays import IntArray, by_appearance
 from placer.solve.construct.units.parts import (
     Unit,
     even_parts,
@@ -40,6 +38,7 @@ from placer.solve.construct.units.units import (
     units_of,
 )
 from placer.solve.problem.colocation import join
+from placer.solve.tree.fill import in_tree_order
 from placer.solve.tree.outer_sets import set_size, sets_cut_least, slices_shared
 
 if TYPE_CHECKING:
@@ -139,12 +138,11 @@ class Blocks:
 
     def _domains(self) -> tuple[IntArray, IntArray]:
         """Domains along the tree, and the outer domain of each; both shape (D,)."""
-        along = in_tree_order(self.floor)
+        along = in_tree_order(self.floor.machine, self.floor.tier)
         domain_of_node = self.floor.machine.domain_of_node
         first = np.unique(domain_of_node[self.floor.tier], return_index=True)[1]
         outer = domain_of_node[self.tier][first][along]
-        first, number = np.unique(outer, return_index=True, return_inverse=True)[1:]
-        return along, np.asarray(first.argsort().argsort()[number])
+        return along, by_appearance(outer)[1]
 
     def _across(
         self, spare: IntArray, blocks: int
@@ -215,8 +213,7 @@ def within_set_fills(problem: Problem) -> Iterator[Candidate]:
                     size = blocks.units.size
                     name = f"{units.axis} groups in {told}, sets of {size} whole"
                     for node_of_rank in blocks.arranged(laid):
-                        placement = Placement.on_nodes(problem.machine, node_of_rank)
-                        yield name, placement.gpu_of_rank
+                        yield name, problem.machine.gpus_on(node_of_rank)
 
 
 def _laid(
