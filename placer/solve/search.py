@@ -227,8 +227,6 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
-    budget : Budget
     progress : Progress, optional
         Told every better placement.
 

@@ -98,8 +98,6 @@ def every_placement(
 
     Parameters
     ----------
-    problem : Problem
-    budget : Budget
     marks : ndarray, shape (N,), optional
         Numbers that also tell nodes apart.
     most : int, optional
@@ -139,7 +137,6 @@ class Enumeration:
 
     Parameters
     ----------
-    topology : Topology
     colocation : Colocation
         With a block of at least 1: that many consecutive ranks form a unit.
     capacity_of_node : ndarray, shape (N,)

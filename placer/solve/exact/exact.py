@@ -38,7 +38,6 @@ class Exact:
     gpu_of_rank : ndarray, shape (R,), or None
     bound : float
         No placement whose nodes hold whole units costs less.
-    argument : str
     in_time : bool
         Whether neither the clock nor a request ended the search.
     """
@@ -79,7 +78,6 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
         With blocks that all nodes hold, or single ranks.
     start : ndarray, shape (R,)
         A legal placement.
-    budget : Budget
     """
     topology, goal = problem.machine, problem.goal
     value = goal.value(start)

@@ -62,8 +62,6 @@ def minimise_hops(
 
     Parameters
     ----------
-    homes : Assignment
-    hops : HopCost
     cut_per_tier : sequence of float
         Least weight of edges between domains of each tier: the search does not see
         that argument by itself.

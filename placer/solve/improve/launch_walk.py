@@ -47,12 +47,8 @@ def offer_walked(
 
     Parameters
     ----------
-    problem : Problem
-    incumbent : Incumbent
-    budget : Budget
     name : str
         Of the walk, after the method that it starts from.
-    launches : Launches
     state : State
         The launch of the best placement; it is not changed.
     most : int

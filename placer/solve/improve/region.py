@@ -46,8 +46,6 @@ class MoveRegion:
 
     Attributes
     ----------
-    job : Job
-    topology : Topology
     tier : int
         Tier of the domains.
     label : ndarray, shape (R,)
@@ -190,7 +188,6 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
@@ -211,7 +208,6 @@ def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     machine : Topology
         That of the problem, with distances of its own.
     """
@@ -230,7 +226,6 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
@@ -254,9 +249,7 @@ def _kept_whole(
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
-    tier : int
     sets : iterable of ndarray
         Ranks in rows, heaviest first: joined up to the first that a domain of the tier
         does not hold whole, or that would make units of different sizes.

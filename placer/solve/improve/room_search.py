@@ -59,12 +59,7 @@ def runs_of(node_of_rank: IntArray) -> Row:
 
 
 class _Search:
-    """Rows of runs on the nodes of a machine.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
+    """Rows of runs on the nodes of a machine."""
 
     def __init__(self, problem: Problem) -> None:
         self.room: list[int] = problem.machine.gpus_of_node.tolist()

@@ -63,12 +63,10 @@ class _Runs:
 
     Parameters
     ----------
-    problem : Problem
     run : ndarray, shape (R,)
         Of every rank.
     node : ndarray, shape (U,)
         That holds each run.
-    seed : int
     """
 
     def __init__(

@@ -76,10 +76,8 @@ class _Search:
 
     Parameters
     ----------
-    stretches : sequence of ndarray
     size : int
         Ranks of a group.
-    rng : Generator
     """
 
     def __init__(

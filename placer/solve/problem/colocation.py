@@ -47,7 +47,6 @@ class Colocation:
 
         Parameters
         ----------
-        tier : int
         sets : ndarray, shape (..., ranks of a set)
             Every rank once.
         """

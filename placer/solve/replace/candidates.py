@@ -29,7 +29,6 @@ class OfferedRepairs:
 
     Parameters
     ----------
-    repairs : Repairs
     front : Front
         Offered every repair that is carried out, until its budget is over.
     """

@@ -20,7 +20,6 @@ class Seating:
 
     Parameters
     ----------
-    state : RepairState
     usable : ndarray of bool, shape (N,)
         Nodes on which newcomers may be put.
 

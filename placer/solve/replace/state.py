@@ -94,13 +94,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RepairState:
-    """A job on what is left of a machine.
-
-    Attributes
-    ----------
-    problem : Problem
-    before : Before
-    """
+    """A job on what is left of a machine."""
 
     problem: Problem
     before: Before

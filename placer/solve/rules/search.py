@@ -56,8 +56,6 @@ class Tools:
     ----------
     search : callable
         The plain search.
-    budget : Budget
-    progress : Progress or None
     wants_bound : bool
         False where it only matters whether there is a placement.
     """

@@ -28,7 +28,6 @@ def fill(
 
     Parameters
     ----------
-    topology : Topology
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
     sequence : ndarray, shape (R,)
@@ -64,7 +63,6 @@ def fill_domains(
 
     Parameters
     ----------
-    topology : Topology
     takes : sequence of ndarray
         Ranks that each domain can hold, from the nodes out to the tier of the domains.
     domain_of_rank : ndarray, shape (R,)
@@ -87,7 +85,6 @@ def share_down(
 
     Parameters
     ----------
-    topology : Topology
     takes : sequence of ndarray
         Ranks that each domain can hold, from the nodes out to the tier of ``amounts``.
     amounts : ndarray, shape (domains,)

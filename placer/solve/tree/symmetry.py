@@ -45,7 +45,6 @@ class Symmetry:
 
     Parameters
     ----------
-    topology : Topology
     marks : ndarray, shape (N,), optional
         Numbers that also tell nodes apart, such as those of what rules say of them.
     """

@@ -18,7 +18,6 @@ class Units(NamedTuple):
 
     Attributes
     ----------
-    number : int
     pieces : int
         Of each unit.
     ranks : int

@@ -51,7 +51,6 @@ class PartGradients:
 
         Parameters
         ----------
-        held : HeldStages
         ranks : sequence of int
             Groups that the least part has members of, at least.
         room : int
@@ -81,7 +80,6 @@ class HeldStages:
     ----------
     step : Step
         On the network.
-    network : IdealNetwork
     """
 
     step: Step
@@ -110,7 +108,6 @@ class HeldStages:
 
         Parameters
         ----------
-        room : int
         piece : ndarray, shape (R,)
             Of each rank; none is divided.
         """

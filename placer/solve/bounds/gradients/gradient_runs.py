@@ -79,7 +79,6 @@ class GradientRuns:
 
         Parameters
         ----------
-        network : IdealNetwork
         groups : ndarray, shape (g, n)
             Every rank once.
         """
@@ -169,7 +168,6 @@ def exposed_by_members(
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     groups : ndarray, shape (g, n)
     room : int
         Ranks that the largest domain may hold.
@@ -190,7 +188,6 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     """
     model = step.model
     groups, least = gradient_groups(model.job), step.exposed_data_parallel_s

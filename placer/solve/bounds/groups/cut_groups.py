@@ -58,10 +58,8 @@ class CutGroups:
 
     Attributes
     ----------
-    step : Step
     network : IdealNetwork
         What the step is priced on.
-    axis : str
     members : ndarray, shape (g, n)
     room : ndarray, shape (D,)
         Ranks that each scale-up domain may hold.
@@ -69,7 +67,6 @@ class CutGroups:
         Rules about outer tiers.
     runs : CutRuns, optional
         In a launch by nodes.
-    params : Params
     far : int
         Tier of which a group leaves its domain; the scale-up tier if no more is known.
     """
@@ -100,11 +97,8 @@ class CutGroups:
         ----------
         step : Step
             On ``network``.
-        network : IdealNetwork
-        axis : str
         room : ndarray, shape (D,)
             Ranks that each scale-up domain may hold.
-        params : Params
         far : int
             Tier of which a group leaves its domain; -1 for the scale-up tier.
         """
@@ -307,7 +301,6 @@ class CutGroups:
 
         Parameters
         ----------
-        even : int
         far : int
             Tier of which it leaves its domain; -1 if that is not known.
         """

@@ -86,8 +86,6 @@ class HopRuns:
 
         Parameters
         ----------
-        topology : Topology
-        job : Job
         rises : ndarray, shape (T - 1,)
             Of the distance at each tier, none below 0.
         label : ndarray, shape (R,)

@@ -23,7 +23,6 @@ def best_of_problem(problem: Problem, block: int | None = None) -> IdealNetwork:
 
     Parameters
     ----------
-    problem : Problem
     block : int, optional
         Consecutive ranks of a node; by default those that the launch forces.
     """
@@ -39,8 +38,6 @@ def best_network(
 
     Parameters
     ----------
-    model : StepModel
-    colocation : Colocation
     label : ndarray, shape (T, R), optional
         Set of each rank, where more than the colocation ties is supposed.
     """

@@ -33,7 +33,6 @@ def least_of_heavy(
     ----------
     network : IdealNetwork
         The best one for every placement.
-    traffic : RankTraffic
     """
     fabric = network.fabric
     tier = fabric.scale_up_tier

@@ -55,7 +55,6 @@ def on_hosts(problem: Problem, lengths: IntArray, size: int) -> IntArray:
 
     Parameters
     ----------
-    problem : Problem
     lengths : ndarray, shape (M,)
         Of the runs.
     size : int

@@ -44,7 +44,6 @@ class Chain(NamedTuple):
 
     Attributes
     ----------
-    units : int
     held : tuple of int
         Ranks that each node holds, in order.
     nodes : tuple of int
@@ -254,7 +253,6 @@ def laid_on(
 
     Parameters
     ----------
-    job : Job
     size : int
         Ranks of a unit.
     first, nodes : ndarray

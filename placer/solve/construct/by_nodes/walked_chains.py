@@ -84,9 +84,6 @@ class Row:
 
     Attributes
     ----------
-    problem : Problem
-    parts : StageParts
-    pace : Pace
     seconds : ndarray, shape (S + 1,), s
         Of an all-to-all, by the pieces of the least part.
     slot : ndarray, shape (C, P, A)
@@ -188,15 +185,8 @@ class ChainWalk:
 
     Parameters
     ----------
-    row : Row
     kinds : mapping of int to sequence of Chain
         That chains may become, by their units.
-    chains : sequence of Chain
-    seed : sequence of int
-
-    Attributes
-    ----------
-    best : list of Chain
     """
 
     def __init__(

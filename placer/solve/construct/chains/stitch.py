@@ -90,9 +90,6 @@ class Windows:
 
     Parameters
     ----------
-    problem : Stitching
-    params : Params
-    seed : int
     budget : Budget
         Asked before every program.
     half_worth : float, optional

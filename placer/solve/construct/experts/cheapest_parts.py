@@ -77,7 +77,6 @@ class _Hops:
 
     Attributes
     ----------
-    ground : Ground
     weight : float
         Of all pairs of members in two pieces of a unit.
     rise, outer_rise : float

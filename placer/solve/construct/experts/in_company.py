@@ -58,7 +58,6 @@ def bundled(
 
     Parameters
     ----------
-    asked : Asked
     members : ndarray, shape (P,)
         Of each group that reduces expert gradients, wherever it has some.
     within : ndarray, shape (D,)

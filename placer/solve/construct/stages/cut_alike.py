@@ -51,7 +51,6 @@ class Target(NamedTuple):
     ----------
     seconds : float, s
         Least step time.
-    level : Level
     ways : ndarray of bool, shape (S,)
         Which sets of cuts are good enough.
     """

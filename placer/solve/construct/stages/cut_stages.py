@@ -72,8 +72,6 @@ class Stages:
 
         Parameters
         ----------
-        model : StepModel
-        colocation : Colocation
         room_of_node : ndarray, shape (N,)
             Ranks that each node may hold.
         parts_cp : bool

@@ -82,7 +82,6 @@ class _Ground(NamedTuple):
 
     Attributes
     ----------
-    problem : Problem
     tier : int
         Of the domains.
     takes : sequence of ndarray, ranks

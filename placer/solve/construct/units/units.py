@@ -74,7 +74,6 @@ class Units:
 
         Parameters
         ----------
-        arrangement : Arrangement
         whole, parted : ndarray, shape (H,)
             Units of each stretch that are whole, and those that are not.
         """
@@ -103,10 +102,8 @@ class Floor:
 
     Attributes
     ----------
-    machine : Topology
     colocation : Colocation
         Sets of each tier are all alike.
-    tier : int
     in_runs : bool
         Whether each node holds one run of consecutive ranks, of any length.
     """

@@ -68,7 +68,6 @@ class Blocks:
     ----------
     floor : Floor
         Whose domains take units.
-    tier : int
     units : Units
         Whole blocks; each has its units one after the other.
     shape : tuple of int
