@@ -191,16 +191,11 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
-    if problem.colocation.uniform_sizes() is None:
-        return None
     innermost = base_tier(problem.machine)
     axes = sorted(problem.hops.axes, key=lambda axis: -axis.weight)
     edges = (axis.edges for axis in axes)
     label = _kept_whole(problem, gpu_of_rank, innermost, edges)
-    region = _region(problem, label, innermost)
-    if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
-        return None
-    return region
+    return _with_choice(problem, label, innermost)
 
 
 def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
@@ -211,14 +206,9 @@ def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
     machine : Topology
         That of the problem, with distances of its own.
     """
-    if problem.colocation.uniform_sizes() is None:
-        return None
     innermost = base_tier(machine)
-    label = problem.colocation.label[innermost]
-    region = _region(problem, label, innermost)
-    if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
-        return None
-    return replace(region, topology=machine)
+    region = _with_choice(problem, problem.colocation.label[innermost], innermost)
+    return None if region is None else replace(region, topology=machine)
 
 
 def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
@@ -230,8 +220,6 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
         The best placement so far.
     """
     topology = problem.machine
-    if problem.colocation.uniform_sizes() is None:
-        return None
     # Nodes that differ are told apart; equal ones of a domain are not.
     factors = topology.bandwidth_factor, topology.speed_of_node
     is_even = all((factor == factor[0]).all() for factor in factors)
@@ -269,15 +257,23 @@ def _kept_whole(
     return label
 
 
+def _with_choice(problem: Problem, label: IntArray, tier: int) -> MoveRegion | None:
+    """The region of given units, None where the rules leave each where it is."""
+    region = _region(problem, label, tier)
+    if region is None or region.tier >= _enclosing_tier(problem, label, tier):
+        return None
+    return region
+
+
 def _region(
     problem: Problem, label: IntArray, innermost: int, *, outward: bool = True
 ) -> MoveRegion | None:
-    """The region of given units, None where one domain holds them all.
+    """The region of given units.
+
+    None where one domain holds them all, or co-location sets are not all alike.
 
     Parameters
     ----------
-    problem : Problem
-        Its co-location sets are all alike.
     label : ndarray, shape (R,)
         Unit of every rank, from 0 up; units are equally large.
     innermost : int
@@ -286,6 +282,8 @@ def _region(
         Whether domains of a larger tier are taken while no domain holds two units.
     """
     topology, colocation = problem.machine, problem.colocation
+    if colocation.uniform_sizes() is None:
+        return None
     sizes = [int(colocation.sizes(t)[0]) for t in range(innermost)]
     last = len(topology.tiers) - 1
     size = len(label) // (int(label.max()) + 1)

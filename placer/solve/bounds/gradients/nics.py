@@ -39,7 +39,6 @@ from placer.solve.bounds.network.limit import (
     Floor,
     Limit,
     gradient_groups,
-    slow_sync,
     with_one_slow_stage,
 )
 from placer.solve.problem.colocation import are_together
@@ -300,8 +299,7 @@ class _Exposure:
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         limit = Limit(self.groups, nics, shared_pace)
-        slow = slow_sync(self.step.model, self.network, limit)
-        held = with_one_slow_stage(self.step, slow)
+        held = with_one_slow_stage(self.step, self.network, limit)
         return [one.exposed_data_parallel_s for one in held]
 
 

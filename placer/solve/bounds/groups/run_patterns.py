@@ -26,12 +26,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+
+Way = TypeVar("Way")
 
 MOST_PATTERNS = 1 << 13  # with more of them levels are left out
 MOST = 1 << 13  # ranks
@@ -138,7 +141,7 @@ class RunPatterns:
     def _cheapest(self, ways: IntArray, price: FloatArray) -> IntArray | None:
         """Lengths of the cheapest runs of replicas with such patterns."""
         one = [through(self.size, level, price) for level in self.levels]
-        stage = np.array([_power(matrix, self.groups) for matrix in one])
+        stage = np.array([repeated(matrix, self.groups, times) for matrix in one])
         all_stages = stage[ways[:, 0]]
         for level in ways.T[1:]:
             all_stages = times(all_stages, stage[level])
@@ -249,10 +252,10 @@ def times(left: FloatArray, right: FloatArray) -> FloatArray:
     return found
 
 
-def _power(matrix: FloatArray, number: int) -> FloatArray:
-    """The matrix so many times one after the other, at least once."""
+def repeated(one: Way, number: int, then: Callable[[Way, Way], Way]) -> Way:
+    """The same so many times one after the other, at least once."""
     if number == 1:
-        return matrix
-    half = _power(matrix, number // 2)
-    whole = times(half, half)
-    return times(whole, matrix) if number % 2 else whole
+        return one
+    half = repeated(one, number // 2, then)
+    whole = then(half, half)
+    return then(whole, one) if number % 2 else whole

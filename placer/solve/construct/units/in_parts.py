@@ -8,7 +8,7 @@ take four. Shapes: R ranks, D domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, zip_longest
+from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,12 +47,13 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
             if units.axis not in OF_LEAST_PART[problem.goal.name]:
                 continue
             ways = [
-                arranged(floor, units, placed, f"{units.axis} groups in {told}")
+                zip(repeat(told), arranged(floor, units, placed), strict=False)
                 for told, placed in _ways(floor, units)
             ]
             for turn in zip_longest(*ways):
                 for told, node_of_rank in filter(None, turn):
-                    yield told, machine.gpus_on(node_of_rank)
+                    name = f"{units.axis} groups in {told}"
+                    yield name, machine.gpus_on(node_of_rank)
 
 
 def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
@@ -103,9 +104,7 @@ def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
     ]
 
 
-def arranged(
-    floor: Floor, units: Units, placed: list[Unit], told: str
-) -> Iterator[tuple[str, IntArray]]:
+def arranged(floor: Floor, units: Units, placed: list[Unit]) -> Iterator[IntArray]:
     """Node of every rank for each order of the units; shape (R,)."""
     place = np.argsort(in_tree_order(floor.machine, floor.tier))
     main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
@@ -121,13 +120,8 @@ def arranged(
         np.array([part for unit in one for part in unit], np.int64).reshape(-1, 2)
         for one in sets
     ]
-    for arrangement in units.arrangements():
-        in_order, is_parted = units.parted(arrangement, whole, parted)
-        domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
-        for split in (0, 1):
-            ranks = units.ranks[in_order[is_parted == split]].ravel()
-            domain_of_rank[ranks] = np.repeat(*parts[split].T)
-        yield told, floor.node_of_rank(domain_of_rank, units)
+    counts = whole, parted
+    return floor.arranged(units, counts, [np.repeat(*part.T) for part in parts])
 
 
 def _stretches(floor: Floor) -> IntArray:

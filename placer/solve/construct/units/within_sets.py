@@ -99,8 +99,7 @@ class Blocks:
         first = slices[:, 0]
         is_sliced = (first == slices.T).all() and len(np.unique(first)) == len(first)
         along = {axis: row[order[:, 0]] for axis, row in units.coordinate.items()}
-        varying = {axis: row for axis, row in along.items() if row.max() > 0}
-        whole = Units(units.axis, ranks.reshape(len(order), -1), varying)
+        whole = Units.of(units.axis, ranks.reshape(len(order), -1), along)
         shape = order.shape[1], units.size
         return cls(floor, tier, whole, shape, bool(is_sliced) and floor.grain == 1)
 
@@ -186,13 +185,7 @@ class Blocks:
         """Node of every rank for each order of the blocks; shape (R,)."""
         parts = [[one for home in laid for one in home[split]] for split in (0, 1)]
         counts = [np.array([len(home[split]) for home in laid]) for split in (0, 1)]
-        for arrangement in self.units.arrangements():
-            in_order, is_parted = self.units.parted(arrangement, *counts)
-            domain_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
-            for split, domains in enumerate(parts):
-                ranks = self.units.ranks[in_order[is_parted == split]]
-                domain_of_rank[ranks] = np.reshape(domains, ranks.shape)
-            yield self.floor.node_of_rank(domain_of_rank, self.units)
+        return self.floor.arranged(self.units, counts, parts)
 
 
 def within_sets(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
