@@ -78,6 +78,24 @@ def fill_domains(
     return node_of_rank
 
 
+def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
+    """GPU of every rank when those of a host take its first GPUs in turn.
+
+    Parameters
+    ----------
+    host_of_gpu : ndarray, shape (G,)
+    host_of_rank : ndarray, shape (R,)
+    """
+    ranks, gpus = (
+        np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
+    )
+    hosts = host_of_rank[ranks]
+    place = np.arange(len(ranks)) - np.searchsorted(hosts, hosts)
+    gpu_of_rank = np.empty_like(ranks)
+    gpu_of_rank[ranks] = gpus[np.searchsorted(host_of_gpu[gpus], hosts) + place]
+    return gpu_of_rank
+
+
 def share_down(
     topology: Topology, takes: Sequence[IntArray], amounts: IntArray
 ) -> IntArray:

@@ -32,7 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.groups.priced_runs import (
+    cheapest_runs,
+    first_fitting,
+    fitting_runs,
+)
 
 Way = TypeVar("Way")
 
@@ -118,14 +122,7 @@ class RunPatterns:
     @cached_property
     def _first(self) -> int:
         """The first value that is not refuted."""
-        low, high = 0, len(self._values) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.fitting(float(self._values[middle]))[0]:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return first_fitting(self._values, self.fitting)
 
     def _fewest(self, seconds: float) -> IntArray:
         """Patterns that take no longer, but for those that ask more than another."""

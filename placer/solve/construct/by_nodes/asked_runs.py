@@ -18,9 +18,8 @@ import numpy as np
 from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.hops.hop_cuts import hop_runs
-from placer.solve.construct.by_nodes.cut_at_nodes import in_turn
 from placer.solve.tree.capacity import parent_of_domain
-from placer.solve.tree.fill import in_tree_order
+from placer.solve.tree.fill import in_tree_order, in_turn
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
