@@ -24,7 +24,7 @@ from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.fill import in_tree_order, in_turn
+from placer.solve.tree.fill import in_turn, tree_order
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -86,7 +86,7 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
         return
     host_of_node = machine.domain_of_node[tier]
     gpus = np.bincount(host_of_node, machine.gpus_of_node).astype(np.int64)
-    hosts = in_tree_order(machine, tier)
+    hosts = np.array([*dict.fromkeys(host_of_node[tree_order(machine)].tolist())])
     for size in sizes_kept_whole(axes):
         room = int((gpus // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, equal_runs, row_of_number
+from placer.arrays import IntArray, row_of_number
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.gradients.gradient_runs import exposed_by_members
 from placer.solve.bounds.network.limit import gradient_groups
@@ -51,7 +51,8 @@ def told_lengths(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     counts = cut.run_counts if cut is not None and cut.fewest else None
     if cut is None or counts is None or not counts.has_all:
         return
-    lengths = equal_runs(machine.node_of_gpu[best])[1]
+    begins = np.flatnonzero(np.diff(machine.node_of_gpu[best], prepend=-1))
+    lengths = np.diff(begins, append=len(best))
     walk = _Walk(_Told(cut, counts), lengths, problem.seed)
     found = walk.better(cut.pipeline_s, budget)
     if found is not None:
