@@ -174,9 +174,8 @@ def exposed_by_members(
     """
     # In several domains the one with the fewest holds half of a group at most.
     most = min(int(groups.shape[1]) // 2, room)
-    held = (
-        with_one_slow_stage(step, network, Limit(groups, n + 1)) for n in range(most)
-    )
+    slow = (slow_sync(step.model, network, Limit(groups, n + 1)) for n in range(most))
+    held = [with_one_slow_stage(step, sync) for sync in slow]
     rows = [[one.exposed_data_parallel_s for one in row] for row in held]
     free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
     return np.array([*rows, free])

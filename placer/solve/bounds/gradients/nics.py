@@ -39,6 +39,7 @@ from placer.solve.bounds.network.limit import (
     Floor,
     Limit,
     gradient_groups,
+    slow_sync,
     with_one_slow_stage,
 )
 from placer.solve.problem.colocation import are_together
@@ -299,7 +300,8 @@ class _Exposure:
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         limit = Limit(self.groups, nics, shared_pace)
-        held = with_one_slow_stage(self.step, self.network, limit)
+        slow = slow_sync(self.step.model, self.network, limit)
+        held = with_one_slow_stage(self.step, slow)
         return [one.exposed_data_parallel_s for one in held]
 
 

@@ -129,11 +129,8 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(held, model.job, model.volumes, model.windows.buckets)
 
 
-def with_one_slow_stage(
-    step: Step, network: IdealNetwork, *limits: Limit
-) -> list[Step]:
-    """The step when groups of one stage alone are held back, each stage in turn."""
-    slow = slow_sync(step.model, network, *limits)
+def with_one_slow_stage(step: Step, slow: SyncTime) -> list[Step]:
+    """The step when one stage alone has the slow times, each stage in turn."""
     stages = range(step.model.job.parallelism.pp)
     return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
 
