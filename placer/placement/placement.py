@@ -28,12 +28,7 @@ class Placement:
     @classmethod
     def on_nodes(cls, topology: Topology, node_of_rank: IntArray) -> Placement:
         """The placement with each rank on the given node, its GPUs taken by rank."""
-        by_node = np.argsort(node_of_rank, kind="stable")
-        nodes = node_of_rank[by_node]
-        position = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
-        gpu_of_rank = np.empty(len(nodes), dtype=np.int64)
-        gpu_of_rank[by_node] = topology.first_gpu_of_node[nodes] + position
-        return cls(gpu_of_rank)
+        return cls(topology.gpus_on(node_of_rank))
 
     @property
     def world_size(self) -> int:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from placer.arrays import IntArray
 from placer.errors import InfeasibleError
-from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import (
     counted_experts,
     counted_parts,
@@ -100,7 +99,7 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         node = fill_in_runs(machine.domain_of_node[tier], sizes, of_rank)
         if node is None:
             return None
-        return Placement.on_nodes(machine, node).gpu_of_rank
+        return machine.gpus_on(node)
 
     free = problem.on(machine, replace(problem.job, launcher="free"))
     terms = Terms(in_runs, lambda _: (incumbent.bound, ""), exact=False)
@@ -228,8 +227,6 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
-    budget : Budget
     progress : Progress, optional
         Told every better placement.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray, by_appearance
 from placer.html_table import html_table
 from placer.topology.affinity import Affinity
 from placer.topology.drawing import parts, tier_rows
@@ -259,6 +259,15 @@ class Topology:
         gpus: IntArray = start + np.arange(len(start))
         return gpus
 
+    def gpus_on(self, node_of_rank: IntArray) -> IntArray:
+        """GPU of every rank, those of a node taken by rank; shape (R,)."""
+        by_node = np.argsort(node_of_rank, kind="stable")
+        nodes = node_of_rank[by_node]
+        position = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
+        gpu_of_rank = np.empty(len(nodes), dtype=np.int64)
+        gpu_of_rank[by_node] = self.first_gpu_of_node[nodes] + position
+        return gpu_of_rank
+
     @cached_property
     def index_of_gpu(self) -> IntArray:
         """What a launcher calls each GPU on its node, 0 for the first; shape (G,).
@@ -350,17 +359,11 @@ class Topology:
         names: list[tuple[str, ...]] = []
         built, shares = [], []
         for t, row in enumerate(self.domain_of_node[:, nodes]):
-            kept, first, inverse = np.unique(
-                row, return_index=True, return_inverse=True
-            )
-            by_appearance = np.argsort(first)
-            new_index = np.empty_like(by_appearance)
-            new_index[by_appearance] = np.arange(len(kept))
-            domain_of_node[t] = new_index[inverse]
-            names.append(tuple(self.domain_names[t][d] for d in kept[by_appearance]))
-            built.append(self.gpus_of_domain(t)[kept[by_appearance]])
+            kept, domain_of_node[t] = by_appearance(row)
+            names.append(tuple(self.domain_names[t][d] for d in kept))
+            built.append(self.gpus_of_domain(t)[kept])
             if self.uplink_share is not None:
-                shares.append(self.uplink_share[t][kept[by_appearance]])
+                shares.append(self.uplink_share[t][kept])
         return replace(
             self,
             node_names=tuple(self.node_names[n] for n in nodes),

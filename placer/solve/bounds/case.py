@@ -28,8 +28,6 @@ class Case:
     ----------
     step : Step
         On the network: no placement of the case has a shorter one.
-    network : IdealNetwork
-    params : Params
     """
 
     step: Step
@@ -65,7 +63,6 @@ class Case:
 
         Parameters
         ----------
-        axis : str
         far : int
             Tier of which a group leaves its domain; -1 for the scale-up tier.
         """

@@ -21,7 +21,6 @@ class Filling(NamedTuple):
 
     Attributes
     ----------
-    parts : dict of int to list of Term
     largest : dict of int to list of Term
         The largest of each room.
     beside : dict of int to list of Term
@@ -46,7 +45,6 @@ def fillings(
 
     Parameters
     ----------
-    program : Program
     rooms : mapping of int to int
         How many there are of each size.
     first : sequence of float
@@ -107,8 +105,6 @@ def partitions(
 
     Parameters
     ----------
-    program : Program
-    ends : mapping of int to float or Term
     most : int
         The largest step.
     begins : mapping of int to Term, optional

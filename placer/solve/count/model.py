@@ -32,7 +32,6 @@ class Row(NamedTuple):
     ----------
     times : dict of int to float
         By column.
-    least, most : float
     """
 
     times: dict[int, float]
@@ -52,7 +51,6 @@ class Program:
         Of one count of each column.
     block : list of int
         Columns of one block meet others in few rows; `COMMON` those of none.
-    rows : list of Row
     """
 
     most: list[float] = field(default_factory=list)

@@ -37,7 +37,6 @@ def paths(
 
     Parameters
     ----------
-    program : Program
     ends : mapping of int to int
         Number of domains by their room.
     least, most : int

@@ -129,7 +129,6 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     ----------
     problem : Problem
         With rules under which no placement was found.
-    tools : Tools
     """
     topology, job = problem.machine, problem.job
     plain = replace(job, rules=Rules())

@@ -39,7 +39,6 @@ class Level:
 
     Attributes
     ----------
-    tier : int
     domains : list of int
         Those with room.
     at : list of list of variables
@@ -56,7 +55,6 @@ class Assignment:
 
     Parameters
     ----------
-    topology : Topology
     colocation : Colocation
         A unit is a block of consecutive ranks, or one rank.
     capacity_of_node : ndarray, shape (N,)

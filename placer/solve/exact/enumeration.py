@@ -53,8 +53,7 @@ def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     for node_of_rank in every.nodes_of_rank:
         if incumbent.ends():
             return
-        placement = Placement.on_nodes(problem.machine, node_of_rank)
-        incumbent.offer("enumeration", placement.gpu_of_rank)
+        incumbent.offer("enumeration", problem.machine.gpus_on(node_of_rank))
     if every.complete and incumbent.is_whole and problem.nodes_decide:
         text = (
             f"all {len(every.nodes_of_rank):,} ways to place "
@@ -99,8 +98,6 @@ def every_placement(
 
     Parameters
     ----------
-    problem : Problem
-    budget : Budget
     marks : ndarray, shape (N,), optional
         Numbers that also tell nodes apart.
     most : int, optional
@@ -140,7 +137,6 @@ class Enumeration:
 
     Parameters
     ----------
-    topology : Topology
     colocation : Colocation
         With a block of at least 1: that many consecutive ranks form a unit.
     capacity_of_node : ndarray, shape (N,)

@@ -12,7 +12,6 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.loading import load
-from placer.placement.placement import Placement
 from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.count.engine import CP_SAT, Limits, cp_sat
 from placer.solve.exact.assignment import Assignment
@@ -39,7 +38,6 @@ class Exact:
     gpu_of_rank : ndarray, shape (R,), or None
     bound : float
         No placement whose nodes hold whole units costs less.
-    argument : str
     in_time : bool
         Whether neither the clock nor a request ended the search.
     """
@@ -80,7 +78,6 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
         With blocks that all nodes hold, or single ranks.
     start : ndarray, shape (R,)
         A legal placement.
-    budget : Budget
     """
     topology, goal = problem.machine, problem.goal
     value = goal.value(start)
@@ -103,7 +100,7 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     gpu_of_rank, bound = None, solver.best_objective_bound * unit
     if status in (sat.OPTIMAL, sat.FEASIBLE):
         node_of_rank = np.repeat(homes.nodes(solver), homes.block)
-        gpu_of_rank = Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        gpu_of_rank = topology.gpus_on(node_of_rank)
     if status == sat.INFEASIBLE:
         bound = -inf
     is_complete = status in (sat.OPTIMAL, sat.INFEASIBLE)

@@ -28,7 +28,7 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.cost.custom import group_time
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.best_network import Leaving
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Group
-    from placer.solve.bounds.network.fewest import Counts
     from placer.solve.exact.assignment import Assignment, Literal
     from placer.solve.problem.compiled import Problem
 
@@ -62,8 +61,6 @@ def minimise_hops(
 
     Parameters
     ----------
-    homes : Assignment
-    hops : HopCost
     cut_per_tier : sequence of float
         Least weight of edges between domains of each tier: the search does not see
         that argument by itself.
@@ -136,7 +133,7 @@ def minimise_groups(homes: Assignment, problem: Problem, start: IntArray) -> flo
     exposed = []
     for group in model.job.groups:
         slowest = homes.model.new_int_var(0, longest, "")
-        network = _Leaving(model.fabric, problem.colocation.label, problem.capacity)
+        network = Leaving(model.fabric, problem.colocation.label, problem.capacity)
         clock = _Clock(homes, network, model, group, unit)
         for ranks in group.ranks:
             if len(ranks) > 1:
@@ -156,7 +153,7 @@ class _Clock:
     """Times the communicators of one kind, in units."""
 
     homes: Assignment
-    network: _Leaving
+    network: Leaving
     model: StepModel
     group: Group
     unit: Fraction
@@ -226,18 +223,6 @@ def _rising(prices: list[int], leaves: list[Literal]) -> cp_model.LinearExprT:
         for (below, price), left in zip(pairwise(prices), leaves, strict=True)
     ]
     return prices[0] + sum(added)
-
-
-@dataclass(frozen=True, eq=False)
-class _Leaving(IdealNetwork):
-    """The best network for groups that leave their domains of the first tiers."""
-
-    tiers: int = 0
-
-    def _fewest_domains(self, members: IntArray) -> Counts:
-        fewest, room, fullest = super()._fewest_domains(members)
-        fewest[: self.tiers + 1] = np.maximum(fewest[: self.tiers + 1], 2)
-        return fewest, room, fullest
 
 
 def unit_of(numbers: Sequence[float], total: float) -> Fraction:

@@ -69,7 +69,6 @@ def seat(
 
     Parameters
     ----------
-    limits : Limits
     closed : ndarray, shape (N,), optional
         Nodes that must not be used.
     block : int

@@ -124,10 +124,8 @@ def better(
 
     Parameters
     ----------
-    problem : Problem
     incumbent : Incumbent
         Its elite pool is where the search starts; it counts the moves.
-    budget : Budget
     """
     found = None if budget.is_over() else _search(problem, incumbent)
     if found is None:

@@ -36,8 +36,6 @@ class HopSearch:
 
     Parameters
     ----------
-    problem : Problem
-    region : MoveRegion
     links : Links
         Between its units.
     elite : sequence of ndarray, each shape (R,)

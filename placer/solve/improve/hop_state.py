@@ -111,10 +111,6 @@ class HopState:
     ----------
     graph : UnitGraph
         Of all copies; no edge joins two of them.
-    placed : Placed
-    rooms : Rooms
-    rng : Generator
-    params : Params
 
     Attributes
     ----------

@@ -56,7 +56,6 @@ class _Search:
 
     Parameters
     ----------
-    problem : Problem
     host_of_rank : ndarray, shape (R,)
     size : int
         Ranks of the groups that should not lie in several outer domains.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from placer.placement.placement import Placement
 from placer.solve.run.cooling import accepts, cooling
 from placer.solve.run.solution import EXACT
 
@@ -48,12 +47,8 @@ def offer_walked(
 
     Parameters
     ----------
-    problem : Problem
-    incumbent : Incumbent
-    budget : Budget
     name : str
         Of the walk, after the method that it starts from.
-    launches : Launches
     state : State
         The launch of the best placement; it is not changed.
     most : int
@@ -67,7 +62,7 @@ def offer_walked(
         other = launches.changed(state)
         if other is None:
             continue
-        gpus = Placement.on_nodes(problem.machine, launches.nodes(other)).gpu_of_rank
+        gpus = problem.machine.gpus_on(launches.nodes(other))
         if not problem.allows(gpus):
             continue
         step_s = float(problem.goal.value(gpus))

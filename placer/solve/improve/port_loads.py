@@ -49,7 +49,6 @@ class _Uplinks(NamedTuple):
 
     Attributes
     ----------
-    tier : int
     first : int
         Number of the first load.
     child : ndarray, shape (D,)
@@ -68,8 +67,6 @@ class PortLoads:
 
     Parameters
     ----------
-    fabric : Fabric
-    region : MoveRegion
     messages : Messages
         Between its units.
     loops : module, optional
@@ -83,8 +80,6 @@ class PortLoads:
         Of one unit after the other.
     first, degree : ndarray, shape (U + 1,)
         The first of each unit there, and how many it has; the last is nobody, -1.
-    loops : module or None
-    tables : Tables
     """
 
     def __init__(

@@ -90,12 +90,10 @@ class PortMoves:
 
     Parameters
     ----------
-    loads : PortLoads
     room : ndarray, shape (D,)
         Units each domain can hold.
     enclosure : ndarray, shape (D,)
         Units stay between domains with the same number here.
-    rng : Generator
 
     Attributes
     ----------

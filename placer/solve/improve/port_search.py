@@ -123,12 +123,8 @@ class PortState:
 
     Parameters
     ----------
-    loads : PortLoads
-    region : MoveRegion
     home : ndarray, shape (U,)
         Domain of each unit at the start.
-    rng : Generator
-    params : Params
 
     Attributes
     ----------

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
-from placer.placement.placement import Placement
+from placer.arrays import FloatArray, IntArray, by_appearance
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
 from placer.solve.tree.base import base_tier, linked_tier
@@ -47,8 +46,6 @@ class MoveRegion:
 
     Attributes
     ----------
-    job : Job
-    topology : Topology
     tier : int
         Tier of the domains.
     label : ndarray, shape (R,)
@@ -126,7 +123,7 @@ class MoveRegion:
         node_of_rank = fill_domains(
             self.topology, capacities, home[self.label], sequence
         )
-        return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
+        return self.topology.gpus_on(node_of_rank)
 
     def along_the_tree(self, filling: Filling) -> Iterator[IntArray]:
         """Domain of each unit when units lie along the tree, axis by axis; shape (U,).
@@ -140,7 +137,7 @@ class MoveRegion:
         fullest = fullest_first(self.topology, self.capacities[0])
         for nodes in (tree_order(self.topology), fullest):
             along = self.topology.domain_of_node[self.tier][nodes]
-            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            domains = by_appearance(along)[0]
             for order in permutations(self.coordinate):
                 sequence = np.lexsort(order) if order else np.arange(self.units)
                 values = int(order[-1].max()) + 1 if order else 1
@@ -191,20 +188,14 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
-    if problem.colocation.uniform_sizes() is None:
-        return None
     innermost = base_tier(problem.machine)
     axes = sorted(problem.hops.axes, key=lambda axis: -axis.weight)
     edges = (axis.edges for axis in axes)
     label = _kept_whole(problem, gpu_of_rank, innermost, edges)
-    region = _region(problem, label, innermost)
-    if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
-        return None
-    return region
+    return _with_choice(problem, label, innermost)
 
 
 def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
@@ -212,18 +203,12 @@ def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     machine : Topology
         That of the problem, with distances of its own.
     """
-    if problem.colocation.uniform_sizes() is None:
-        return None
     innermost = base_tier(machine)
-    label = problem.colocation.label[innermost]
-    region = _region(problem, label, innermost)
-    if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
-        return None
-    return replace(region, topology=machine)
+    region = _with_choice(problem, problem.colocation.label[innermost], innermost)
+    return None if region is None else replace(region, topology=machine)
 
 
 def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
@@ -231,13 +216,10 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
     topology = problem.machine
-    if problem.colocation.uniform_sizes() is None:
-        return None
     # Nodes that differ are told apart; equal ones of a domain are not.
     factors = topology.bandwidth_factor, topology.speed_of_node
     is_even = all((factor == factor[0]).all() for factor in factors)
@@ -255,9 +237,7 @@ def _kept_whole(
 
     Parameters
     ----------
-    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
-    tier : int
     sets : iterable of ndarray
         Ranks in rows, heaviest first: joined up to the first that a domain of the tier
         does not hold whole, or that would make units of different sizes.
@@ -277,15 +257,23 @@ def _kept_whole(
     return label
 
 
+def _with_choice(problem: Problem, label: IntArray, tier: int) -> MoveRegion | None:
+    """The region of given units, None where the rules leave each where it is."""
+    region = _region(problem, label, tier)
+    if region is None or region.tier >= _enclosing_tier(problem, label, tier):
+        return None
+    return region
+
+
 def _region(
     problem: Problem, label: IntArray, innermost: int, *, outward: bool = True
 ) -> MoveRegion | None:
-    """The region of given units, None where one domain holds them all.
+    """The region of given units.
+
+    None where one domain holds them all, or co-location sets are not all alike.
 
     Parameters
     ----------
-    problem : Problem
-        Its co-location sets are all alike.
     label : ndarray, shape (R,)
         Unit of every rank, from 0 up; units are equally large.
     innermost : int
@@ -294,6 +282,8 @@ def _region(
         Whether domains of a larger tier are taken while no domain holds two units.
     """
     topology, colocation = problem.machine, problem.colocation
+    if colocation.uniform_sizes() is None:
+        return None
     sizes = [int(colocation.sizes(t)[0]) for t in range(innermost)]
     last = len(topology.tiers) - 1
     size = len(label) // (int(label.max()) + 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, equal_runs
 from placer.solve.improve.launch_walk import offer_walked
 from placer.solve.problem.axes import sizes_kept_whole
 
@@ -53,19 +53,13 @@ def room_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 
 def runs_of(node_of_rank: IntArray) -> Row:
     """The runs of a placement; a node that comes again has another one."""
-    begins = np.flatnonzero(np.diff(node_of_rank, prepend=-1))
-    lengths = np.diff(begins, append=len(node_of_rank))
+    begins, lengths = equal_runs(node_of_rank)
     pairs = zip(node_of_rank[begins].tolist(), lengths.tolist(), strict=True)
     return tuple(Run(*pair) for pair in pairs)
 
 
 class _Search:
-    """Rows of runs on the nodes of a machine.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
+    """Rows of runs on the nodes of a machine."""
 
     def __init__(self, problem: Problem) -> None:
         self.room: list[int] = problem.machine.gpus_of_node.tolist()

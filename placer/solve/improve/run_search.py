@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.improve.hop_search import links_between
 from placer.solve.improve.moves import FAR_SHARE
 from placer.solve.problem.colocation import colocation_of
@@ -53,7 +52,7 @@ def runs_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         found = search.better(problem.params.run_changes, budget)
         if found is not None:
             node = found
-            placed = Placement.on_nodes(problem.machine, node[run]).gpu_of_rank
+            placed = problem.machine.gpus_on(node[run])
             incumbent.offer(f"{name}, {NAME}", placed)
         if incumbent.ends():
             return
@@ -64,12 +63,10 @@ class _Runs:
 
     Parameters
     ----------
-    problem : Problem
     run : ndarray, shape (R,)
         Of every rank.
     node : ndarray, shape (U,)
         That holds each run.
-    seed : int
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, equal_runs
 from placer.solve.improve.launch_walk import offer_walked
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.run.cooling import exchanged
@@ -68,8 +68,7 @@ def stretches_of(node_of_rank: IntArray, size: int) -> list[IntArray]:
 
 def _looks(stretch: IntArray) -> tuple[int, ...]:
     """Ranks on each of its nodes, in order: stretches that look alike cost the same."""
-    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
-    return tuple(np.diff(begins, append=len(stretch)).tolist())
+    return tuple(equal_runs(stretch)[1].tolist())
 
 
 class _Search:
@@ -77,10 +76,8 @@ class _Search:
 
     Parameters
     ----------
-    stretches : sequence of ndarray
     size : int
         Ranks of a group.
-    rng : Generator
     """
 
     def __init__(

@@ -47,8 +47,6 @@ class TimeSearch:
 
     Parameters
     ----------
-    problem : Problem
-    region : MoveRegion
     elite : sequence of ndarray, each shape (R,)
         Good placements, the best first.
     bound : float, s
@@ -134,7 +132,6 @@ class TimeState:
 
     Parameters
     ----------
-    search : TimeSearch
     home : ndarray, shape (U,)
         Domain of each unit.
     scores : int

@@ -35,8 +35,6 @@ class Axis:
 
     Attributes
     ----------
-    name : str
-    size : int
     weight : float
         Of an edge between two neighbours.
     closed : bool
@@ -176,7 +174,6 @@ def split(
 
     Parameters
     ----------
-    family : sequence of Axis
     label : ndarray, shape (R,)
         Set of every rank.
     """

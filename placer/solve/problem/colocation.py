@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, by_appearance, row_of_number
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -47,14 +47,10 @@ class Colocation:
 
         Parameters
         ----------
-        tier : int
         sets : ndarray, shape (..., ranks of a set)
             Every rank once.
         """
-        place = np.empty(sets.size, dtype=np.int64)
-        rows = sets.reshape(-1, sets.shape[-1])
-        place[rows] = np.arange(len(rows))[:, None]
-        return self.share(tier, place)
+        return self.share(tier, row_of_number(sets.reshape(-1, sets.shape[-1])))
 
     def share(self, tier: int, place: IntArray) -> bool:
         """Whether the ranks of each set of a tier have one place; shape (R,)."""
@@ -171,7 +167,4 @@ def join(label: IntArray, members: IntArray) -> IntArray:
 
 def _by_first_rank(label: IntArray) -> IntArray:
     """The same partition, sets numbered by their lowest rank."""
-    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
-    number = np.empty(len(first), dtype=np.int64)
-    number[np.argsort(first)] = np.arange(len(first))
-    return number[inverse]
+    return by_appearance(label)[1]

@@ -43,10 +43,6 @@ class Problem:
     ----------
     machine : Topology
         Its nodes in launch order; where nodes have islands, its islands (`by_island`).
-    job : Job
-    goal : Objective
-    seed : int
-    params : Params
     by_name : bool
         Whether the nodes were put in the order of their names, and listed otherwise.
     """

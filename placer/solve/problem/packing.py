@@ -58,7 +58,6 @@ class Packing:
 
     Attributes
     ----------
-    program : Program
     kinds, distinct : list of list of Kind
         Of every set of each tier, and those that occur.
     held : list of dict

@@ -50,8 +50,6 @@ class Params(BoundParams):
         good enough.
     window_seeds : int
         Seeds that it is solved from until that is reached.
-    again_gap : float
-        The same difference for windows that are made again.
     windows_a_walk : int
         Windows that follow each other; more are several walks, side by side.
     handed_on : int
@@ -266,7 +264,6 @@ class Params(BoundParams):
     window_work: float = 0.5
     window_seeds: int = 4
     window_gap: float = 0.012
-    again_gap: float = 0.005
     windows_a_walk: int = 4
     handed_on: int = 2
     stitching_time: float = 0.85

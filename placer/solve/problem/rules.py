@@ -87,15 +87,12 @@ class Limits:
 
     Attributes
     ----------
-    topology : Topology
-    job : Job
     hosts_of_rank : dict of int to frozenset of int
         Nodes that each pinned rank may be on.
     avoided : ndarray, shape (N,)
         Whether a node is to be avoided.
     at_most, spares : tuple of (int, int)
         Tier index and number, innermost tier first.
-    budgets : tuple of Cap
     """
 
     topology: Topology

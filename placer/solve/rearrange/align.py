@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.tree.symmetry import Pair, Symmetry, best_pairs, completed
+from placer.solve.tree.symmetry import (
+    Pair,
+    Symmetry,
+    best_pairs,
+    completed,
+    on_other_nodes,
+)
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
@@ -53,7 +59,7 @@ def _with_domains_exchanged(
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = np.stack([node[countable], old_node[countable]], axis=1)
     becomes = symmetry.exchange(_counted(moves))
-    moved = topology.first_gpu_of_node[becomes[node]] + local
+    moved = on_other_nodes(topology, gpu_of_rank, becomes)
     return _on_old_gpus(problem, moved, previous) if is_free else moved
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.tree.symmetry import Pair, Symmetry
+from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -39,8 +39,7 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
         ]
     for old, new in pairs:
         becomes[old] = new
-    local = gpu_of_rank - topology.first_gpu_of_node[node]
-    return np.asarray(topology.first_gpu_of_node[becomes[node]] + local)
+    return on_other_nodes(topology, gpu_of_rank, becomes)
 
 
 def _matched(

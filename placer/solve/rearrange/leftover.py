@@ -18,7 +18,7 @@ import numpy as np
 from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.run.rest import Rest
-from placer.solve.tree.symmetry import Symmetry
+from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -70,11 +70,7 @@ def with_best_rest(problem: Problem, gpu_of_rank: IntArray) -> IntArray | None:
     if len(np.unique(node)) == machine.num_nodes:
         return None
     becomes = _Exchange(problem, gpu_of_rank).best()
-    if becomes is None:
-        return None
-    local = gpu_of_rank - machine.first_gpu_of_node[node]
-    found: IntArray = machine.first_gpu_of_node[becomes[node]] + local
-    return found
+    return None if becomes is None else on_other_nodes(machine, gpu_of_rank, becomes)
 
 
 class _Exchange:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
-from placer.solve.tree.symmetry import Symmetry
+from placer.arrays import BoolArray, IntArray, row_of_number
+from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -116,9 +116,7 @@ class PinnedRanks:
         becomes = self.symmetry.exchange(worth)
         if any(int(becomes[node]) not in own for node, own in homes.items()):
             return None
-        local = gpu_of_rank - self.topology.first_gpu_of_node[node_of_rank]
-        moved: IntArray = self.topology.first_gpu_of_node[becomes[node_of_rank]] + local
-        return moved
+        return on_other_nodes(self.topology, gpu_of_rank, becomes)
 
     def _with_units(self, gpu_of_rank: IntArray, units: IntArray) -> IntArray | None:
         """Units with pinned ranks put in the place of others, one after the other.
@@ -126,8 +124,7 @@ class PinnedRanks:
         ``units`` has a row of ranks a unit. Those next to the hosts are tried first.
         """
         hosts = self.limits.hosts_of_rank
-        unit_of_rank = np.empty(units.size, dtype=np.int64)
-        unit_of_rank[units] = np.arange(len(units))[:, None]
+        unit_of_rank = row_of_number(units)
         pinned = list(dict.fromkeys(int(unit_of_rank[rank]) for rank in hosts))
         settled: dict[int, frozenset[int]] = {}
         current, trials = gpu_of_rank, 0

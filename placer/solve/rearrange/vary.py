@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
-from placer.solve.tree.symmetry import Symmetry
+from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -90,12 +90,8 @@ class _Spread:
 
     def placed(self, content: list[IntArray]) -> IntArray:
         """The placement in which every node holds its content."""
-        machine = self._machine
         holder = np.argsort(content[0])
-        node = machine.node_of_gpu[self._gpu_of_rank]
-        local = self._gpu_of_rank - machine.first_gpu_of_node[node]
-        found: IntArray = machine.first_gpu_of_node[holder[node]] + local
-        return found
+        return on_other_nodes(self._machine, self._gpu_of_rank, holder)
 
     def keep(self, content: list[IntArray]) -> None:
         """Count what the domains hold now as held."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, grouped
 from placer.solve.problem.rules import obeys
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ class OfferedRepairs:
 
     Parameters
     ----------
-    repairs : Repairs
     front : Front
         Offered every repair that is carried out, until its budget is over.
     """
@@ -96,9 +95,7 @@ def _away(state: RepairState, now: IntArray) -> list[IntArray]:
     """Ranks of each cell that could return to its old seats."""
     home = state.before.gpu_of_rank
     ranks = np.flatnonzero((home >= 0) & (home != now))
-    row = ranks[np.argsort(state.cell[ranks], kind="stable")]
-    groups = np.split(row, np.flatnonzero(np.diff(state.cell[row])) + 1)
-    return [group for group in groups if len(group)]
+    return grouped(ranks, state.cell[ranks])
 
 
 def _led_home(state: RepairState, now: IntArray, ranks: IntArray) -> IntArray | None:

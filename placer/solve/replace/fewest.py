@@ -45,7 +45,6 @@ def fewest_moves(state: RepairState, most: int, budget: float | None = None) -> 
 
     Parameters
     ----------
-    state : RepairState
     most : int
         Ranks that a known placement moves; the bound is never above.
     budget : float, optional

@@ -31,8 +31,6 @@ class LeastLoss:
 
     Parameters
     ----------
-    state : RepairState
-    base : BaseDomain
     room : ndarray, shape (D,)
         Ranks that enter each base domain without driving out others; beyond those of
         the machine there is none.

@@ -50,8 +50,6 @@ class Repairs:
 
     Parameters
     ----------
-    state : RepairState
-    seating : Seating
     limit : float
         Groups whose division costs more stay whole.
     """

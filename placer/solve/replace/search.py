@@ -58,10 +58,8 @@ class Replaced:
 
     Attributes
     ----------
-    solution : Solution
     points : tuple of Point
         Placements of ever more moves at ever less cost, the chosen one among them.
-    chosen : Point
     lost : int
         Ranks on lost nodes.
     fewest : Fewest
@@ -98,7 +96,6 @@ def replaced(
         plan.
     plan : Plan
         Where the ranks are.
-    terms : Terms
     budget : Budget
         Its clock is that of the fresh placement, where one is needed.
     progress : Progress, optional

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.arrays import BoolArray, IntArray, grouped
 
 if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
@@ -20,7 +20,6 @@ class Seating:
 
     Parameters
     ----------
-    state : RepairState
     usable : ndarray of bool, shape (N,)
         Nodes on which newcomers may be put.
 
@@ -68,11 +67,7 @@ class Seating:
         taken[topology.node_of_gpu[gpu_of_rank[~newcomer]]] = self._is_whole
         ranks = np.flatnonzero(newcomer)
         row = topology.domain_of_node[state.tier]
-        by_base = ranks[np.argsort(base_of_rank[ranks], kind="stable")]
-        base = base_of_rank[by_base]
-        for own in np.split(by_base, np.flatnonzero(np.diff(base)) + 1):
-            if not len(own):
-                continue
+        for own in grouped(ranks, base_of_rank[ranks]):
             nodes = np.flatnonzero(row == base_of_rank[own[0]])
             nodes = nodes[~taken[nodes]]
             if not self._seat(own, nodes, free, gpu_of_rank):
@@ -114,6 +109,5 @@ class Seating:
     @staticmethod
     def _groups(ranks: IntArray, label: IntArray) -> list[IntArray]:
         """Ranks of the same label together, the largest first."""
-        row = ranks[np.argsort(label[ranks], kind="stable")]
-        groups = np.split(row, np.flatnonzero(np.diff(label[row])) + 1)
+        groups = grouped(ranks, label[ranks])
         return sorted(groups, key=lambda group: (-len(group), int(group[0])))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import BoolArray, FloatArray, IntArray, row_of_number
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective
@@ -94,13 +94,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RepairState:
-    """A job on what is left of a machine.
-
-    Attributes
-    ----------
-    problem : Problem
-    before : Before
-    """
+    """A job on what is left of a machine."""
 
     problem: Problem
     before: Before
@@ -255,10 +249,8 @@ class RepairState:
         """Edges of groups that are in one base domain as a whole."""
         members = self.job.parallelism.ranks_of_group[axis]
         inside = self.home[members]
-        group = np.empty(len(self.home), dtype=np.int64)
-        group[members] = np.arange(len(members))[:, None]
         is_whole = (inside == inside[:, :1]).all(axis=1)
-        return np.array(edges[is_whole[group[edges[:, 0]]]])
+        return np.array(edges[is_whole[row_of_number(members)[edges[:, 0]]]])
 
 
 def repair_state(problem: Problem, plan: Plan) -> RepairState:

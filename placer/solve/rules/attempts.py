@@ -25,7 +25,6 @@ class Attempt(NamedTuple):
 
     Attributes
     ----------
-    inner : Submachine
     job : Job
         Without rules, perhaps with more requirements.
     exact : bool

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains, share_down, tree_order
 
@@ -69,8 +68,7 @@ def limited_fills(
         order = order[np.argsort(turn[row], kind="stable")]
         node_of_rank = np.empty(job.world_size, dtype=np.int64)
         node_of_rank[sequence] = np.repeat(order, of_node[order])
-        placement = Placement.on_nodes(topology, node_of_rank)
-        yield f"replicas in order, windows of {window}", placement.gpu_of_rank
+        yield f"replicas in order, windows of {window}", topology.gpus_on(node_of_rank)
 
 
 def even_cuts(
@@ -106,8 +104,7 @@ def even_cuts(
                 continue
             sequence = np.lexsort((np.arange(len(member)), at["pp"], member))
             node = fill_domains(topology, takes, domain_of_rank, sequence)
-            placement = Placement.on_nodes(topology, node)
-            yield f"pipelines in {pieces} pieces, shared out", placement.gpu_of_rank
+            yield f"pipelines in {pieces} pieces, shared out", topology.gpus_on(node)
             break
 
 

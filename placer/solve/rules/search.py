@@ -19,7 +19,6 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.job.rules import Rules
-from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.construct.fills.fills import fullest_fills
@@ -57,8 +56,6 @@ class Tools:
     ----------
     search : callable
         The plain search.
-    budget : Budget
-    progress : Progress or None
     wants_bound : bool
         False where it only matters whether there is a placement.
     """
@@ -274,8 +271,7 @@ class _RuledSearch:
         return prove
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray, avoided: int) -> None:
-        placement = Placement.on_nodes(self.problem.machine, node_of_rank)
-        self._offer(method, placement.gpu_of_rank, avoided)
+        self._offer(method, self.problem.machine.gpus_on(node_of_rank), avoided)
 
     def _offer(self, method: str, gpu_of_rank: IntArray, most_avoided: int) -> None:
         """Offer a placement of the whole machine if it avoids the nodes to avoid."""

@@ -142,10 +142,8 @@ class InTime(Generic[Answer]):
     ----------
     search : callable
         Called with what it is to tell of better placements, and with its budget.
-    budget : Budget
     progress : Progress, optional
         Told every better placement, in the thread of the search.
-    patience : Patience
     """
 
     def __init__(

@@ -49,7 +49,6 @@ def exchanged(
 
     Parameters
     ----------
-    row : sequence
     sizes : sequence of int
         Of its items.
     one, begin : int

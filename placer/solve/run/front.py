@@ -28,7 +28,6 @@ class Point(NamedTuple):
         Ranks that are elsewhere than before.
     value : float
         Cost, in the unit of the objective.
-    method : str
     gpu_of_rank : ndarray, shape (R,)
     """
 
@@ -43,7 +42,6 @@ class Front(Incumbent):
 
     Parameters
     ----------
-    problem : Problem
     budget : Budget
         The clock does not end the search for repairs, which is bounded.
     moved : callable

@@ -94,7 +94,6 @@ class Kept(NamedTuple):
         The best bound, and what it rests on.
     pool : tuple of (float, ndarray)
         Values and placements of the elite pool, the best first.
-    moves : MoveCounts
     """
 
     best: tuple[IntArray, float, str]
@@ -108,8 +107,6 @@ class Incumbent:
 
     Parameters
     ----------
-    problem : Problem
-    budget : Budget
     tell : Progress, optional
         Told every better placement.
     terms : Terms, optional
@@ -136,7 +133,6 @@ class Incumbent:
         Whether the clock ended some method.
     moves : MoveCounts
         Of the local searches.
-    terms : Terms or None
     """
 
     def __init__(

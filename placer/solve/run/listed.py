@@ -34,7 +34,6 @@ class Listed:
 
     Attributes
     ----------
-    problem : Problem
     by_name : Problem
         The same with its hosts by name; the problem itself where it has them so.
     """

@@ -78,7 +78,6 @@ class Solution:
 
     Attributes
     ----------
-    placement : Placement
     objective : str
         ``time`` or ``hop-cost``.
     value, lower_bound : float
@@ -91,7 +90,6 @@ class Solution:
         ``proved``, ``time-limit`` or ``interrupted``; ``searched`` when every method
         ran.
     wall_s : float, s
-    deterministic : bool
     launch_bound : float
         A lower bound for every launcher and every rank order with the same groups; 0
         when none was needed.

@@ -28,7 +28,6 @@ def in_order(
     work : callable
         Called once for each item, in this thread or another. It must not depend on the
         calls before it.
-    items : sequence
     workers : int
         Threads at most, of which this one is the first.
 

@@ -45,7 +45,6 @@ def room_in_sets(
 
     Parameters
     ----------
-    topology : Topology
     capacity_of_node : ndarray, shape (N,)
     label : ndarray, shape (T, R)
         Set of each rank at each tier; where sets differ in size their parts count.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def fill(
 
     Parameters
     ----------
-    topology : Topology
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
     sequence : ndarray, shape (R,)
@@ -64,7 +63,6 @@ def fill_domains(
 
     Parameters
     ----------
-    topology : Topology
     takes : sequence of ndarray
         Ranks that each domain can hold, from the nodes out to the tier of the domains.
     domain_of_rank : ndarray, shape (R,)
@@ -80,6 +78,24 @@ def fill_domains(
     return node_of_rank
 
 
+def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
+    """GPU of every rank when those of a host take its first GPUs in turn.
+
+    Parameters
+    ----------
+    host_of_gpu : ndarray, shape (G,)
+    host_of_rank : ndarray, shape (R,)
+    """
+    ranks, gpus = (
+        np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
+    )
+    hosts = host_of_rank[ranks]
+    place = np.arange(len(ranks)) - np.searchsorted(hosts, hosts)
+    gpu_of_rank = np.empty_like(ranks)
+    gpu_of_rank[ranks] = gpus[np.searchsorted(host_of_gpu[gpus], hosts) + place]
+    return gpu_of_rank
+
+
 def share_down(
     topology: Topology, takes: Sequence[IntArray], amounts: IntArray
 ) -> IntArray:
@@ -87,7 +103,6 @@ def share_down(
 
     Parameters
     ----------
-    topology : Topology
     takes : sequence of ndarray
         Ranks that each domain can hold, from the nodes out to the tier of ``amounts``.
     amounts : ndarray, shape (domains,)
@@ -101,6 +116,11 @@ def share_down(
 def tree_order(topology: Topology) -> IntArray:
     """Nodes in tree order: those of a domain side by side, at every tier."""
     return np.lexsort(topology.domain_of_node)
+
+
+def in_tree_order(topology: Topology, tier: int) -> IntArray:
+    """Domains of a tier in tree order; shape (D,)."""
+    return by_appearance(topology.domain_of_node[tier][tree_order(topology)])[0]
 
 
 def fullest_first(topology: Topology, capacity_of_node: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, equal_runs
 
 Counts = tuple[int, ...]
 
@@ -36,8 +36,7 @@ def fill_in_runs(
         Ranks that a node may hold.
     domain_of_rank : ndarray, shape (R,)
     """
-    begins = np.flatnonzero(np.diff(domain_of_rank, prepend=-1))
-    lengths = np.diff(begins, append=len(domain_of_rank))
+    begins, lengths = equal_runs(domain_of_rank)
     node_of_rank = np.empty(len(domain_of_rank), dtype=np.int64)
     for domain in np.unique(domain_of_rank):
         nodes: dict[int, list[int]] = {}

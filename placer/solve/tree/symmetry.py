@@ -28,12 +28,23 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
+def on_other_nodes(
+    machine: Topology, gpu_of_rank: IntArray, becomes: IntArray
+) -> IntArray:
+    """GPU of every rank, the same of another node; shape (R,).
+
+    ``becomes`` has the node that each node becomes, one of as many GPUs.
+    """
+    node = machine.node_of_gpu[gpu_of_rank]
+    first = machine.first_gpu_of_node
+    return np.asarray(first[becomes[node]] + gpu_of_rank - first[node])
+
+
 class Symmetry:
     """The exchanges of equal domains of one machine.
 
     Parameters
     ----------
-    topology : Topology
     marks : ndarray, shape (N,), optional
         Numbers that also tell nodes apart, such as those of what rules say of them.
     """

@@ -17,7 +17,7 @@ from placer.job.axes import Parallelism
 from placer.job.edges import hop_edges
 from placer.job.model import Job
 from placer.solve.bounds.hops import hop_runs
-from placer.solve.bounds.hops.hop_runs import HopRuns, circuit
+from placer.solve.bounds.hops.hop_runs import HopRuns
 from placer.topology.read import decode_topology
 from tests.marks import slow
 
@@ -168,15 +168,3 @@ def test_groups_too_long_for_a_program_have_no_end() -> None:
     assert exact is not None
     assert len(runs.near) == 2 < len(exact.near)
     assert 0.95 < runs.least / exact.least <= 1 + 1e-9
-
-
-def test_a_circuit_goes_through_all_runs_that_it_reaches() -> None:
-    """Places 0 to 2 and back are one circuit, that of place 3 alone is left out."""
-    ahead = {0: [(0, 1), (0, 2)], 1: [(0, 3)], 2: [(1, 2)], 3: [(0, 4)]}
-    found = circuit(ahead, 4)
-    assert sorted(found) == [(0, 0, 1), (0, 0, 2), (0, 1, 3), (1, 2, 2)]
-    place = 0
-    for _, begin, length in found:
-        assert begin == place
-        place = (begin + length) % 4
-    assert place == 0

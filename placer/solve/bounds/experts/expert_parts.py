@@ -53,7 +53,6 @@ class StageParts:
         On the network.
     network : IdealNetwork
         The best imaginable.
-    units : Units
     packing : Packing
         Of units, in pieces.
     room : ndarray, shape (D,)
@@ -193,7 +192,6 @@ class StageParts:
         lows : sequence of int
             Pieces of the least part of each level.
         times : ndarray, shape (L,), s
-        params : Params
         """
         stages = self.step.model.job.parallelism.pp
         room, number = int(self.room.max()), self.units.number / stages
@@ -269,7 +267,6 @@ class StageParts:
         Parameters
         ----------
         times : ndarray, shape (L,), s
-        gradients : PartGradients
         low, high : ndarray, shape (C, P)
             Levels.
         """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, row_of_number
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ class Units(NamedTuple):
 
     Attributes
     ----------
-    number : int
     pieces : int
         Of each unit.
     ranks : int
@@ -56,8 +55,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     """Units that are all alike in every way that counts, None if they are not."""
     axes = job.parallelism
     members = axes.ranks_of_group["ep"]
-    group = np.empty(job.world_size, dtype=np.int64)
-    group[members] = np.arange(len(members))[:, None]
+    group = row_of_number(members)
     stage = axes.coordinates["pp"]
     place = axes.coordinates["dp"] * axes.pp + stage
     piece = np.unique(label, return_inverse=True)[1]
@@ -84,9 +82,8 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     cohorts = len(np.unique(join(axes.coordinates["dp"], of_unit)))
     if number == cohorts * axes.pp * waits:
         replicas, together = cohorts, 1
-    reduces = axes.ranks_of_group["edp"]
-    group[reduces] = np.arange(len(reduces))[:, None]
-    shared = int(_shared(unit, group).max())
+    reduces = row_of_number(axes.ranks_of_group["edp"])
+    shared = int(_shared(unit, reduces).max())
     return Units(number, size // ranks, ranks, each, replicas, together, waits, shared)
 
 

@@ -26,7 +26,6 @@ class Boxes:
 
     Parameters
     ----------
-    places, levels : int
     value : function
         Values of boxes by their lowest and highest levels, either (C, places), no more
         than that of any choice; of a single choice where both are the same.
@@ -49,7 +48,6 @@ class Boxes:
         ----------
         prices : ndarray, shape (P, L)
             Of each level of each place.
-        share : float
         """
         prices = np.minimum.accumulate(prices[:, ::-1], axis=1)[:, ::-1]
         places = np.arange(len(prices))

@@ -53,7 +53,6 @@ class Company(NamedTuple):
 
         Parameters
         ----------
-        units : Units
         room : int, pieces
             Of the largest domain.
         """
@@ -70,7 +69,6 @@ def companies(held: HeldStages, room: int, least_s: float) -> list[Company]:
 
     Parameters
     ----------
-    held : HeldStages
     room : int, ranks
         Of the largest domain.
     least_s : float, s

@@ -36,7 +36,6 @@ class Stated(NamedTuple):
 
     Attributes
     ----------
-    program : Program
     size : int
         Of a unit.
     ways : list of (int, Way)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.gradients import sync_groups
 from placer.solve.bounds.network.limit import Limit, slow_sync, with_one_slow_stage
 
@@ -51,7 +51,6 @@ class PartGradients:
 
         Parameters
         ----------
-        held : HeldStages
         ranks : sequence of int
             Groups that the least part has members of, at least.
         room : int
@@ -81,7 +80,6 @@ class HeldStages:
     ----------
     step : Step
         On the network.
-    network : IdealNetwork
     """
 
     step: Step
@@ -110,16 +108,13 @@ class HeldStages:
 
         Parameters
         ----------
-        room : int
         piece : ndarray, shape (R,)
             Of each rank; none is divided.
         """
         model = self.step.model
         nics = {}
         for name, groups in sync_groups(model.job, model.volumes).items():
-            group = np.empty(len(piece), dtype=np.int64)
-            group[groups] = np.arange(len(groups))[:, None]
-            pairs = np.unique(piece * len(groups) + group)
+            pairs = np.unique(piece * len(groups) + row_of_number(groups))
             groups_of_piece = np.unique(pairs // len(groups), return_counts=True)[1]
             nics[name] = max(1, room // int(groups_of_piece.min()))
         other_s = self.step.exposed_sync_s["embedding"]

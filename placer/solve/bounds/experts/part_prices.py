@@ -191,7 +191,6 @@ class PartPrices:
 
     Parameters
     ----------
-    packing : Packing
     lows : sequence of int
         Pieces of the least part of a unit of each level, at least.
     boxes : Boxes

@@ -48,9 +48,7 @@ def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
 
     Parameters
     ----------
-    parts : StageParts
     known : float, s
-    params : Params
     """
     if not are_runs(parts):
         return known

@@ -41,7 +41,6 @@ class PartSteps:
 
     Parameters
     ----------
-    parts : StageParts
     counts : Counts
         Of its units and domains.
     choices : int

@@ -96,7 +96,6 @@ class Crossings:
 
         Parameters
         ----------
-        need : Need
         fewest : int
             Cuts that the lane has at the least.
         """

@@ -49,8 +49,6 @@ def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
-    params : Params
     """
     model, least = step.model, step.exposed_data_parallel_s
     if step.sync is None:
@@ -79,7 +77,6 @@ def far_pipeline_s(
     ----------
     step, network, params
         As above.
-    axis : str
     """
     axes, least = step.model.job.parallelism, 0.0
     members = axes.ranks_of_group[axis]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import BoolArray, FloatArray, IntArray, row_of_number
 from placer.solve.bounds.groups.leaf_runs import LeafRuns, fits
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
@@ -79,7 +79,6 @@ class GradientRuns:
 
         Parameters
         ----------
-        network : IdealNetwork
         groups : ndarray, shape (g, n)
             Every rank once.
         """
@@ -94,10 +93,8 @@ class GradientRuns:
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None
-        group_of_rank = np.empty(world, dtype=np.int64)
-        group_of_rank[groups] = np.arange(len(groups))[:, None]
         leaves = tuple(LeafRuns.by_tier(topology, network.label, tier, grain))
-        return cls(group_of_rank, int(groups.shape[1]), grain, gpus, leaves)
+        return cls(row_of_number(groups), int(groups.shape[1]), grain, gpus, leaves)
 
     def may_have(self, fewest: IntArray) -> bool:
         """Whether some runs have so many members of each group; False is certain.
@@ -171,7 +168,6 @@ def exposed_by_members(
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     groups : ndarray, shape (g, n)
     room : int
         Ranks that the largest domain may hold.
@@ -192,7 +188,6 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     """
     model = step.model
     groups, least = gradient_groups(model.job), step.exposed_data_parallel_s

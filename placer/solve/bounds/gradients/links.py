@@ -34,7 +34,6 @@ def least_over_links(step: Step, network: IdealNetwork) -> Proof | None:
     ----------
     step : Step
         On ``network``, which is ideal for every placement.
-    network : IdealNetwork
     """
     model, fabric = step.model, network.fabric
     outermost = fabric.num_tiers - 1

@@ -113,7 +113,6 @@ class NicTrade:
 
         Parameters
         ----------
-        case : Case
         with_parts : callable, optional
             The step where domains hold so few ranks of a tp group, by stage; without it
             tp groups are whole.
@@ -279,9 +278,7 @@ class _Exposure:
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     groups : ndarray, shape (g, n)
-    params : Params
     """
 
     step: Step

@@ -33,7 +33,6 @@ def may_hold(
         Ranks that each domain may hold, together no fewer than there are.
     size, grain : int
         Ranks of a stage, and of the parts of it that no domain divides.
-    need : Need
     params : Params
         How large a program is solved, and the work on it.
     """

@@ -33,7 +33,6 @@ def largest_parts(
 
     Parameters
     ----------
-    job : Job
     groups : ndarray, shape (g, n)
         Gradient groups.
     room : int

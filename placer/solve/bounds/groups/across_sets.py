@@ -50,7 +50,6 @@ class AcrossSets:
         ----------
         room : ndarray, shape (D,)
             Ranks that each inner domain may hold.
-        groups : int
         """
         whole = self._of_outer(room // self.size)
         held = self._of_outer(room) // (self.size * self.alike)

@@ -12,7 +12,7 @@ replicas (`run_counts.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from math import ceil
@@ -32,7 +32,7 @@ from placer.solve.bounds.groups.run_patterns import (
     patterns_of,
 )
 from placer.solve.bounds.groups.slots import Slots
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.best_network import Leaving
 from placer.solve.bounds.network.limit import (
     Limit,
     most_stages,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step
     from placer.job.axes import Parallelism
-    from placer.solve.bounds.network.fewest import Counts
+    from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
 
 # Axes of which groups inside domains of each outer tier are a case of their own.
@@ -58,10 +58,8 @@ class CutGroups:
 
     Attributes
     ----------
-    step : Step
     network : IdealNetwork
         What the step is priced on.
-    axis : str
     members : ndarray, shape (g, n)
     room : ndarray, shape (D,)
         Ranks that each scale-up domain may hold.
@@ -69,7 +67,6 @@ class CutGroups:
         Rules about outer tiers.
     runs : CutRuns, optional
         In a launch by nodes.
-    params : Params
     far : int
         Tier of which a group leaves its domain; the scale-up tier if no more is known.
     """
@@ -100,11 +97,8 @@ class CutGroups:
         ----------
         step : Step
             On ``network``.
-        network : IdealNetwork
-        axis : str
         room : ndarray, shape (D,)
             Ranks that each scale-up domain may hold.
-        params : Params
         far : int
             Tier of which a group leaves its domain; -1 for the scale-up tier.
         """
@@ -307,7 +301,6 @@ class CutGroups:
 
         Parameters
         ----------
-        even : int
         far : int
             Tier of which it leaves its domain; -1 if that is not known.
         """
@@ -318,8 +311,8 @@ class CutGroups:
 
     def _split(self, even: int, far: int) -> Step:
         """The step when every group leaves its scale-up domain, or one further out."""
-        known = [f.name for f in fields(self.network) if f.init]
-        split = Split(**{name: getattr(self.network, name) for name in known})
+        inner = self.network.fabric.scale_up_tier + 1
+        split = Leaving.of(self.network, inner)
         limited = split.with_limits(Limit(self.members, even, far=far))
         return self.step.model.step_on(limited)
 
@@ -332,14 +325,3 @@ class CutGroups:
             return min(cut, 1)
         stages: int = ceil(Fraction(cut * slots, len(self.members) * axes.dp))
         return stages
-
-
-@dataclass(frozen=True, eq=False)
-class Split(IdealNetwork):
-    """The same when every group leaves its scale-up domain."""
-
-    def _fewest_domains(self, members: IntArray) -> Counts:
-        fewest, room, most = super()._fewest_domains(members)
-        inner = slice(0, self.fabric.scale_up_tier + 2)
-        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest, room, most

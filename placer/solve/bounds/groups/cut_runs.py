@@ -68,13 +68,10 @@ class CutRuns:
 
         Parameters
         ----------
-        topology : Topology
-        job : Job
         members : ndarray, shape (g, n)
             Every rank once.
         label : ndarray, shape (R,)
             Set of each rank that shares a domain of the tier.
-        work : float
         tier : int
             Whose domains are the nodes: hosts, or islands that are counted in turn.
         """

@@ -10,6 +10,7 @@ costs more than all nodes are worth, nodes hold no such runs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from math import inf
 
@@ -64,6 +65,13 @@ def fitting_runs(
         sums += (used - nodes) / nodes.clip(1)
         price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
     return True, None
+
+
+def first_fitting(
+    values: FloatArray, fitting: Callable[[float], tuple[bool, IntArray | None]]
+) -> int:
+    """The first of ascending values, the last of which is, that may be kept to."""
+    return bisect_left(values[:-1], True, key=lambda value: fitting(float(value))[0])
 
 
 def _mixed(

@@ -34,7 +34,11 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.groups.run_patterns import seconds_of, slot_levels
+from placer.solve.bounds.groups.run_patterns import (
+    repeated,
+    seconds_of,
+    slot_levels,
+)
 from placer.solve.count.columns import ColumnProgram, entries_of
 
 ROUNDS = 40  # prices that are tried
@@ -153,7 +157,7 @@ class RunCounts:
         rows = np.zeros((len(of_length), len(price)))
         rows[:, : len(longer)] = of_length
         one = [
-            _repeated(through(self.size, least, rows @ price, rows), self.groups)
+            repeated(through(self.size, least, rows @ price, rows), self.groups, _then)
             for least in self.levels
         ]
         of_stage = []
@@ -165,8 +169,8 @@ class RunCounts:
                 more[first + level : first + levels - 1] = 1.0
                 way = one[level]
                 ways.append(Runs(way.price + more @ price, way.counts + more))
-            of_stage.append(_repeated(reduce(_cheaper, ways), self.slots))
-        found = _repeated(reduce(_then, of_stage), self.periods)
+            of_stage.append(repeated(reduce(_cheaper, ways), self.slots, _then))
+        found = repeated(reduce(_then, of_stage), self.periods, _then)
         return float(found.price[0, 0]), found.counts[0, 0]
 
 
@@ -237,12 +241,3 @@ def _then(left: Runs, right: Runs) -> Runs:
         total.min(axis=1),
         left.counts[at[:, None], middle] + right.counts[middle, at],
     )
-
-
-def _repeated(runs: Runs, number: int) -> Runs:
-    """The same so many times one after the other, at least once."""
-    if number == 1:
-        return runs
-    half = _repeated(runs, number // 2)
-    whole = _then(half, half)
-    return _then(whole, runs) if number % 2 else whole

@@ -26,12 +26,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.groups.priced_runs import (
+    cheapest_runs,
+    first_fitting,
+    fitting_runs,
+)
+
+Way = TypeVar("Way")
 
 MOST_PATTERNS = 1 << 13  # with more of them levels are left out
 MOST = 1 << 13  # ranks
@@ -115,14 +122,7 @@ class RunPatterns:
     @cached_property
     def _first(self) -> int:
         """The first value that is not refuted."""
-        low, high = 0, len(self._values) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.fitting(float(self._values[middle]))[0]:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return first_fitting(self._values, self.fitting)
 
     def _fewest(self, seconds: float) -> IntArray:
         """Patterns that take no longer, but for those that ask more than another."""
@@ -138,7 +138,7 @@ class RunPatterns:
     def _cheapest(self, ways: IntArray, price: FloatArray) -> IntArray | None:
         """Lengths of the cheapest runs of replicas with such patterns."""
         one = [through(self.size, level, price) for level in self.levels]
-        stage = np.array([_power(matrix, self.groups) for matrix in one])
+        stage = np.array([repeated(matrix, self.groups, times) for matrix in one])
         all_stages = stage[ways[:, 0]]
         for level in ways.T[1:]:
             all_stages = times(all_stages, stage[level])
@@ -249,10 +249,10 @@ def times(left: FloatArray, right: FloatArray) -> FloatArray:
     return found
 
 
-def _power(matrix: FloatArray, number: int) -> FloatArray:
-    """The matrix so many times one after the other, at least once."""
+def repeated(one: Way, number: int, then: Callable[[Way, Way], Way]) -> Way:
+    """The same so many times one after the other, at least once."""
     if number == 1:
-        return matrix
-    half = _power(matrix, number // 2)
-    whole = times(half, half)
-    return times(whole, matrix) if number % 2 else whole
+        return one
+    half = repeated(one, number // 2, then)
+    whole = then(half, half)
+    return then(whole, one) if number % 2 else whole

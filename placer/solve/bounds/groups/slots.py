@@ -44,7 +44,6 @@ class Slots:
     ----------
     step : Step
         On ``network``.
-    network : IdealNetwork
     room : ndarray, shape (D,)
         Ranks that each scale-up domain may hold.
     """
@@ -83,7 +82,6 @@ class Slots:
 
         Parameters
         ----------
-        even : int
         far : int
             Tier of which the group leaves its domain; -1 if that is not known.
         """

@@ -87,7 +87,6 @@ def contracted(job: Job, label: IntArray) -> Graph | None:
 
     Parameters
     ----------
-    job : Job
     label : ndarray, shape (R,)
         Set of every rank.
     """
@@ -108,7 +107,6 @@ def experts_of(job: Job, label: IntArray | None = None) -> Product | None:
 
     Parameters
     ----------
-    job : Job
     label : ndarray, shape (R,), optional
         Set of every rank.
     """

@@ -7,7 +7,7 @@ Groups of an axis fill blocks, and where a block of all axes ends they begin ane
 for those of which no run holds two ranks: their edges are all cut. So the first rank
 counts by its place in a block. Hosts with equal islands are a *sort*. A program counts
 hosts by sort, place and length (`run_program.py`). Where runs follow each other, all in
-one circuit from place 0 (Hierholzer 1873), they are a placement.
+one circuit from place 0, they are a placement.
 
 Blocks of long groups would make the program too large. Such groups are taken to go on
 without an end, and what edges that are not there weigh is taken off again: of a chain
@@ -22,9 +22,10 @@ Shapes: B ranks of a block, L ranks of the longest run, S sorts of hosts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,7 @@ import numpy as np
 from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 from placer.solve.bounds.groups.run_program import RunColumn, consecutive, run_program
+from placer.solve.count.deal import circuit
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.capacity import ancestor_of_domain
@@ -86,8 +88,6 @@ class HopRuns:
 
         Parameters
         ----------
-        topology : Topology
-        job : Job
         rises : ndarray, shape (T - 1,)
             Of the distance at each tier, none below 0.
         label : ndarray, shape (R,)
@@ -144,16 +144,15 @@ class HopRuns:
         answer, columns = self._answer
         if answer.counts is None:
             return None
-        block = len(self.near)
         ahead: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for (sort, begin, length), count in zip(columns, answer.counts, strict=True):
             ahead[begin] += [(sort, length)] * count
-        hosts = circuit(ahead, block)
-        if sum(length for _, _, length in hosts) < self.ranks:
+        hosts = circuit(ahead, itemgetter(1), len(self.near))
+        if sum(length for _, (_, length) in hosts) < self.ranks:
             return None
         return [
             (self.sorts[sort], _held(self.near, self.sorts[sort], begin, length))
-            for sort, begin, length in hosts
+            for begin, (sort, length) in hosts
         ]
 
     @cached_property
@@ -217,36 +216,6 @@ def _block_of(near: FloatArray) -> int:
         if (of_block == of_block[0]).all():
             return size
     return world
-
-
-def circuit(
-    ahead: Mapping[int, list[tuple[int, int]]], block: int
-) -> list[tuple[int, int, int]]:
-    """Sort, place and length of runs that lead from place 0 back there, each once.
-
-    Runs that no circuit from 0 reaches are left out.
-
-    Parameters
-    ----------
-    ahead : mapping of int to list of (int, int)
-        Sort and length of the runs that begin at each place, as many as lead there.
-    block : int
-        Places.
-    """
-    left = {place: list(runs) for place, runs in ahead.items()}
-    found: list[tuple[int, int, int]] = []
-    open_runs: list[tuple[int, int, int]] = []
-    place = 0
-    while True:
-        if left.get(place):
-            sort, length = left[place].pop()
-            open_runs.append((sort, place, length))
-            place = (place + length) % block
-        elif open_runs:
-            found.append(open_runs.pop())
-            place = found[-1][1]
-        else:
-            return found[::-1]
 
 
 def _of_host(near: FloatArray, sizes: Sizes) -> FloatArray:

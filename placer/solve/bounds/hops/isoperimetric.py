@@ -86,12 +86,10 @@ def replica_floor(
 
     Parameters
     ----------
-    product : Product
     prices : ndarray, shape (B, P)
         Price of a rank on each position of the chain.
     size : int
         Largest set of interest.
-    params : Params
 
     Returns
     -------

@@ -103,7 +103,6 @@ def cheapest_sizes(
     ----------
     floor : ndarray, shape (S + 1,)
         Floor of a domain by its number of ranks, up to the largest capacity.
-    classes : list of SizeClass
     world : int
         Sum of the sizes.
     reach : int
@@ -217,7 +216,6 @@ def _shortest_walk(step_cost: FloatArray, target: int) -> float:
     ----------
     step_cost : ndarray, shape (2 M + 1,)
         Cost of the steps -M .. M, none negative, as often as one likes.
-    target : int
     """
     reach = len(step_cost) // 2
     first, last = min(0, target) - reach, max(0, target) + reach

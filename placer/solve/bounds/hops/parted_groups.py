@@ -132,8 +132,6 @@ class PartedGroups:
 
         Parameters
         ----------
-        topology : Topology
-        job : Job
         tiers : sequence of int
             The inner and the outer one, or one alone.
         rises : ndarray, shape (T - 1,)

@@ -40,7 +40,6 @@ class Lanes:
     ----------
     groups : int
         Vertices of a lane.
-    stages, replicas : int
     chain, ring : float
         Price of an edge of a pipeline, and of a ring, in every lane.
     """
@@ -88,7 +87,6 @@ class Lanes:
 
         Parameters
         ----------
-        program : Program
         whole : iterable of (int, Term)
             Groups that each domain has room for, and the whole ones that it holds.
         """

@@ -193,7 +193,6 @@ class _Model:
 
     Attributes
     ----------
-    program : Program
     unit : float
         What a price of 1 is worth.
     given : float

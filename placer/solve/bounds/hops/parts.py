@@ -56,7 +56,6 @@ class _Column(NamedTuple):
 
     Attributes
     ----------
-    cost : float
     parts : ndarray, shape (K,)
         How many have 1, 2 .. K members.
     """
@@ -71,7 +70,6 @@ class Parts:
 
     Attributes
     ----------
-    line : Axis
     lines : int
         How many there are.
     across : ndarray, shape (M + 1,)
@@ -221,7 +219,6 @@ class _Search:
 
     Parameters
     ----------
-    parts : Parts
     known : float
         A bound that is known.
     """

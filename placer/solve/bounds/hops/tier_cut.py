@@ -41,7 +41,6 @@ class TierCut:
         Of ranks, or of sets of them.
     room_of_domain : ndarray, shape (D,)
         Vertices that every domain of the tier has room for.
-    params : Params
     known : float
         Weight that is cut in any placement, beside the graph's edges.
 

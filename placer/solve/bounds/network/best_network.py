@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
+    from placer.solve.bounds.network.fewest import Counts
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
 
@@ -23,7 +24,6 @@ def best_of_problem(problem: Problem, block: int | None = None) -> IdealNetwork:
 
     Parameters
     ----------
-    problem : Problem
     block : int, optional
         Consecutive ranks of a node; by default those that the launch forces.
     """
@@ -39,8 +39,6 @@ def best_network(
 
     Parameters
     ----------
-    model : StepModel
-    colocation : Colocation
     label : ndarray, shape (T, R), optional
         Set of each rank, where more than the colocation ties is supposed.
     """
@@ -56,3 +54,22 @@ def best_network(
     most = np.minimum.accumulate(most[::-1])[::-1].tolist()
     replica = model.job.parallelism.coordinates["dp"]
     return replace(network, replica=replica, most_replicas=tuple(most))
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving(IdealNetwork):
+    """The best network for groups that leave their domains of the first tiers."""
+
+    tiers: int = 0
+
+    @classmethod
+    def of(cls, network: IdealNetwork, tiers: int) -> Leaving:
+        """The same network when every group leaves domains of so many tiers."""
+        known = [one.name for one in fields(network) if one.init]
+        return cls(**{name: getattr(network, name) for name in known}, tiers=tiers)
+
+    def _fewest_domains(self, members: IntArray) -> Counts:
+        fewest, room, most = super()._fewest_domains(members)
+        inner = slice(0, self.tiers + 1)
+        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
+        return fewest, room, most

@@ -53,7 +53,6 @@ class IdealNetwork:
 
     Attributes
     ----------
-    fabric : Fabric
     label : ndarray, shape (T, R)
         Set of each rank at each tier; a set lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
@@ -190,8 +189,6 @@ class IdealNetwork:
 
         Parameters
         ----------
-        members : ndarray
-        size_bytes : float
         least : int
             Scale-up domains that a row is in, at least.
         """

@@ -20,8 +20,6 @@ def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:
 
     Parameters
     ----------
-    fabric : Fabric
-    num_members : int
     spread : ndarray, shape (T + 1,)
         Fewest domains that hold the members: single GPUs, then those of each tier.
     """

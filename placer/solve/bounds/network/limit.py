@@ -140,7 +140,6 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
 
     Parameters
     ----------
-    step : Step
     slow : iterable of (SyncTime, int)
         Slow times, and the stage that has them. What several are slower by adds up.
     """

@@ -66,9 +66,6 @@ def time_bound(
 
     Parameters
     ----------
-    model : StepModel
-    colocation : Colocation
-    params : Params, optional
     incumbent : float, s
         Of a known placement: a bound that reaches it is not improved further.
     budget : Budget

@@ -57,7 +57,6 @@ def directions(edges: IntArray, vertices: int, work: int) -> Directions:
     ----------
     edges : ndarray, shape (E, 2)
         Each pair once.
-    vertices : int
     work : int
         Pairs of edges at one vertex that may be looked at.
     """

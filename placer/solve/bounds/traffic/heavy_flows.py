@@ -9,6 +9,7 @@ bound on the step. Shapes: P pairs of ranks.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,6 @@ def least_of_heavy(
     ----------
     network : IdealNetwork
         The best one for every placement.
-    traffic : RankTraffic
     """
     fabric = network.fabric
     tier = fabric.scale_up_tier
@@ -51,14 +51,11 @@ def least_of_heavy(
     pairs = np.stack((keys // ranks, keys % ranks), axis=1)
     room = network.capacities[tier]
     times = np.unique(np.append(0.0, far_s))
-    low, high = 0, len(times) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _fit(network.label[tier], pairs[far_s > times[middle]], room):
-            high = middle
-        else:
-            low = middle + 1
-    return float(times[low])
+
+    def fit(seconds: float) -> bool:
+        return _fit(network.label[tier], pairs[far_s > seconds], room)
+
+    return float(times[bisect_left(times[:-1], True, key=fit)])
 
 
 def _fit(label: IntArray, pairs: IntArray, room: IntArray) -> bool:

@@ -208,7 +208,6 @@ class RackRanks:
     ----------
     rooms : Counter of Room
         How many domains have such nodes.
-    params : Params
     """
 
     rooms: Counter[Room]

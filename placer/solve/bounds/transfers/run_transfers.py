@@ -25,7 +25,11 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
-from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.groups.priced_runs import (
+    cheapest_runs,
+    first_fitting,
+    fitting_runs,
+)
 from placer.solve.bounds.network.best_network import best_of_problem
 
 if TYPE_CHECKING:
@@ -78,15 +82,7 @@ class RunTransfers:
     @cached_property
     def least_seconds(self) -> float:
         """Least seconds of all transfers, on as many hosts as there are."""
-        times = self._times
-        low, high = 0, len(times) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.fitting(float(times[middle]))[0]:
-                high = middle
-            else:
-                low = middle + 1
-        return float(times[low])
+        return float(self._times[first_fitting(self._times, self.fitting)])
 
     def lengths(self) -> IntArray | None:
         """Lengths of runs with which transfers take little more; None if unknown."""

@@ -39,7 +39,6 @@ class Transfers:
 
     Attributes
     ----------
-    directions : list of Partners
     ranks, prices : RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     """
@@ -202,7 +201,6 @@ def near_levels(
 
     Parameters
     ----------
-    transfers : Transfers
     most_s : float, s
         Of a placement: longer ones do not matter.
     levels : int

@@ -18,9 +18,8 @@ import numpy as np
 from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.hops.hop_cuts import hop_runs
-from placer.solve.construct.by_nodes.cut_at_nodes import in_turn
 from placer.solve.tree.capacity import parent_of_domain
-from placer.solve.tree.fill import tree_order
+from placer.solve.tree.fill import in_tree_order, in_turn
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -55,7 +54,6 @@ def on_hosts(problem: Problem, lengths: IntArray, size: int) -> IntArray:
 
     Parameters
     ----------
-    problem : Problem
     lengths : ndarray, shape (M,)
         Of the runs.
     size : int
@@ -80,20 +78,13 @@ def _for_hop_cost(problem: Problem) -> IntArray | None:
     domain, first = np.unique(machine.domain_of_node[inner], return_index=True)
     gpus = np.bincount(machine.domain_of_gpu[inner])
     free: dict[tuple[int, ...], list[IntArray]] = {}
-    for host in _along_tree(problem, machine.node_tier)[::-1].tolist():
+    for host in in_tree_order(machine, machine.node_tier)[::-1].tolist():
         islands = domain[home[first] == host]
         free.setdefault(tuple(gpus[islands].tolist()), []).append(islands)
     held = [
         np.repeat(free[sort].pop(), lengths) for sort, lengths in asked if sum(lengths)
     ]
     return in_turn(machine.domain_of_gpu[inner], np.concatenate(held))
-
-
-def _along_tree(problem: Problem, tier: int) -> IntArray:
-    """Domains of a tier along the machine's tree."""
-    machine = problem.machine
-    order = machine.domain_of_node[tier][tree_order(machine)]
-    return np.array([*dict.fromkeys(order.tolist())])
 
 
 def hosts_for(

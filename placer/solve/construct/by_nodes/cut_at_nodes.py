@@ -24,7 +24,7 @@ from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.fill import tree_order
+from placer.solve.tree.fill import in_turn, tree_order
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -44,7 +44,6 @@ class Chain(NamedTuple):
 
     Attributes
     ----------
-    units : int
     held : tuple of int
         Ranks that each node holds, in order.
     nodes : tuple of int
@@ -103,24 +102,6 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
             first = np.arange(0, axes.world_size, size)
             for host_of_rank in laid_on(problem.job, size, first, hosts, gpus, chains):
                 yield told, in_turn(machine.domain_of_gpu[tier], host_of_rank)
-
-
-def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
-    """GPU of every rank when those of a host take its first GPUs in turn.
-
-    Parameters
-    ----------
-    host_of_gpu : ndarray, shape (G,)
-    host_of_rank : ndarray, shape (R,)
-    """
-    ranks, gpus = (
-        np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
-    )
-    hosts = host_of_rank[ranks]
-    place = np.arange(len(ranks)) - np.searchsorted(hosts, hosts)
-    gpu_of_rank = np.empty_like(ranks)
-    gpu_of_rank[ranks] = gpus[np.searchsorted(host_of_gpu[gpus], hosts) + place]
-    return gpu_of_rank
 
 
 def lengths_of_chains(size: int) -> range:
@@ -254,7 +235,6 @@ def laid_on(
 
     Parameters
     ----------
-    job : Job
     size : int
         Ranks of a unit.
     first, nodes : ndarray

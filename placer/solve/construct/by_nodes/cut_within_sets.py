@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.by_nodes.cut_at_nodes import (
     Chain,
     fewest_cut_chains,
@@ -66,8 +65,7 @@ def cut_set_fills(problem: Problem) -> Iterator[Candidate]:
             chains_of = _chains_of(size)
             for longest, leaves in product(lengths_of_chains(size), ways):
                 for node_of_rank in _laid(problem, size, leaves, longest, chains_of):
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                    yield told, machine.gpus_on(node_of_rank)
 
 
 def _chains_of(size: int) -> ChainsOf:

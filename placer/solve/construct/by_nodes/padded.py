@@ -19,7 +19,6 @@ import numpy as np
 from placer.arrays import IntArray
 from placer.errors import InputError
 from placer.job.resize import resized
-from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -55,7 +54,7 @@ def without_padding(problem: Problem, padded: Job, gpu_of_rank: IntArray) -> Int
     """GPU of every rank of the job, of a placement of the padded one; shape (R,)."""
     kept = padded.parallelism.coordinates["dp"] < problem.job.parallelism.dp
     node_of_rank = problem.machine.node_of_gpu[gpu_of_rank[kept]]
-    return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+    return problem.machine.gpus_on(node_of_rank)
 
 
 def _inside(axes: Parallelism) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, row_of_number
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.gradients.gradient_runs import exposed_by_members
 from placer.solve.bounds.network.limit import gradient_groups
@@ -76,8 +76,7 @@ class _Told:
         groups = gradient_groups(job)
         room = int(counts.gpus.max())
         self.exposed = exposed_by_members(cut.step, cut.network, groups, room)
-        self.group = np.empty(groups.size, dtype=np.int64)
-        self.group[groups] = np.arange(len(groups))[:, None]
+        self.group = row_of_number(groups)
         self.stage = job.parallelism.coordinates["pp"]
 
     def seconds(self, lengths: IntArray) -> tuple[float, float]:

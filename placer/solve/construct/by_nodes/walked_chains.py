@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.experts.part_runs import are_runs
 from placer.solve.construct.by_nodes.chain_kinds import Chain, cut_chains, least_parts
@@ -75,7 +74,7 @@ def chain_fills(
         walk.go(budget)
         for order in permutations(("pp", "dp")):
             nodes = row.node_of_rank(walk.best, order)
-            gpus = Placement.on_nodes(machine, nodes).gpu_of_rank
+            gpus = machine.gpus_on(nodes)
             yield "chains of nodes, annealed", gpus
 
 
@@ -85,9 +84,6 @@ class Row:
 
     Attributes
     ----------
-    problem : Problem
-    parts : StageParts
-    pace : Pace
     seconds : ndarray, shape (S + 1,), s
         Of an all-to-all, by the pieces of the least part.
     slot : ndarray, shape (C, P, A)
@@ -189,15 +185,8 @@ class ChainWalk:
 
     Parameters
     ----------
-    row : Row
     kinds : mapping of int to sequence of Chain
         That chains may become, by their units.
-    chains : sequence of Chain
-    seed : sequence of int
-
-    Attributes
-    ----------
-    best : list of Chain
     """
 
     def __init__(

@@ -12,14 +12,12 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
-from placer.placement.placement import Placement
 from placer.solve.construct.chains.distances import Distances
 from placer.solve.construct.chains.laid import laid
 from placer.solve.construct.chains.lanes import Lanes, arrange
 from placer.solve.construct.chains.segments import Stitching
 from placer.solve.construct.chains.shapes import Shape, shapes
 from placer.solve.construct.chains.stitch import stitch
-from placer.solve.construct.chains.stitch_again import stitch_again
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill, share_down, tree_order
 
@@ -93,8 +91,7 @@ def _promising(problem: Problem) -> list[Shape]:
         key = node_of_rank.tobytes()
         value, unit, _ = priced.get(key, (inf, 0, shape))
         if key not in priced:
-            placement = Placement.on_nodes(problem.machine, node_of_rank)
-            value = goal.value(placement.gpu_of_rank)
+            value = goal.value(problem.machine.gpus_on(node_of_rank))
         if shape.unit > unit:
             priced[key] = value, shape.unit, shape
     if not priced:
@@ -179,15 +176,12 @@ class _Stitcher:
                 return
             problem = replace(self.problem, most_joints=most_joints)
             within = budget.anew(params.stitching_time * budget.seconds_left)
-            seed = self.whole.seed
-            stitched = stitch(problem, params, seed, within, in_windows=in_windows)
+            stitched = stitch(
+                problem, params, self.whole.seed, within, in_windows=in_windows
+            )
             if stitched is None:
                 continue
             yield from self._offered(stitched, problem.most_joints, budget)
-            if stitched.in_windows:
-                again = stitch_again(problem, params, seed, within, stitched)
-                if again.cut_short or again.replicas is not stitched.replicas:
-                    yield from self._offered(again, problem.most_joints, budget)
             return
 
     def _offered(
@@ -264,7 +258,7 @@ class _Stitcher:
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         leaf_of_rank[ranks_of_unit] = rows[..., None]
         node_of_rank = self._on_nodes(leaf_of_rank, ranks_of_unit.ravel())
-        return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
+        return self.topology.gpus_on(node_of_rank)
 
     def _on_nodes(self, leaf_of_rank: IntArray, sequence: IntArray) -> IntArray:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""

@@ -36,7 +36,6 @@ class Lanes:
         Heaviest first; the first varies fastest.
     starts : int
         Places at which a chain may start: 1 for an open chain.
-    distances : Distances
     """
 
     axes: Sequence[LaneAxis]
@@ -53,9 +52,6 @@ def arrange(
     ----------
     rows : ndarray, shape (lanes, places)
         Leaf of each place of each chain, in any order.
-    grid : Lanes
-    params : Params
-    seed : int
     budget : Budget
         Its end ends the search with the best so far.
     """

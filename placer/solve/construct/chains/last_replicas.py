@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.chains.chains import replicas_too_many, stitched_chains
 from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.submachine import Submachine
@@ -45,9 +44,8 @@ def last_replicas(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         if rest is not None:
             node_of_rank = np.empty(job.world_size, dtype=np.int64)
             node_of_rank[~is_last], node_of_rank[is_last] = taken, rest
-            placed = Placement.on_nodes(problem.machine, node_of_rank)
             told = f"{name}, and {last} replicas of what is left"
-            incumbent.offer(told, placed.gpu_of_rank)
+            incumbent.offer(told, problem.machine.gpus_on(node_of_rank))
 
 
 def _is_plain(problem: Problem) -> bool:

@@ -209,8 +209,6 @@ class Stitched:
         Whether the program was solved to the end, or as near as was asked for.
     cut_short : bool
         Whether the clock, not the work, set the end.
-    in_windows : bool
-        Whether it is of several programs, one after another.
     """
 
     replicas: list[Segment]
@@ -218,4 +216,3 @@ class Stitched:
     lower_bound: float
     proved: bool
     cut_short: bool
-    in_windows: bool = False

@@ -35,7 +35,6 @@ class LaneAxis(NamedTuple):
 
     Attributes
     ----------
-    size : int
     closed : bool
         Whether its last lane is a neighbour of its first.
     weight : float
@@ -128,7 +127,6 @@ class _Grid(NamedTuple):
         Inside a unit: what must be there, and what was added.
     links : list of Axis
         Along a chain.
-    lanes : list of Axis
     multiples : tuple of int
         As of the shape.
     """

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,7 @@ from placer.solve.count.engine import Limits
 from placer.solve.run.workers import in_order
 
 if TYPE_CHECKING:
-    from placer.arrays import BoolArray, IntArray
+    from placer.arrays import BoolArray, FloatArray, IntArray
     from placer.solve.construct.chains.segments import Segment, Stitching
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
@@ -83,8 +82,7 @@ def stitch(
     if completed is None:
         return None
     replicas = [*windows.replicas, *completed]
-    ended = False, windows.cut_short
-    return Stitched(replicas, inf, -inf, *ended, in_windows=True)
+    return Stitched(replicas, inf, -inf, False, windows.cut_short)
 
 
 class Windows:
@@ -92,9 +90,6 @@ class Windows:
 
     Parameters
     ----------
-    problem : Stitching
-    params : Params
-    seed : int
     budget : Budget
         Asked before every program.
     half_worth : float, optional
@@ -186,11 +181,10 @@ class Windows:
         some = self.params.handed_on * self.problem.length
         needed = replicas * self.problem.length
         halves = max(0, needed - int(self.free.sum())) * 2
-        last = [
-            _last(self.free, needed + some),
-            _last(self.halves, halves + some if halves else 0),
-        ]
-        return np.unique(np.concatenate(last))
+        wanted = halves + some if halves else 0
+        return np.flatnonzero(
+            _last(self.free, needed + some) | _last(self.halves, wanted)
+        )
 
     def stitch(self) -> None:
         """Make replicas window by window, all of them if that can be."""
@@ -223,12 +217,13 @@ class Windows:
                 return False
             again = self.replicas[-count:]
             del self.replicas[-count:]
-            self._give_back(again)
+            for segment in again:
+                self._use(segment, -1)
             leaves = np.flatnonzero(new | self._around(seen, again))
             if self._extend(leaves, due - len(self.replicas)):
                 return True
             for segment in again:
-                self._take(segment)
+                self._use(segment)
             self.replicas += again
             if len(again) < count:
                 break
@@ -251,8 +246,7 @@ class Windows:
     def _handed_on(self, seen: BoolArray) -> BoolArray:
         """The last leaves with free units, as many as a few replicas need."""
         free = np.where(seen, self.free + self.half_worth * self.halves, 0)
-        later = np.cumsum(free[::-1])[::-1] - free
-        return (free > 0) & (later < self.params.handed_on * self.problem.length)
+        return _last(free, self.params.handed_on * self.problem.length)
 
     def _extend(
         self, leaves: IntArray, replicas: int, seeds: int | None = None
@@ -271,7 +265,7 @@ class Windows:
     def _add(self, leaves: IntArray, segment: Segment) -> None:
         """Keep a replica of a part of the machine, made of these leaves."""
         fragments = of_machine(leaves, segment)
-        self._take(fragments)
+        self._use(fragments)
         self.replicas.append(fragments)
 
     def _best_of(self, part: Stitching, seeds: int) -> Stitched | None:
@@ -300,19 +294,13 @@ class Windows:
                 break
         return best if best is None or best.proved else _or_laid(part, best)
 
-    def _take(self, segment: Segment) -> None:
+    def _use(self, segment: Segment, times: int = 1) -> None:
+        """Take the room of a replica; -1 times gives it back."""
         for leaf, length, twin in segment:
             if leaf == twin:
-                self.free[leaf] -= length
+                self.free[leaf] -= times * length
             else:
-                self.halves[[leaf, twin]] -= 1
-
-    def _give_back(self, replicas: list[Segment]) -> None:
-        for leaf, length, twin in chain.from_iterable(replicas):
-            if leaf == twin:
-                self.free[leaf] += length
-            else:
-                self.halves[[leaf, twin]] += 1
+                self.halves[[leaf, twin]] -= times
 
 
 def _or_laid(part: Stitching, found: Stitched) -> Stitched:
@@ -329,7 +317,7 @@ def _or_laid(part: Stitching, found: Stitched) -> Stitched:
     return replace(found, replicas=along, price=price)
 
 
-def _last(room: IntArray, amount: int) -> IntArray:
-    """The last leaves with so much room in all."""
+def _last(room: IntArray | FloatArray, amount: int) -> BoolArray:
+    """Which leaves are the last with so much room in all."""
     later = np.cumsum(room[::-1])[::-1] - room
-    return np.flatnonzero((room > 0) & (later < amount))
+    return np.asarray((room > 0) & (later < amount))

@@ -70,8 +70,6 @@ class Tour:
     ----------
     rows : ndarray, shape (bundles, places)
         Leaf domain of each place, bundles in their first order.
-    distances : Distances
-    params : Params
     """
 
     def __init__(self, rows: IntArray, distances: Distances, params: Params) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.experts.parts_ground import Ground, grounds
 from placer.solve.construct.experts.parts_program import (
     Made,
@@ -66,8 +65,10 @@ def cheapest_fills(
             shares = cheapest(question, partial(hops.price, grain), limits)
             if shares is not None:
                 for node_of_rank in hops.laid(grain, shares, question):
-                    placement = Placement.on_nodes(problem.machine, node_of_rank)
-                    yield "ep groups in chosen parts", placement.gpu_of_rank
+                    yield (
+                        "ep groups in chosen parts",
+                        problem.machine.gpus_on(node_of_rank),
+                    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,6 @@ class _Hops:
 
     Attributes
     ----------
-    ground : Ground
     weight : float
         Of all pairs of members in two pieces of a unit.
     rise, outer_rise : float

@@ -17,7 +17,6 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.cost.rings import build_rings
-from placer.placement.placement import Placement
 from placer.solve.bounds.experts.part_gradients import EXPERTS, HeldStages
 from placer.solve.construct.experts.parts_asked import Asked, asked_of
 from placer.solve.construct.units.parts import Unit, even_parts, whole_units
@@ -46,8 +45,10 @@ def company_fills(problem: Problem) -> Iterator[Candidate]:
                 held = bundled(asked, case.members, within, is_near=is_near)
                 if held is not None:
                     node_of_rank = asked.node_of_rank(asked.slot(), held)
-                    placement = Placement.on_nodes(problem.machine, node_of_rank)
-                    yield "ep groups side by side", placement.gpu_of_rank
+                    yield (
+                        "ep groups side by side",
+                        problem.machine.gpus_on(node_of_rank),
+                    )
 
 
 def bundled(
@@ -57,7 +58,6 @@ def bundled(
 
     Parameters
     ----------
-    asked : Asked
     members : ndarray, shape (P,)
         Of each group that reduces expert gradients, wherever it has some.
     within : ndarray, shape (D,)

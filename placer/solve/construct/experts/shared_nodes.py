@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.experts.part_steps import PartSteps
@@ -138,4 +137,4 @@ def _laid(
         )
     domain_of_node = machine.domain_of_node[ground.floor.tier]
     node = fill_in_runs(domain_of_node, machine.gpus_of_node, domain_of_rank)
-    return None if node is None else Placement.on_nodes(machine, node).gpu_of_rank
+    return None if node is None else machine.gpus_on(node)

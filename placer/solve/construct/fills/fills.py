@@ -12,7 +12,6 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
-from placer.placement.placement import Placement
 from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings
 from placer.solve.construct.fills.runs import run_fills, whole_group_fills
@@ -102,7 +101,7 @@ def _laid(
     """GPU of every rank when nodes take in turn what they have room for."""
     slots = np.repeat(nodes, room[nodes])
     node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
-    return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+    return problem.machine.gpus_on(node_of_rank)
 
 
 def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArray:
@@ -142,7 +141,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
             topology, colocation, capacity_of_node, problem.params.pack_work
         )
         if node_of_rank is not None:
-            yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+            yield "packing", topology.gpus_on(node_of_rank)
         # Some nesting may keep the requirements without being made for them.
         colocation = colocation_of(topology, replace(job, require={}), colocation.block)
         sizes = tuple(int(colocation.sizes(t)[0]) for t in range(len(colocation.label)))
@@ -157,8 +156,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
             key = node_of_rank.tobytes()
             if key not in seen:
                 seen.add(key)
-                placement = Placement.on_nodes(topology, node_of_rank)
-                yield f"nesting {nesting.name}", placement.gpu_of_rank
+                yield f"nesting {nesting.name}", topology.gpus_on(node_of_rank)
             break
     if not found:
         yield from _in_set_order(topology, colocation, capacity_of_node, sizes)
@@ -196,7 +194,7 @@ def _in_set_order(
     sequence = np.lexsort(colocation.label)
     node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
     if node_of_rank is not None:
-        yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        yield "part order", topology.gpus_on(node_of_rank)
 
 
 def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -222,5 +220,4 @@ def uneven_fills(problem: Problem) -> Iterator[Candidate]:
             topology, capacity, np.arange(job.world_size), _units(sizes)
         )
         if node_of_rank is not None:
-            placement = Placement.on_nodes(topology, node_of_rank)
-            yield f"ranks in order, {chunk} at a time", placement.gpu_of_rank
+            yield f"ranks in order, {chunk} at a time", topology.gpus_on(node_of_rank)

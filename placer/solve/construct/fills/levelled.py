@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, by_appearance
 from placer.job.axes import REPLICA_MAJOR_ORDER
-from placer.placement.placement import Placement
 from placer.solve.tree.base import linked_tier
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains, fullest_first
@@ -49,7 +48,7 @@ def levelled_fills(problem: Problem) -> Iterator[Candidate]:
     nodes = fullest_first(machine, problem.capacity)
     for tier in range(linked_tier(machine), last):
         along = machine.domain_of_node[tier][nodes]
-        domains = along[np.sort(np.unique(along, return_index=True)[1])]
+        domains = by_appearance(along)[0]
         name = machine.tiers[tier].name
         for grain in dict.fromkeys((replica, int(sizes[tier]))):
             if grain % sizes[tier]:
@@ -64,8 +63,7 @@ def levelled_fills(problem: Problem) -> Iterator[Candidate]:
                     domain = np.empty_like(held)
                     domain[sequence] = held
                     node_of_rank = fill_domains(machine, takes, domain, sequence)
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                    yield told, machine.gpus_on(node_of_rank)
 
 
 def _shares(room: IntArray, units: int) -> Iterator[IntArray]:

@@ -50,7 +50,6 @@ def nestings(problem: Problem, colocation: Colocation) -> Iterator[Nesting]:
 
     Parameters
     ----------
-    problem : Problem
     colocation : Colocation
         What must stay together, perhaps less than in the problem.
     """
@@ -102,8 +101,6 @@ class _Chains:
 
     Parameters
     ----------
-    problem : Problem
-    digits : tuple of Digit
     base : dict
         Box of the sets of each boundary tier.
     """

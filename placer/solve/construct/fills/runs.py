@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import parent_of_domain
 
@@ -42,7 +41,7 @@ def run_fills(problem: Problem) -> Iterator[Candidate]:
                 for domain, take in along(room, outer, size, axes.world_size)
             ]
             node_of_rank = np.concatenate(slots)[: axes.world_size]
-            gpu_of_rank = Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+            gpu_of_rank = machine.gpus_on(node_of_rank)
             yield f"ranks in order, groups of {size} whole", gpu_of_rank
 
 
@@ -75,8 +74,7 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
     for order in (first, first[np.lexsort((at["pp"][first], at["edp"][first]))]):
         node_of_rank = np.empty(axes.world_size, dtype=np.int64)
         node_of_rank[order[:, None] + np.arange(size)] = node
-        placement = Placement.on_nodes(machine, node_of_rank)
-        yield f"groups of {size} on nodes of their own", placement.gpu_of_rank
+        yield f"groups of {size} on nodes of their own", machine.gpus_on(node_of_rank)
 
 
 def _groups_of_nodes(

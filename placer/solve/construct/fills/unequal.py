@@ -18,6 +18,7 @@ from placer.arrays import IntArray
 from placer.solve.construct.fills.fills import fullest_fills, nested_fills
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
+from placer.solve.tree.symmetry import on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -64,7 +65,7 @@ def exchanged(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         for becomes in pairs[:left]:
             if budget.is_over():
                 return
-            gpu_of_rank = _moved(machine, incumbent.best, becomes)
+            gpu_of_rank = on_other_nodes(machine, incumbent.best, becomes)
             incumbent.offer(f"{incumbent.method}, domains exchanged", gpu_of_rank)
         left -= len(pairs)
         improved = incumbent.value < before
@@ -93,11 +94,3 @@ def _tree(machine: Topology, nodes: IntArray, t: int) -> list[IntArray]:
         np.unique(row[nodes], return_inverse=True)[1].reshape(-1)
         for row in machine.domain_of_node[1:t]
     ]
-
-
-def _moved(machine: Topology, gpu_of_rank: IntArray, becomes: IntArray) -> IntArray:
-    """The placement when each node becomes another one of as many GPUs."""
-    node = machine.node_of_gpu[gpu_of_rank]
-    local = gpu_of_rank - machine.first_gpu_of_node[node]
-    moved: IntArray = machine.first_gpu_of_node[becomes[node]] + local
-    return moved

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import BoolArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.gradients.nics import nic_trade
 from placer.solve.construct.stages.cut_patterns import (
     Need,
@@ -52,7 +51,6 @@ class Target(NamedTuple):
     ----------
     seconds : float, s
         Least step time.
-    level : Level
     ways : ndarray of bool, shape (S,)
         Which sets of cuts are good enough.
     """
@@ -121,7 +119,7 @@ def cut_placements(
             leaf = leaf_of_stage(question, found, stages, params)
             members = int(target.level.members.max())
             node_of_rank = stages.node_of_rank(leaf)
-            gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
+            gpu_of_rank = model.topology.gpus_on(node_of_rank)
             value = min(value, model.step(gpu_of_rank).step_time_s)
             yield f"pipelines cut alike, {members} {TOGETHER}", gpu_of_rank
         if any(had.values()):

@@ -102,7 +102,6 @@ def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> Int
     ----------
     runs : list of Run
         The kinds.
-    need : Need
     room : int
         Stages that the largest leaf has room for.
     params : Params
@@ -164,11 +163,8 @@ def count(
 
     Parameters
     ----------
-    question : Question
     capacity : ndarray, shape (leaves,)
         Stages that each leaf has room for.
-    replicas : int
-    limits : Limits
     """
     patterns, sizes, uses = question.patterns, question.sizes, question.uses
     program = Program()

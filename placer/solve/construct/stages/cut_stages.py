@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, by_appearance, row_of_number
 from placer.solve.count.deal import Pool, outward
 from placer.solve.tree.fill import tree_order
 
@@ -72,8 +72,6 @@ class Stages:
 
         Parameters
         ----------
-        model : StepModel
-        colocation : Colocation
         room_of_node : ndarray, shape (N,)
             Ranks that each node may hold.
         parts_cp : bool
@@ -93,8 +91,7 @@ class Stages:
         if capacity.sum() * size < ranks.size or not colocation.lie_in(tier, ranks):
             return None
         groups = model.job.parallelism.ranks_of_group["dp_cp"]
-        row_of_rank = np.empty(ranks.size, dtype=np.int64)
-        row_of_rank[groups] = np.arange(len(groups))[:, None]
+        row_of_rank = row_of_number(groups)
         share = fabric.bandwidth[outer] / model.topology.tiers[outer].oversubscription
         return cls(
             ranks,
@@ -148,11 +145,8 @@ def _ranks_of_stage(job: Job, *, parts_cp: bool) -> IntArray:
 def _along_tree(leaf_of_node: IntArray, model: StepModel) -> IntArray:
     """The same leaves, numbered by their first node in tree order."""
     leaves = leaf_of_node[tree_order(model.topology)]
-    _, first, number = np.unique(leaves, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
     along = np.empty(len(leaves), dtype=np.int64)
-    along[tree_order(model.topology)] = place[number]
+    along[tree_order(model.topology)] = by_appearance(leaves)[1]
     return along
 
 

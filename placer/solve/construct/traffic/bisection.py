@@ -118,8 +118,6 @@ def _best_halves(
         0 for places without a vertex.
     known : ndarray, shape (P, K)
         Sides found before.
-    wanted : Range
-    rng : Generator
     """
     parts, width = size.shape
     side = np.ones((parts, STARTS, width), dtype=bool)

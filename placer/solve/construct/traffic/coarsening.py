@@ -62,12 +62,10 @@ def levels(
 
     Parameters
     ----------
-    graph : Graph
     most : int
         Vertices that a part of the coarsest graph may have.
     largest : ndarray, shape (parts,), ranks
         Size that vertices of each part may grow to.
-    rng : Generator
 
     Returns
     -------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.problem.colocation import join
 from placer.solve.problem.flows import flows_of
@@ -47,7 +46,7 @@ def partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             machine, capacity, label, flows, rng, budget.is_over
         )
         if node_of_rank is not None:
-            gpu_of_rank = Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+            gpu_of_rank = machine.gpus_on(node_of_rank)
             incumbent.offer(f"partitioned communicators, {name}", gpu_of_rank)
         if budget.is_over():
             return

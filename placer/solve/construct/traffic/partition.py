@@ -36,12 +36,9 @@ def partitioned_nodes(
 
     Parameters
     ----------
-    topology : Topology
     capacity : ndarray, shape (N,), ranks
     label : ndarray, shape (T, R)
         Sets that stay in one domain of each tier.
-    flows : Flows
-    rng : Generator
     is_over : callable
         Whether there is no time left.
 

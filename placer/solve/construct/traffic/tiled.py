@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.placement.placement import Placement
+from placer.arrays import IntArray, by_appearance, equal_runs
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
@@ -83,7 +82,6 @@ class _Ground(NamedTuple):
 
     Attributes
     ----------
-    problem : Problem
     tier : int
         Of the domains.
     takes : sequence of ndarray, ranks
@@ -118,7 +116,7 @@ class _Ground(NamedTuple):
             tree_order(machine),
         ):
             along = machine.domain_of_node[self.tier][nodes]
-            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            domains = by_appearance(along)[0]
             ends = np.cumsum(room[domains])
             for end in (np.minimum(ends, self.units), ends * self.units // ends[-1]):
                 sizes = np.diff(end, prepend=0)
@@ -146,8 +144,8 @@ class _Ground(NamedTuple):
                 return None
             rows.append(tile[rows[-1]])
             if len(outside):
-                begin = np.flatnonzero(np.diff(outside[0], prepend=-1))
-                sizes, domains = np.diff(begin, append=len(domains)), outside[0][begin]
+                begins, sizes = equal_runs(outside[0])
+                domains = outside[0][begins]
         return np.array(rows[1:])
 
     def _outside(self, tier: int, domains: IntArray) -> IntArray:
@@ -165,7 +163,7 @@ class _Ground(NamedTuple):
         domain = fill.domains[tile][self.label]
         takes = self.takes[: self.tier + 1]
         node_of_rank = fill_domains(machine, takes, domain, sequence)
-        return Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+        return machine.gpus_on(node_of_rank)
 
     def divided(self, tile: IntArray, is_over: Callable[[], bool]) -> IntArray | None:
         """GPU of every rank with the tiles divided down the tree; None: no room."""
@@ -178,7 +176,7 @@ class _Ground(NamedTuple):
         )
         if node_of_rank is None:
             return None
-        return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+        return problem.machine.gpus_on(node_of_rank)
 
 
 def _ground_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Ground | None:

@@ -107,10 +107,8 @@ def tiles(
         The graph of the vertices.
     count : int
         Vertices; as many as all tiles have.
-    sizes : sequence of int
     enclosures : ndarray, shape (tiers, tiles)
         Domain of each tier outside that each tile lies in.
-    sweep : Sweep
     is_over : callable
         Whether there is no time left; then there is no answer.
     """

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.traffic.communicators import among_alike
 from placer.solve.construct.transfers.component_pieces import Cutting
 from placer.solve.problem.colocation import join
@@ -61,7 +60,7 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
         domain_of_set = np.empty(len(line), dtype=np.int64)
         domain_of_set[line] = home
         node = _nodes(problem, domain, domain_of_set[label])
-        incumbent.offer(name, Placement.on_nodes(machine, node).gpu_of_rank)
+        incumbent.offer(name, machine.gpus_on(node))
 
 
 def _line(

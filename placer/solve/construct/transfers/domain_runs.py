@@ -45,13 +45,7 @@ Choice = tuple[int, ...]
 
 
 class Held(NamedTuple):
-    """Runs that some alike domains hold, all in all.
-
-    Attributes
-    ----------
-    domains : tuple of int
-    runs : dict of Sort to int
-    """
+    """Runs that some alike domains hold, all in all."""
 
     domains: tuple[int, ...]
     runs: dict[Sort, int]
@@ -75,7 +69,6 @@ class DomainRuns:
         Nodes of each domain, and ranks that it may hold.
     longest : int
         Ranks of the longest run.
-    params : Params
     """
 
     nodes: IntArray

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ def groups_in_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> 
         nodes = np.flatnonzero(domain_of_node == domain)
         ranks = np.flatnonzero(domain_of_rank == domain)
         node[ranks] = nodes[_seats(group[ranks], problem.capacity[nodes])]
-    incumbent.offer("groups in nodes", Placement.on_nodes(machine, node).gpu_of_rank)
+    incumbent.offer("groups in nodes", machine.gpus_on(node))
 
 
 def _groups(job: Job) -> Iterator[IntArray]:

@@ -9,18 +9,18 @@ Shapes: R ranks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.construct.transfers.domain_runs import DomainRuns
 from placer.solve.construct.transfers.run_sorts import Sorts
+from placer.solve.count.deal import circuit
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -57,45 +57,31 @@ def held_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     node = fill_in_runs(domain, machine.gpus_of_node, domain_of_rank)
     if node is not None:
         name = "runs that have partners near"
-        incumbent.offer(name, Placement.on_nodes(machine, node).gpu_of_rank)
+        incumbent.offer(name, machine.gpus_on(node))
 
 
 def _laid(stretches: list[Stretch], held: list[Held]) -> IntArray | None:
     """Domain of each rank; None where runs make several closed walks, not one."""
-    begins: defaultdict[tuple[int, int], list[Placed]] = defaultdict(list)
+    begins: defaultdict[int, dict[int, list[Placed]]] = defaultdict(dict)
     onward: dict[int, list[Placed]] = {}
     for sort, domain in chain.from_iterable(map(_dealt, held)):
         if len(sort) > 1:
             onward[sort[0].first] = [(run, domain) for run in sort]
         else:
-            begins[sort[0].first, sort[0].begin].append((sort[0], domain))
+            run = sort[0]
+            begins[run.first].setdefault(run.begin, []).append((run, domain))
     walked: list[Placed] = []
     for stretch in stretches:
         ahead = sum(run.length for run, _ in walked) - stretch.first
-        walked += _walk(stretch, ahead % stretch.period, begins)
+        own, period = begins[stretch.first], stretch.period
+        laid = circuit(own, lambda placed: placed[0].length, period, ahead % period)
+        walked += [placed for _, placed in laid]
         walked += onward.get(stretch.first, [])
-    laid = np.concatenate([np.repeat(domain, run.length) for run, domain in walked])
-    return laid if len(laid) == sum(one.length for one in stretches) else None
+    found = np.concatenate([np.repeat(domain, run.length) for run, domain in walked])
+    return found if len(found) == sum(one.length for one in stretches) else None
 
 
 def _dealt(held: Held) -> Iterator[tuple[Sort, int]]:
     """Runs of alike domains, those of each sort in turn."""
     each = chain.from_iterable([sort] * n for sort, n in sorted(held.runs.items()))
     return zip(each, cycle(held.domains), strict=False)
-
-
-def _walk(
-    stretch: Stretch, begin: int, begins: Mapping[tuple[int, int], list[Placed]]
-) -> list[Placed]:
-    """The runs of a stretch end to end, with their domains, from a place on."""
-    ahead: list[tuple[int, list[Placed]]] = [(begin, [])]
-    found: list[Placed] = []
-    while ahead:
-        place = ahead[-1][0]
-        left = begins[stretch.first, place]
-        if left:
-            run, domain = left.pop()
-            ahead.append(((place + run.length) % stretch.period, [(run, domain)]))
-        else:
-            found += ahead.pop()[1]
-    return found[::-1]

@@ -60,7 +60,6 @@ class Sorts:
 
     Attributes
     ----------
-    kinds : sequence of Kind
     stretches : list of Stretch
         All ranks, cut wherever nothing of before comes again.
     """

@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.tree.in_runs import fill_in_runs
@@ -62,7 +61,7 @@ def seated_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             home = _homes(kinds, nodes, block, length)
             node = None if home is None else fill_in_runs(domain, room, home)
             if node is not None:
-                gpu_of_rank = Placement.on_nodes(machine, node).gpu_of_rank
+                gpu_of_rank = machine.gpus_on(node)
                 incumbent.offer("few ranks with partners near", gpu_of_rank)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.solve.bounds.transfers.run_transfers import run_transfers
+from placer.solve.tree.fill import in_turn
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -26,8 +27,7 @@ def transfer_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> No
     if lengths is None:
         return
     machine, tier = problem.machine, problem.model.fabric.scale_up_tier
-    host_of_gpu = machine.domain_of_node[tier][machine.node_of_gpu]
-    gpus = np.argsort(host_of_gpu, kind="stable")
+    host_of_gpu = machine.domain_of_gpu[tier]
     room = np.bincount(host_of_gpu)
     hosts = np.argsort(-room, kind="stable")[: len(lengths)]
     longest_first = np.argsort(-lengths, kind="stable")
@@ -36,8 +36,5 @@ def transfer_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> No
     for size in np.unique(room[hosts]):
         alike = room[host_of_run] == size
         host_of_run[alike] = np.sort(host_of_run[alike])
-    first = (np.cumsum(room) - room)[host_of_run]
-    places = [
-        begin + np.arange(n) for begin, n in zip(first, lengths.tolist(), strict=True)
-    ]
-    incumbent.offer("runs that keep partners together", gpus[np.concatenate(places)])
+    gpu_of_rank = in_turn(host_of_gpu, np.repeat(host_of_run, lengths))
+    incumbent.offer("runs that keep partners together", gpu_of_rank)

@@ -8,13 +8,12 @@ take four. Shapes: R ranks, D domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, zip_longest
+from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.construct.units.parts import (
     Part,
     Unit,
@@ -23,7 +22,7 @@ from placer.solve.construct.units.parts import (
     whole_units,
 )
 from placer.solve.construct.units.units import Floor, Units, floors, units_of
-from placer.solve.tree.fill import tree_order
+from placer.solve.tree.fill import in_tree_order, tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -48,20 +47,20 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
             if units.axis not in OF_LEAST_PART[problem.goal.name]:
                 continue
             ways = [
-                arranged(floor, units, placed, f"{units.axis} groups in {told}")
+                zip(repeat(told), arranged(floor, units, placed), strict=False)
                 for told, placed in _ways(floor, units)
             ]
             for turn in zip_longest(*ways):
                 for told, node_of_rank in filter(None, turn):
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                    name = f"{units.axis} groups in {told}"
+                    yield name, machine.gpus_on(node_of_rank)
 
 
 def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     """Domains of the parts of all units, those along the tree first."""
     grain = floor.grain
     room = floor.takes(floor.capacity, grain, grain)[floor.tier]
-    along = in_tree_order(floor)
+    along = in_tree_order(floor.machine, floor.tier)
     yield from _ways_in_order(floor, units, room, along)
     by_room = along[np.argsort(-room[along], kind="stable")]
     if (room[by_room] != room[along]).any():
@@ -105,19 +104,9 @@ def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
     ]
 
 
-def in_tree_order(floor: Floor) -> IntArray:
-    """Domains of the tier in tree order; shape (D,)."""
-    domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
-    along: IntArray = domains[np.sort(np.unique(domains, return_index=True)[1])]
-    return along
-
-
-def arranged(
-    floor: Floor, units: Units, placed: list[Unit], told: str
-) -> Iterator[tuple[str, IntArray]]:
+def arranged(floor: Floor, units: Units, placed: list[Unit]) -> Iterator[IntArray]:
     """Node of every rank for each order of the units; shape (R,)."""
-    place = np.empty(len(in_tree_order(floor)), dtype=np.int64)
-    place[in_tree_order(floor)] = np.arange(len(place))
+    place = np.argsort(in_tree_order(floor.machine, floor.tier))
     main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
     stretch = _stretches(floor)[main]
     along = np.lexsort((place[main], stretch))
@@ -131,13 +120,8 @@ def arranged(
         np.array([part for unit in one for part in unit], np.int64).reshape(-1, 2)
         for one in sets
     ]
-    for arrangement in units.arrangements():
-        in_order, is_parted = units.parted(arrangement, whole, parted)
-        domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
-        for split in (0, 1):
-            ranks = units.ranks[in_order[is_parted == split]].ravel()
-            domain_of_rank[ranks] = np.repeat(*parts[split].T)
-        yield told, floor.node_of_rank(domain_of_rank, units)
+    counts = whole, parted
+    return floor.arranged(units, counts, [np.repeat(*part.T) for part in parts])
 
 
 def _stretches(floor: Floor) -> IntArray:

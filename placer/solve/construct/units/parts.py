@@ -41,7 +41,6 @@ class _Open:
 
     Attributes
     ----------
-    parts : list of Part
     rest : int
         Ranks that have no place yet.
     """
@@ -128,7 +127,6 @@ class _Rule(NamedTuple):
         Ranks of a part at least.
     grain : int
         Ranks that stay together.
-    sharing : Sharing
     """
 
     least: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.arrays import BoolArray, IntArray
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
@@ -44,6 +45,11 @@ class Units:
     ranks: IntArray
     coordinate: dict[str, IntArray]
 
+    @classmethod
+    def of(cls, axis: str, ranks: IntArray, along: dict[str, IntArray]) -> Units:
+        """With their coordinates along all axes."""
+        return cls(axis, ranks, {a: row for a, row in along.items() if row.max() > 0})
+
     @property
     def size(self) -> int:
         """Ranks of a unit."""
@@ -54,47 +60,31 @@ class Units:
         """Pipeline stage of each unit; shape (U,)."""
         return self.coordinate.get("pp", np.zeros(len(self.ranks), dtype=np.int64))
 
-    def arrangements(self) -> Iterator[Arrangement]:
-        """Stages to part and orders along the axes.
-
-        Stages in the middle of the pipeline come first: they do nothing else.
-        """
-        count = int(self.stage.max()) + 1
-        stages = sorted(range(count), key=lambda stage: abs(2 * stage + 1 - count))
-        for stage, axes in product(stages, permutations(self.coordinate)):
-            yield Arrangement(axes, stage)
-
-    def parted(
-        self, arrangement: Arrangement, whole: IntArray, parted: IntArray
-    ) -> tuple[IntArray, BoolArray]:
+    def orders(
+        self, whole: IntArray, parted: IntArray
+    ) -> Iterator[tuple[IntArray, BoolArray]]:
         """Units along the tree, and which of them are not whole; both shape (U,).
 
         Each stretch of the tree takes units that follow each other, and parts those of
-        them that are of the given stage, or of the next ones.
+        them that are of one stage, or of the next ones. Stages in the middle of the
+        pipeline come first: they do nothing else. Each comes with every order of axes.
 
         Parameters
         ----------
-        arrangement : Arrangement
         whole, parted : ndarray, shape (H,)
             Units of each stretch that are whole, and those that are not.
         """
-        along_axes = [self.coordinate[axis] for axis in arrangement.axes]
-        in_order = np.lexsort([*along_axes, self.stage * 0])
+        count = int(self.stage.max()) + 1
+        stages = sorted(range(count), key=lambda stage: abs(2 * stage + 1 - count))
         home = np.repeat(np.arange(len(whole)), whole + parted)
-        count = self.stage.max() + 1
-        later = (self.stage[in_order] - arrangement.stage) % count
-        first = np.lexsort((later, home))
         begin = np.cumsum(whole + parted) - whole - parted
-        is_parted = np.empty(len(home), dtype=bool)
-        is_parted[first] = np.arange(len(home)) - begin[home] < parted[home]
-        return in_order, is_parted
-
-
-class Arrangement(NamedTuple):
-    """Axes along which units follow each other, and the stage that is parted first."""
-
-    axes: Sequence[str]
-    stage: int
+        for stage, axes in product(stages, permutations(self.coordinate)):
+            along_axes = [self.coordinate[axis] for axis in axes]
+            in_order = np.lexsort([*along_axes, self.stage * 0])
+            first = np.lexsort(((self.stage[in_order] - stage) % count, home))
+            is_parted = np.empty(len(home), dtype=bool)
+            is_parted[first] = np.arange(len(home)) - begin[home] < parted[home]
+            yield in_order, is_parted
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +93,8 @@ class Floor:
 
     Attributes
     ----------
-    machine : Topology
     colocation : Colocation
         Sets of each tier are all alike.
-    tier : int
     in_runs : bool
         Whether each node holds one run of consecutive ranks, of any length.
     """
@@ -144,6 +132,28 @@ class Floor:
         pieces = [piece] * (outer - self.tier)
         units = [unit] * (len(self.machine.tiers) - outer)
         return whole_sets(self.machine, capacity, [*inside, *pieces, *units])
+
+    def arranged(
+        self,
+        units: Units,
+        counts: Sequence[IntArray],
+        domains: Sequence[npt.ArrayLike],
+    ) -> Iterator[IntArray]:
+        """Node of every rank for each order of the units; shape (R,).
+
+        Parameters
+        ----------
+        counts : pair of ndarray, each shape (H,)
+            Units of each stretch of the tree that are whole, and those that are not.
+        domains : pair of array
+            Domains of their ranks, one unit after the other along the tree.
+        """
+        for in_order, is_parted in units.orders(*counts):
+            domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
+            for split, own in enumerate(domains):
+                ranks = units.ranks[in_order[is_parted == split]].ravel()
+                domain_of_rank[ranks] = np.ravel(own)
+            yield self.node_of_rank(domain_of_rank, units)
 
     def node_of_rank(self, domain_of_rank: IntArray, units: Units) -> IntArray:
         """Node of every rank when its domain is known; shape (R,)."""
@@ -190,8 +200,7 @@ def _units(job: Job, floor: Floor) -> Iterator[Units]:
         ranks = np.lexsort(rows).reshape(len(counts), -1)
         grid = EXPERT if axes.ep > 1 else DENSE
         of_unit = {axis: axes.coordinates[axis][ranks[:, 0]] for axis in grid}
-        varying = {axis: row for axis, row in of_unit.items() if row.max() > 0}
-        yield Units(name, ranks, varying)
+        yield Units.of(name, ranks, of_unit)
 
 
 def divide_evenly(room: IntArray, size: int) -> bool:

@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
-from placer.solve.construct.units.units import (
-    Arrangement,
-    Floor,
-    Units,
-    floors,
-    units_of,
-)
+from placer.solve.construct.units.units import Floor, Units, floors, units_of
 from placer.solve.tree.fill import share_down, tree_order
 
 if TYPE_CHECKING:
@@ -48,10 +41,8 @@ def whole_first_fills(problem: Problem) -> Iterator[Candidate]:
             for room in _rooms(floor, units.size, job.world_size):
                 parts = units.size // room.part
                 told = f"whole {units.axis} groups, others in {parts} parts"
-                for arrangement in units.arrangements():
-                    node_of_rank = _filled(floor, units, room, arrangement)
-                    placement = Placement.on_nodes(machine, node_of_rank)
-                    yield told, placement.gpu_of_rank
+                for node_of_rank in _filled(floor, units, room):
+                    yield told, machine.gpus_on(node_of_rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +94,12 @@ def _rooms(floor: Floor, size: int, world: int) -> Iterator[_Room]:
                 break
 
 
-def _filled(
-    floor: Floor, units: Units, room: _Room, arrangement: Arrangement
-) -> IntArray:
+def _filled(floor: Floor, units: Units, room: _Room) -> Iterator[IntArray]:
     """Node of every rank when units lie along the tree, axis by axis; shape (R,)."""
     along = tree_order(floor.machine)
     outer = floor.machine.domain_of_node[room.outer][along]
     outer = np.cumsum(np.append(0, outer[1:] != outer[:-1]))
-    whole, parted = (
-        np.bincount(outer, held[along]).astype(np.int64) // units.size
-        for held in (room.whole, room.parted)
-    )
-    in_order, is_parted = units.parted(arrangement, whole, parted)
-    domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
     domain = floor.machine.domain_of_node[floor.tier][along]
-    for chosen, held in ((~is_parted, room.whole), (is_parted, room.parted)):
-        ranks = units.ranks[in_order[chosen]].ravel()
-        domain_of_rank[ranks] = np.repeat(domain, held[along])
-    return floor.node_of_rank(domain_of_rank, units)
+    held = [ranks[along] for ranks in (room.whole, room.parted)]
+    counts = [np.bincount(outer, one).astype(np.int64) // units.size for one in held]
+    return floor.arranged(units, counts, [np.repeat(domain, one) for one in held])

@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.placement.placement import Placement
-from placer.solve.construct.units.in_parts import in_tree_order
+from placer.arrays import IntArray, by_appearance
 from placer.solve.construct.units.parts import (
     Unit,
     even_parts,
@@ -40,6 +38,7 @@ from placer.solve.construct.units.units import (
     units_of,
 )
 from placer.solve.problem.colocation import join
+from placer.solve.tree.fill import in_tree_order
 from placer.solve.tree.outer_sets import set_size, sets_cut_least, slices_shared
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ class Blocks:
     ----------
     floor : Floor
         Whose domains take units.
-    tier : int
     units : Units
         Whole blocks; each has its units one after the other.
     shape : tuple of int
@@ -101,8 +99,7 @@ class Blocks:
         first = slices[:, 0]
         is_sliced = (first == slices.T).all() and len(np.unique(first)) == len(first)
         along = {axis: row[order[:, 0]] for axis, row in units.coordinate.items()}
-        varying = {axis: row for axis, row in along.items() if row.max() > 0}
-        whole = Units(units.axis, ranks.reshape(len(order), -1), varying)
+        whole = Units.of(units.axis, ranks.reshape(len(order), -1), along)
         shape = order.shape[1], units.size
         return cls(floor, tier, whole, shape, bool(is_sliced) and floor.grain == 1)
 
@@ -139,12 +136,11 @@ class Blocks:
 
     def _domains(self) -> tuple[IntArray, IntArray]:
         """Domains along the tree, and the outer domain of each; both shape (D,)."""
-        along = in_tree_order(self.floor)
+        along = in_tree_order(self.floor.machine, self.floor.tier)
         domain_of_node = self.floor.machine.domain_of_node
         first = np.unique(domain_of_node[self.floor.tier], return_index=True)[1]
         outer = domain_of_node[self.tier][first][along]
-        first, number = np.unique(outer, return_index=True, return_inverse=True)[1:]
-        return along, np.asarray(first.argsort().argsort()[number])
+        return along, by_appearance(outer)[1]
 
     def _across(
         self, spare: IntArray, blocks: int
@@ -189,13 +185,7 @@ class Blocks:
         """Node of every rank for each order of the blocks; shape (R,)."""
         parts = [[one for home in laid for one in home[split]] for split in (0, 1)]
         counts = [np.array([len(home[split]) for home in laid]) for split in (0, 1)]
-        for arrangement in self.units.arrangements():
-            in_order, is_parted = self.units.parted(arrangement, *counts)
-            domain_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
-            for split, domains in enumerate(parts):
-                ranks = self.units.ranks[in_order[is_parted == split]]
-                domain_of_rank[ranks] = np.reshape(domains, ranks.shape)
-            yield self.floor.node_of_rank(domain_of_rank, self.units)
+        return self.floor.arranged(self.units, counts, parts)
 
 
 def within_sets(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -215,8 +205,7 @@ def within_set_fills(problem: Problem) -> Iterator[Candidate]:
                     size = blocks.units.size
                     name = f"{units.axis} groups in {told}, sets of {size} whole"
                     for node_of_rank in blocks.arranged(laid):
-                        placement = Placement.on_nodes(problem.machine, node_of_rank)
-                        yield name, placement.gpu_of_rank
+                        yield name, problem.machine.gpus_on(node_of_rank)
 
 
 def _laid(
