@@ -39,7 +39,7 @@ Counts = tuple[int, ...]
 Begun = tuple[Counts, tuple[Counts, ...]]
 
 LONGEST, MOST_RANKS = 8, 64  # units of a chain, and ranks if it has several
-SORTS = 3  # sizes of nodes that chains are made of, the most frequent
+SORTS = 4  # sizes of nodes that chains are made of, the most frequent
 WORK = 1_000  # nodes of the tree of a program
 
 
