@@ -125,9 +125,7 @@ class _Uplinks:
         for level, beyond in pairwise([*levels, inf]):
             held = self._held_below(beyond)
             pipeline_s = max(
-                one.pipeline_s(
-                    held, exposed < beyond, self._together_below(beyond, one.groups)
-                )
+                one.pipeline_s(held, self._together(one.groups, exposed, beyond))
                 for one, exposed in zip(waits, whole, strict=True)
             )
             found.append(Floor(pipeline_s, level))
@@ -176,12 +174,24 @@ class _Uplinks:
             held = np.minimum(held, self._room.held(groups, pace))
         return held
 
-    def _together_below(self, exposed_s: float, members: IntArray) -> IntArray:
+    def _together(
+        self, members: IntArray, whole_s: FloatArray, exposed_s: float
+    ) -> IntArray:
         """Most ranks of one of some groups in each domain, as above; (C,).
 
         They are of no more gradient groups than the domain has ranks of.
+
+        Parameters
+        ----------
+        members : ndarray, shape (g, n)
+        whole_s : ndarray, shape (C,), s
+            What gradients expose where the domain holds one of the groups whole.
+        exposed_s : float, s
         """
         most = self._room.ranks
+        most = np.where(
+            whole_s < exposed_s, most, np.minimum(most, members.shape[1] - 1)
+        )
         for groups, pace in self._paces_below(exposed_s):
             known = np.empty(groups.size, dtype=np.int64)
             known[groups] = np.arange(len(groups))[:, None]
