@@ -90,31 +90,27 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     if problem.job.launcher == "free" or tier not in run_tiers(machine):
         return
     gpus = np.bincount(machine.domain_of_gpu[tier])
-    nodes: dict[int, list[int]] = {}
-    for node in tree_order(machine).tolist():
-        inside = nodes.setdefault(int(machine.host_of_node[node]), [])
-        domain = int(machine.domain_of_node[tier][node])
-        if domain not in inside:
-            inside.append(domain)
-    hosts = [tuple(inside) for inside in nodes.values()]
+    home, domain = np.unique(
+        (machine.host_of_node, machine.domain_of_node[tier]), axis=1
+    )
+    islands = np.split(domain, np.flatnonzero(np.diff(home)) + 1)
+    along = dict.fromkeys(machine.host_of_node[tree_order(machine)].tolist())
+    hosts = [tuple(islands[host].tolist()) for host in along]
     sorts = [tuple(gpus[list(host)].tolist()) for host in hosts]
+    world = axes.world_size
     for size in sizes_kept_whole(axes):
-        room = int((gpus // size).sum()) * size
-        if room >= axes.world_size or axes.world_size % size:
-            continue
-        if divide_evenly(gpus, size):
+        holds_all = int((gpus // size).sum()) * size >= world
+        if holds_all or world % size or divide_evenly(gpus, size):
             continue
         for longest in lengths_of_chains(size):
-            found = fewest_cut_chains(sorts, size, axes.world_size, longest)
+            found = fewest_cut_chains(sorts, size, world, longest)
             if found is None:
                 continue
             least, chains = found
             told = f"groups of {size} cut at nodes, parts of {least} or more"
-            first = np.arange(0, axes.world_size, size)
-            for domain_of_rank in laid_on(
-                problem.job, size, first, hosts, gpus, chains
-            ):
-                yield told, in_turn(machine.domain_of_gpu[tier], domain_of_rank)
+            first = np.arange(0, world, size)
+            for row in laid_on(problem.job, size, first, hosts, gpus, chains):
+                yield told, in_turn(machine.domain_of_gpu[tier], row)
 
 
 def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
@@ -198,18 +194,14 @@ def chains_of(
                     more = (*used[:sort], used[sort] + 1, *used[sort + 1 :])
                     longer = (*held, *filled), (*nodes, room)
                     begun[end].setdefault(more, longer)
-    return [
-        Chain(units, *held) for held in _fewest(begun[-1]).values() if len(held[0]) > 1
-    ]
+    found = _fewest(begun[-1]).values()
+    return [Chain(units, *held) for held in found if len(held[0]) > 1]
 
 
 def _filled(
     begin: int, room: Counts, ends: set[int], size: int, least: int
 ) -> Iterator[Counts]:
-    """Ranks of each island of a node from a rank of a chain on, not all of them none.
-
-    The fullest come first: a node that one island more would hold is of no use.
-    """
+    """Ranks of each island of a node from a rank of a chain on, the fullest first."""
     ways: list[Counts] = [()]
     for gpus in room:
         ways = [
