@@ -53,6 +53,11 @@ def test_a_leaf_has_the_same_part_of_all_groups_of_a_stage() -> None:
     assert problem.goal.value(rows) < problem.goal.value(whole)
 
 
+def test_only_the_step_time_asks_for_them() -> None:
+    weighted = replace(JOB, weights={"ep": 64.0, "pp": 40.0})
+    assert not [*column_fills(Problem.of(RACKS, weighted, "hop-cost"))]
+
+
 def test_the_search_finds_them() -> None:
     problem = Problem.of(RACKS, JOB)
     best = min(problem.goal.value(placed) for _, placed in column_fills(problem))

@@ -107,9 +107,15 @@ def same_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 def column_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) for rows of each size."""
     machine, axes = problem.machine, problem.job.parallelism
-    thin = [t for t, tier in enumerate(machine.tiers) if tier.oversubscription > 1]
-    thin = [t for t in thin if t > max(0, problem.model.fabric.scale_up_tier)]
-    if problem.goal.name != "time" or machine.node_tier or not thin:
+    if problem.goal.name != "time" or problem.job.model is None or machine.node_tier:
+        return
+    inner = max(0, problem.model.fabric.scale_up_tier)
+    thin = [
+        tier
+        for tier in range(inner + 1, len(machine.tiers))
+        if machine.tiers[tier].oversubscription > 1
+    ]
+    if not thin:
         return
     home, gpus = machine.domain_of_node[thin[0] - 1], machine.gpus_of_node
     along = np.argsort(-gpus, kind="stable")
