@@ -104,6 +104,22 @@ def test_experts_that_no_leaf_holds() -> None:
     )
 
 
+def test_few_of_an_expert_group_lie_behind_an_uplink_that_carries_few_rings() -> None:
+    """Two expert groups of four on two leaves of four whose uplinks carry one NIC.
+
+    Whole, they bring four rings of expert gradients. Leaves with both members of each
+    of these hold half of each group, and eight messages leave them.
+    """
+    axes = Parallelism(1, 1, 4, 1, 8, 1, 1)
+    thin, even = (model_on([4, 4], over, axes, EXPERTS) for over in (4.0, 1.0))
+    halves = thin.step(np.array([0, 1, 4, 5, 2, 3, 6, 7]))
+    all_to_all = 8 * thin.volumes.ep_buffer / 4 / OUTER
+    pipeline_s = halves.pipeline_s(tuple(halves.stage_times))
+    assert pipeline_s == pytest.approx(1e-3 + 8 * 4 * all_to_all)
+    exposed_s = even.step(np.array([0, 1, 4, 5, 2, 3, 6, 7])).exposed_data_parallel_s
+    assert pipeline_s + exposed_s <= bound(thin) * (1 + 1e-6) <= halves.step_time_s
+
+
 @pytest.mark.parametrize("size", range(2, 10))
 def test_with_pat_as_many_chunks_enter_a_domain_as_with_a_ring(size: int) -> None:
     """Whatever members of a group a domain has, n - 1 of n or more."""

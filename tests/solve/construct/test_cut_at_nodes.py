@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from placer.solve.construct.by_nodes.cut_at_nodes import (
 )
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
+from tests.solve.bounds.test_hop_runs import machine as machine_of_islands
 from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
@@ -66,10 +69,10 @@ def test_the_step_is_near_its_bound() -> None:
 def test_chains_hold_their_units_in_parts_no_smaller(least: int) -> None:
     """No node holds more than its GPUs, no part of a unit is below the least."""
     for units in (1, 2, 3):
-        for chain in chains_of(units, 8, least, (3, 7)):
+        for chain in chains_of(units, 8, least, ((3,), (7,))):
             assert sum(chain.held) == 8 * units
             for held, node in zip(chain.held, chain.nodes, strict=True):
-                assert held <= node
+                assert held <= sum(node)
             home = np.repeat(np.arange(len(chain.held)), chain.held).reshape(units, 8)
             for unit in home:
                 assert np.unique(unit, return_counts=True)[1].min() >= least
@@ -77,10 +80,29 @@ def test_chains_hold_their_units_in_parts_no_smaller(least: int) -> None:
 
 def test_chains_with_few_slow_groups_are_chosen() -> None:
     """On nodes of 7 all groups of 8 are cut: one in four has a part of two, no more."""
-    assert Chain(2, (5, 6, 5), (7, 7, 7)).slowness == pytest.approx([4 / 3, 4 / 3])
-    found = fewest_cut_chains(np.full(52, 7), 8, 320, 5)
+    assert Chain(2, (5, 6, 5), ((7,), (7,), (7,))).slowness == pytest.approx(
+        [4 / 3, 4 / 3]
+    )
+    found = fewest_cut_chains([(7,)] * 52, 8, 320, 5)
     assert found is not None
     least, chains = found
     slowness = [one for chain in chains for one in chain.slowness]
     assert (least, len(slowness)) == (2, 40)
     assert slowness.count(2.0) <= 10
+
+
+def test_groups_are_cut_between_islands_of_hosts_in_turn() -> None:
+    """Islands of 4 and 3, then of 3 and 4: one group of two lies on two hosts."""
+    tiers = (
+        Tier("island", 450e9, 1e-6, True, 1.0, 0.8, 1.0),
+        Tier("node", 60e9, 2e-6, False, 1.0, 0.8, 4.0),
+        Tier("cluster", 50e9, 8e-6, False, 1.0, 1.0, 9.0),
+    )
+    hosts = replace(machine_of_islands([(4, 3), (4, 4), (3, 4), (3, 3)]), tiers=tiers)
+    job = replace(JOB, parallelism=Parallelism(tp=2, dp=14), launcher="node-contiguous")
+    problem, fewest = Problem.of(hosts, job), 14
+    for _, gpu_of_rank in cut_fills(problem):
+        assert problem.allows(gpu_of_rank)
+        island = hosts.node_of_gpu[gpu_of_rank].reshape(-1, 2)
+        fewest = min(fewest, int((island[:, 0] != island[:, 1]).sum()))
+    assert fewest == 2  # the other one lies on two islands of three

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
@@ -55,7 +55,7 @@ class Exchange:
         seconds: float,
         gpus: IntArray,
         uplink: FloatArray,
-        may_be_whole: BoolArray,
+        most: IntArray,
     ) -> IntArray:
         """Ranks that each domain holds where all-to-alls take so long.
 
@@ -66,8 +66,8 @@ class Exchange:
         gpus : ndarray, shape (C,)
             Ranks that each domain may hold.
         uplink : ndarray, shape (C,), B/s
-        may_be_whole : ndarray of bool, shape (C,)
-            Whether it may hold whole groups.
+        most : ndarray, shape (C,)
+            Ranks of one group that it may hold.
         """
         size = self.size
         # Messages that an uplink carries, and that a NIC sends, in the time.
@@ -76,7 +76,7 @@ class Exchange:
         together = max(1, int(np.ceil(size - sent)))
         divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
         if 2 * together <= size:
-            elsewhere = np.maximum(together, size - gpus)
+            elsewhere = np.maximum(together, size - np.minimum(gpus, most))
             divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
             # The most members, of half a group, that send no more than the load.
             root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
@@ -85,8 +85,9 @@ class Exchange:
         left = gpus % size
         fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
         whole = gpus - np.where(fits, 0, left - rest)
-        is_whole = may_be_whole & (gpus >= size)
-        return np.where(is_whole, np.maximum(whole, divided), divided)
+        return np.where(
+            np.minimum(gpus, most) >= size, np.maximum(whole, divided), divided
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +124,15 @@ class Exchanges:
         """Ranks of each, a row a group."""
         return self.exchange.groups
 
-    def pipeline_s(self, held: IntArray, may_be_whole: BoolArray) -> float:
+    def pipeline_s(self, held: IntArray, together: IntArray) -> float:
         """Pipeline of a replica one stage of which has all-to-alls so slow, s.
 
         Parameters
         ----------
-        held : ndarray, shape (C,)
-            Most ranks of each domain.
-        may_be_whole : ndarray of bool, shape (C,)
-            Whether a domain may have a group whole.
+        held, together : ndarray, shape (C,)
+            Most ranks of each domain, and of one group there.
         """
-        seconds = self._least_s(held, may_be_whole)
+        seconds = self._least_s(held, together)
         if seconds == 0.0:
             return 0.0
         model, groups = self.step.model, self.groups
@@ -142,14 +141,14 @@ class Exchanges:
         slow = expert_time(network, model.job, model.volumes, model.work)
         return slow_pipeline_s(self.step, "ep", slow)
 
-    def _least_s(self, held: IntArray, may_be_whole: BoolArray) -> float:
+    def _least_s(self, held: IntArray, together: IntArray) -> float:
         """Least seconds of all-to-alls, without latency, with which all ranks fit."""
         world, uplink = self.step.model.job.world_size, self.room.uplink
         exchange = self.exchange
         sent = exchange.share * exchange.size
         low, high = 0.0, sent / exchange.bandwidth
         high += sent * float((held / uplink).max())
-        known = self.room.ranks, uplink, may_be_whole
+        known = self.room.ranks, uplink, together
 
         def is_enough(seconds: float) -> bool:
             fits = exchange.room(seconds, *known)

@@ -54,16 +54,15 @@ class RingParts:
         """Ranks of each, a row a group."""
         return self.step.model.job.parallelism.ranks_of_group[self.axis]
 
-    def pipeline_s(self, held: IntArray, may_be_whole: BoolArray) -> float:
+    def pipeline_s(self, held: IntArray, together: IntArray) -> float:
         """Least time of the slowest pipeline, s.
 
         Parameters
         ----------
-        held : ndarray, shape (C,)
-            Most ranks of each domain.
-        may_be_whole : ndarray of bool, shape (C,)
-            Whether a domain may have a group whole.
+        held, together : ndarray, shape (C,)
+            Most ranks of each domain, and of one group there.
         """
+        may_be_whole = together >= self.groups.shape[1]
         paces, pp = self._paces, self.step.model.job.parallelism.pp
         found, last = 0.0, len(paces) - 1
         for stages in range(1, most_stages(pp, self.params.cut_sets) + 1):

@@ -146,6 +146,12 @@ class UplinkRoom:
         in_sets = held // self._set * self._set
         return np.where(rings >= self.crossing(self.sets, groups), in_sets, 0)
 
+    def touched(self, groups: IntArray, pace: float) -> IntArray:
+        """Most groups of which each domain has ranks, with rings no slower; (C,)."""
+        rings = self._carried(pace, None)
+        beside = (self.ranks - rings) // groups.shape[1]
+        return np.asarray(rings + np.minimum(self.whole(groups), beside))
+
     def whole(self, groups: IntArray) -> IntArray:
         """Most groups that each domain holds whole; (C,)."""
         is_short = self._most_members(groups) < groups.shape[1]

@@ -13,7 +13,8 @@ For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 * A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
   for rings of tp and cp.
 * Gradients that take ``p`` seconds a byte let ``p U`` rings cross, and so few ranks
-  into the domain (`uplink_room.py`).
+  into the domain (`uplink_room.py`), and few of one expert group: each of these has
+  gradients of its own.
 
 A placement that exposes less than ``x`` of data-parallel time keeps units whole only
 where rings may be that fast. All others hold what slower groups allow. The least time
@@ -36,6 +37,7 @@ chunks enter; without such a turn one at least for each offset.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -123,7 +125,7 @@ class _Uplinks:
         for level, beyond in pairwise([*levels, inf]):
             held = self._held_below(beyond)
             pipeline_s = max(
-                one.pipeline_s(held, exposed < beyond)
+                one.pipeline_s(held, self._together(one.groups, exposed, beyond))
                 for one, exposed in zip(waits, whole, strict=True)
             )
             found.append(Floor(pipeline_s, level))
@@ -168,13 +170,45 @@ class _Uplinks:
     def _held_below(self, exposed_s: float) -> IntArray:
         """Most ranks of each domain where gradients expose less than this; (C,)."""
         held = self._room.ranks
+        for groups, pace in self._paces_below(exposed_s):
+            held = np.minimum(held, self._room.held(groups, pace))
+        return held
+
+    def _together(
+        self, members: IntArray, whole_s: FloatArray, exposed_s: float
+    ) -> IntArray:
+        """Most ranks of one of some groups in each domain, as above; (C,).
+
+        They are of no more gradient groups than the domain has ranks of.
+
+        Parameters
+        ----------
+        members : ndarray, shape (g, n)
+        whole_s : ndarray, shape (C,), s
+            What gradients expose where the domain holds one of the groups whole.
+        exposed_s : float, s
+        """
+        most = self._room.ranks
+        most = np.where(
+            whole_s < exposed_s, most, np.minimum(most, members.shape[1] - 1)
+        )
+        for groups, pace in self._paces_below(exposed_s):
+            known = np.empty(groups.size, dtype=np.int64)
+            known[groups] = np.arange(len(groups))[:, None]
+            _, alike = np.unique(
+                known[members] + np.arange(len(members))[:, None] * len(groups),
+                return_counts=True,
+            )
+            touched = self._room.touched(groups, pace)
+            most = np.minimum(most, touched * int(alike.max()))
+        return most
+
+    def _paces_below(self, exposed_s: float) -> Iterator[tuple[IntArray, float]]:
+        """Gradient groups, and the slowest pace of rings that expose less, s/B."""
         for number, (before, exposed) in self._marks.items():
             mark = int(np.searchsorted(exposed, exposed_s))
             if mark < len(before):
-                groups = self._families[number]
-                pace = float(before[mark])
-                held = np.minimum(held, self._room.held(groups, pace))
-        return held
+                yield self._families[number], float(before[mark])
 
     def _exposed(self, units: IntArray) -> FloatArray:
         """Least data-parallel time with one of the units in each domain; (C,), s."""

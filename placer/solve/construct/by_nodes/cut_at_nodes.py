@@ -5,14 +5,16 @@ hold a tp group of 8, the others do not. The groups that are left over lie on *c
 of nodes: so many consecutive groups on so many nodes, no part of a group small. A
 program chooses the chains: as few groups as can be are cut, then as few follow each
 other. Where the islands of a host are linked as fast as the GPUs of one, hosts are the
-nodes.
+nodes. Otherwise its islands hold consecutive ranks one after the other, and groups are
+cut between them too.
 
-Shapes: U units, S sizes of nodes.
+Shapes: U units, D islands, or hosts without any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +25,7 @@ from placer.solve.construct.units.units import divide_evenly
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.axes import sizes_kept_whole
+from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.fill import in_turn, tree_order
 
@@ -33,9 +36,10 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 Counts = tuple[int, ...]
+Begun = tuple[Counts, tuple[Counts, ...]]
 
 LONGEST, MOST_RANKS = 8, 64  # units of a chain, and ranks if it has several
-SORTS = 3  # sizes of nodes that chains are made of, the most frequent
+SORTS = 4  # sizes of nodes that chains are made of, the most frequent
 WORK = 1_000  # nodes of the tree of a program
 
 
@@ -45,14 +49,14 @@ class Chain(NamedTuple):
     Attributes
     ----------
     held : tuple of int
-        Ranks that each node holds, in order.
-    nodes : tuple of int
-        GPUs of each of these nodes.
+        Ranks that each island of each node holds, in order.
+    nodes : tuple of tuple of int
+        GPUs of each island of each of these nodes.
     """
 
     units: int
     held: Counts
-    nodes: Counts
+    nodes: tuple[Counts, ...]
 
     @property
     def size(self) -> int:
@@ -82,26 +86,30 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) for groups of each size and each least part."""
     machine, axes = problem.machine, problem.job.parallelism
     tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
-    if problem.job.launcher == "free" or tier not in (0, machine.node_tier):
+    if problem.job.launcher == "free" or tier not in run_tiers(machine):
         return
-    host_of_node = machine.domain_of_node[tier]
-    gpus = np.bincount(host_of_node, machine.gpus_of_node).astype(np.int64)
-    hosts = np.array([*dict.fromkeys(host_of_node[tree_order(machine)].tolist())])
+    gpus = np.bincount(machine.domain_of_gpu[tier])
+    home, domain = np.unique(
+        (machine.host_of_node, machine.domain_of_node[tier]), axis=1
+    )
+    islands = np.split(domain, np.flatnonzero(np.diff(home)) + 1)
+    along = dict.fromkeys(machine.host_of_node[tree_order(machine)].tolist())
+    hosts = [tuple(islands[host].tolist()) for host in along]
+    sorts = [tuple(gpus[list(host)].tolist()) for host in hosts]
+    world = axes.world_size
     for size in sizes_kept_whole(axes):
-        room = int((gpus // size).sum()) * size
-        if room >= axes.world_size or axes.world_size % size:
-            continue
-        if divide_evenly(gpus, size):
+        holds_all = int((gpus // size).sum()) * size >= world
+        if holds_all or world % size or divide_evenly(gpus, size):
             continue
         for longest in lengths_of_chains(size):
-            found = fewest_cut_chains(gpus, size, axes.world_size, longest)
+            found = fewest_cut_chains(sorts, size, world, longest)
             if found is None:
                 continue
             least, chains = found
             told = f"groups of {size} cut at nodes, parts of {least} or more"
-            first = np.arange(0, axes.world_size, size)
-            for host_of_rank in laid_on(problem.job, size, first, hosts, gpus, chains):
-                yield told, in_turn(machine.domain_of_gpu[tier], host_of_rank)
+            first = np.arange(0, world, size)
+            for row in laid_on(problem.job, size, first, hosts, gpus, chains):
+                yield told, in_turn(machine.domain_of_gpu[tier], row)
 
 
 def lengths_of_chains(size: int) -> range:
@@ -110,74 +118,84 @@ def lengths_of_chains(size: int) -> range:
 
 
 def fewest_cut_chains(
-    gpus: IntArray, size: int, world: int, longest: int
+    nodes: Iterable[Counts], size: int, world: int, longest: int
 ) -> tuple[int, list[Chain]] | None:
     """The largest least part that can be, with chains for all units; None if none.
 
     Parameters
     ----------
-    gpus : ndarray
-        Of each node.
+    nodes : iterable of tuple of int
+        GPUs of the islands of each.
     size, world, longest : int
         Ranks of a unit and in all, and units of a chain at the most.
     """
-    sorts, numbers = np.unique(gpus, return_counts=True)
-    usual = np.sort(np.argsort(-numbers, kind="stable")[:SORTS])
-    sorts, numbers = sorts[usual], numbers[usual]
-    whole = [
-        Chain(n // size, (n // size * size,), (n,)) for n in sorts.tolist() if n >= size
-    ]
+    numbers = dict(sorted(Counter(sorted(nodes)).most_common(SORTS)))
+    sorts = tuple(numbers)
+    whole = []
+    for sort in sorts:
+        held = tuple(gpus // size * size for gpus in sort)
+        if any(held):
+            whole.append(Chain(sum(held) // size, held, (sort,)))
     for least in range(size // 2, 0, -1):
         cut = [
             chain
             for units in range(1, longest + 1)
-            for chain in chains_of(units, size, least, tuple(sorts.tolist()))
+            for chain in chains_of(units, size, least, sorts)
             if chain.cut
         ]
-        chosen = _chosen([*whole, *cut], sorts, numbers, world // size)
+        chosen = _chosen([*whole, *cut], numbers, world // size)
         if chosen is not None:
             return least, chosen
     return None
 
 
-def chains_of(units: int, size: int, least: int, sorts: Counts) -> list[Chain]:
+def chains_of(
+    units: int, size: int, least: int, sorts: Sequence[Counts]
+) -> list[Chain]:
     """Chains of so many units, none with nodes to spare, no part below the least.
 
     Parameters
     ----------
     units, size, least : int
         Units, ranks of each, and of a part of one.
-    sorts : tuple of int
-        GPUs of the nodes there are.
+    sorts : sequence of tuple of int
+        GPUs of the islands of the nodes there are.
     """
     # What begins the chain up to a rank, by how many nodes of each sort it takes.
-    begun: list[dict[Counts, tuple[Counts, Counts]]] = [
-        {} for _ in range(units * size + 1)
-    ]
+    begun: list[dict[Counts, Begun]] = [{} for _ in range(units * size + 1)]
     begun[0][(0,) * len(sorts)] = ((), ())
-    ends = [at for at in range(units * size) if _may_end(at, size, least)]
-    for begin in ends:
+    ends = {at for at in range(units * size) if _may_end(at, size, least)}
+    ends.add(units * size)
+    for begin in sorted(ends):
         begun[begin] = _fewest(begun[begin])
-        for end in [*ends[ends.index(begin) + 1 :], units * size]:
-            if not _is_even(begin, end, size, least):
-                continue
-            for sort, room in enumerate(sorts):
-                if room < end - begin:
-                    continue
+        for sort, room in enumerate(sorts):
+            for filled in _filled(begin, room, ends, size, least):
+                end = begin + sum(filled)
                 for used, (held, nodes) in begun[begin].items():
                     more = (*used[:sort], used[sort] + 1, *used[sort + 1 :])
-                    longer = (*held, end - begin), (*nodes, room)
+                    longer = (*held, *filled), (*nodes, room)
                     begun[end].setdefault(more, longer)
-    return [
-        Chain(units, *held)
-        for used, held in _fewest(begun[-1]).items()
-        if sum(used) > 1
-    ]
+    found = _fewest(begun[-1]).values()
+    return [Chain(units, *held) for held in found if len(held[0]) > 1]
 
 
-def _fewest(
-    begun: dict[Counts, tuple[Counts, Counts]],
-) -> dict[Counts, tuple[Counts, Counts]]:
+def _filled(
+    begin: int, room: Counts, ends: set[int], size: int, least: int
+) -> Iterator[Counts]:
+    """Ranks of each island of a node from a rank of a chain on, the fullest first."""
+    ways: list[Counts] = [()]
+    for gpus in room:
+        ways = [
+            (*held, more)
+            for held in ways
+            for more in range(gpus, -1, -1)
+            if begin + sum(held) + more in ends
+            and _is_even(begin + sum(held), begin + sum(held) + more, size, least)
+        ]
+    yield from (held for held in ways if any(held))
+
+
+def _fewest(begun: dict[Counts, Begun]) -> dict[Counts, Begun]:
     """Those for which no other takes some of the nodes only."""
     taken = np.array([*begun])
     return {
@@ -198,7 +216,7 @@ def _is_even(begin: int, end: int, size: int, least: int) -> bool:
 
 
 def _chosen(
-    chains: list[Chain], sorts: IntArray, numbers: IntArray, units: int
+    chains: list[Chain], numbers: dict[Counts, int], units: int
 ) -> list[Chain] | None:
     """Chains for all units, as few of them cut as can be; None where none fit."""
     program = Program()
@@ -209,7 +227,7 @@ def _chosen(
     program.row(
         [Term(c, chain.units) for c, chain in zip(columns, chains, strict=True)], units
     )
-    for sort, number in zip(sorts.tolist(), numbers.tolist(), strict=True):
+    for sort, number in numbers.items():
         used = [chain.nodes.count(sort) for chain in chains]
         terms = [Term(c, n) for c, n in zip(columns, used, strict=True) if n]
         program.row(terms, most=number)
@@ -227,20 +245,22 @@ def laid_on(
     job: Job,
     size: int,
     first: IntArray,
-    nodes: IntArray,
+    nodes: Sequence[Counts],
     gpus: IntArray,
     chains: list[Chain],
 ) -> Iterator[IntArray]:
-    """Node of every rank, for each stage that chains begin in and each order; (R,).
+    """Island of every rank, for each stage that chains begin in and each order; (R,).
 
     Parameters
     ----------
     size : int
         Ranks of a unit.
-    first, nodes : ndarray
-        First rank of each unit, and the nodes that take them; other ranks get none.
-    gpus : ndarray, shape (N,)
-        Of every node.
+    first : ndarray
+        First rank of each unit; other ranks get none.
+    nodes : sequence of tuple of int
+        Islands of the nodes that take them.
+    gpus : ndarray, shape (D,)
+        Of every island.
     chains : list of Chain
         Of these units.
     """
@@ -337,23 +357,24 @@ def _shortened(chain: Chain, most: int) -> Chain:
     taken = min(chain.units, most)
     if taken == chain.units:
         return chain
-    return Chain(taken, (taken * (chain.held[0] // chain.units),), chain.nodes)
+    ends = np.minimum(np.cumsum(chain.held), taken * chain.size)
+    return Chain(taken, tuple(np.diff(ends, prepend=0).tolist()), chain.nodes)
 
 
 def _on_nodes(
     world: int,
     ranks: IntArray,
     along: list[tuple[int, Chain]],
-    nodes: IntArray,
+    nodes: Sequence[Counts],
     gpus: IntArray,
 ) -> IntArray:
-    """Node of every rank when chains take the nodes of a size in turn; shape (R,)."""
-    free: dict[int, list[int]] = {}
-    for node in nodes[::-1].tolist():
-        free.setdefault(int(gpus[node]), []).append(node)
-    node_of_rank = np.full(world, -1)
+    """Island of every rank when chains take the nodes of a sort in turn; shape (R,)."""
+    free: dict[Counts, list[Counts]] = {}
+    for node in nodes[::-1]:
+        free.setdefault(tuple(gpus[list(node)].tolist()), []).append(node)
+    island_of_rank = np.full(world, -1)
     for unit, chain in along:
-        taken = [free[room].pop() for room in chain.nodes]
+        taken = [island for sort in chain.nodes for island in free[sort].pop()]
         held = ranks[unit : unit + chain.units].ravel()
-        node_of_rank[held] = np.repeat(taken, chain.held)
-    return node_of_rank
+        island_of_rank[held] = np.repeat(taken, chain.held)
+    return island_of_rank

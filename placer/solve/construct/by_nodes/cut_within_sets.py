@@ -76,7 +76,8 @@ def _chains_of(size: int) -> ChainsOf:
 
     @cache
     def chains_of(gpus: tuple[int, ...], units: int, longest: int) -> Chains | None:
-        found = fewest_cut_chains(np.array(gpus), size, units * size, longest)
+        nodes = [(one,) for one in gpus]
+        found = fewest_cut_chains(nodes, size, units * size, longest)
         return found[1] if found else None
 
     return chains_of
@@ -133,6 +134,7 @@ def _laid(
         chains = chains_of(tuple(np.sort(gpus[nodes]).tolist()), len(first), longest)
         if chains is None:
             return
-        ways.append(laid_on(problem.job, size, first, nodes, gpus, chains))
+        each = [(node,) for node in nodes.tolist()]
+        ways.append(laid_on(problem.job, size, first, each, gpus, chains))
     for rows in zip(*ways, strict=False):
         yield np.max(rows, axis=0)

@@ -45,13 +45,15 @@ def told_lengths(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     best, machine = incumbent.gpu_of_rank, problem.machine
     if problem.goal.name != "time" or best is None or problem.job.launcher == "free":
         return
-    if problem.model.fabric.scale_up_tier != machine.node_tier:
+    tier = machine.node_tier
+    if problem.model.fabric.scale_up_tier != tier:
         return
     cut = cut_by_runs(problem)
     counts = cut.run_counts if cut is not None and cut.fewest else None
     if cut is None or counts is None or not counts.has_all:
         return
-    begins = np.flatnonzero(np.diff(machine.node_of_gpu[best], prepend=-1))
+    host_of_rank = machine.domain_of_gpu[tier][best]
+    begins = np.flatnonzero(np.diff(host_of_rank, prepend=-1))
     lengths = np.diff(begins, append=len(best))
     walk = _Walk(_Told(cut, counts), lengths, problem.seed)
     found = walk.better(cut.pipeline_s, budget)
