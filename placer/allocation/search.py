@@ -7,6 +7,7 @@ Small questions are walked through in full (`exact`), which proves them too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
@@ -93,10 +94,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     enough = [max(low, one.cost) for low, one in zip(leasts, alone, strict=True)]
     all_enough = least_together(question, enough)
     best = _in_turn(offers, uses, alone, all_enough)
-    if question.limits and (best is None or not _is_enough(best.cost, all_enough)):
+    is_enough = partial(_is_enough, question, all_enough)
+    if question.limits and not is_enough(best):
         fair = _in_turn(offers, uses, alone, all_enough, is_fair=True)
         best = fair if best is None else best if fair is None else _better(best, fair)
-    if best is not None and not _is_enough(best.cost, all_enough):
+    if best is not None and not is_enough(best):
         best = _one_by_one(offers, uses, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
@@ -149,7 +151,7 @@ def _in_turn(
         if len(found) == len(order):
             now = together(question, uses, [found[i] for i in indices])
             best = _better(best, now)
-            if _is_enough(best.cost, enough) or offers.budget.is_over():
+            if _is_enough(question, enough, best) or offers.budget.is_over():
                 break
         order = next((one for one in every if one not in tried), order)
         if len(order) > MOST_PERMUTED:
@@ -202,9 +204,14 @@ def _effort(question: Question, found: Offer) -> Effort:
     return QUICK if is_near and nodes > SMALL_NODES else NORMAL
 
 
-def _is_enough(cost: float, enough: float) -> bool:
-    """Whether a cost is no more than what is enough, but for rounding."""
-    return cost <= enough * (1 + EXACT)
+def _is_enough(question: Question, enough: float, found: Together | None) -> bool:
+    """Whether jobs cost no more than is enough: what they cost alone.
+
+    On huge machines, where that is what constructions find, not worth telling more.
+    """
+    is_huge = int(question.free.sum()) > SEARCHED_NODES
+    more = WORTHWHILE if is_huge else EXACT
+    return found is not None and found.cost <= enough * (1 + more)
 
 
 def _better(best: Together | None, found: Together) -> Together:
@@ -229,7 +236,7 @@ def _one_by_one(
                 return best
             now = best.offers[index]
             price = now.cost - now.solution.value
-            if _is_enough(best.values[index] + price, enough[index]):
+            if best.values[index] + price <= enough[index] * (1 + EXACT):
                 continue
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance

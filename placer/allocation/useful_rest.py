@@ -50,7 +50,12 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
             if now <= left_after(rest, question, best.used):
                 continue
             tried += 1
-            found = offers.best(index, nodes, allowed=_allowed(question, best, index))
+            found = offers.best(
+                index,
+                nodes,
+                allowed=_allowed(question, best, index),
+                enough=best.offers[index].solution.value,
+            )
             if found is None or found.moved != best.offers[index].moved:
                 continue
             changed = [*best.offers]

@@ -135,7 +135,10 @@ def _plan(
         argument=alone.solution.argument,
     )
     # Budgets that bind among all free nodes may not bind on these.
-    job = replace(offer.job, rules=inputs.ruled(inputs.job).rules)
+    # Equal jobs share an offer, with the name of the first of them.
+    job = replace(
+        offer.job, name=inputs.job.name, rules=inputs.ruled(inputs.job).rules
+    )
     plan = checked_plan(inputs, machine, job, solution, seed, {})
     return replace(plan, verdict=verdict(plan))
 

@@ -169,6 +169,8 @@ class Params(BoundParams):
         Whether methods other than constructions run.
     enough_gap : float
         A search ends once its value is no more above the bound, relative to the value.
+    enough_value : float
+        One that is as good as needs be: the search ends with it.
     generations : int
         Generations of local search after all methods.
     generation_gain : float
@@ -339,6 +341,7 @@ class Params(BoundParams):
     even_round: float = 0.25
     local_search: bool = True
     enough_gap: float = 0.0
+    enough_value: float = 0.0
     generations: int = 0
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)

@@ -298,8 +298,12 @@ class Incumbent:
 
     def _is_near(self) -> bool:
         """Whether there is nothing to gain, or no more than what is not worth it."""
-        left = self.value - self.bound
-        return self._is_proved() or left <= self._problem.params.enough_gap * self.value
+        params, left = self._problem.params, self.value - self.bound
+        return (
+            self._is_proved()
+            or left <= params.enough_gap * self.value
+            or self.value <= params.enough_value * (1 + EXACT)
+        )
 
     def _legal(self, gpu_of_rank: IntArray) -> IntArray | None:
         """The placement as it may be kept, None when it breaks a rule."""
