@@ -119,12 +119,14 @@ class Offers:
         shares = None if share is None else b"".join(s.tobytes() for s in share)
         allowed = self._within_need(index, allowed)
         index = self._first_alike[index]
-        key = index, nodes.tobytes(), shares, effort, allowed, enough
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        if key in self._known:
-            raise InfeasibleError("these nodes cannot hold the job")
+        same = index, nodes.tobytes(), shares, effort, allowed
+        key = (*same, enough)
+        for known_key in (key, (*same, 0.0)):
+            known = self._known.get(known_key)
+            if known is not None:
+                return known
+            if known_key in self._known:
+                raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
         self._known[key] = None
         found = self._worked_out(index, nodes, share, effort, allowed, enough)
@@ -241,7 +243,7 @@ class Offers:
 
 def _content(wanted: Wanted) -> tuple[bytes, Running | None]:
     """The same for two jobs to which the same nodes are worth the same."""
-    return pickle.dumps(replace(wanted.job, name="")), wanted.running
+    return pickle.dumps(replace(wanted.job, name="", sha256="")), wanted.running
 
 
 def _kept_out(question: Question) -> str:

@@ -141,13 +141,14 @@ def _in_turn(
     """
     question = offers.question
     indices = range(len(alone))
+    values = [one.solution.value for one in alone]
     order = tuple(sorted(indices, key=lambda i: (-int(alone[i].nodes.sum()), i)))
     every = permutations(order) if len(order) <= MOST_PERMUTED else iter(())
     tried: set[tuple[int, ...]] = set()
     best: Together | None = None
     while order not in tried and len(tried) < ORDERS:
         tried.add(order)
-        found = in_turn(offers, order, is_fair)
+        found = in_turn(offers, order, values, is_fair)
         if len(found) == len(order):
             now = together(question, uses, [found[i] for i in indices])
             best = _better(best, now)

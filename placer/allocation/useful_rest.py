@@ -9,13 +9,15 @@ first that costs no more than the tolerance allows is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from functools import cache
 from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.allocation.budgets import less
+from placer.allocation.kinds import Kinds
 from placer.allocation.together import Together, together
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
@@ -39,15 +41,21 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
     question = offers.question
     rest = Rest(question.machine, question.demand)
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
+    kinds = cache(lambda: Kinds(question))
     for index in range(len(best.offers)):
         if offers.budget.is_over():
             break
         tried = 0
+        too_slow: set[Hashable] = set()
         for nodes in _sets(question, best, index):
             if tried == PLACED or offers.budget.is_over():
                 break
             now = left_after(rest, question, _exchanged(best, index, nodes))
             if now <= left_after(rest, question, best.used):
+                continue
+            # The same counts in other domains that are alike cost the same.
+            shape = kinds().shape([kinds().counts(nodes)])
+            if shape in too_slow:
                 continue
             tried += 1
             found = offers.best(
@@ -56,6 +64,8 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
                 allowed=_allowed(question, best, index),
                 enough=best.offers[index].solution.value,
             )
+            if found is None or found.solution.value > limits[index]:
+                too_slow.add(shape)
             if found is None or found.moved != best.offers[index].moved:
                 continue
             changed = [*best.offers]

@@ -136,9 +136,8 @@ def _plan(
     )
     # Budgets that bind among all free nodes may not bind on these.
     # Equal jobs share an offer, with the name of the first of them.
-    job = replace(
-        offer.job, name=inputs.job.name, rules=inputs.ruled(inputs.job).rules
-    )
+    asked, rules = inputs.job, inputs.ruled(inputs.job).rules
+    job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     plan = checked_plan(inputs, machine, job, solution, seed, {})
     return replace(plan, verdict=verdict(plan))
 

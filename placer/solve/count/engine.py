@@ -172,7 +172,7 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
 
 
 def _as_proto(program: Program) -> ModelProto:
-    """The program as one message: to build it call by call takes eight times as long."""
+    """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
     proto = ModelProto()
