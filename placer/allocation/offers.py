@@ -18,7 +18,7 @@ from placer.placement.placement import Placement
 from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE, params_of
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from placer.solve.problem.submachine import Submachine
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Solution
+
+
+# Free nodes of a machine on which nothing less than a proof will do.
+SMALL_NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +125,8 @@ class Offers:
         index = self._first_alike[index]
         same = index, nodes.tobytes(), shares, effort, allowed
         key = (*same, enough)
-        for known_key in (key, (*same, 0.0)):
+        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0
+        for known_key in (key, (*same, 0.0), harder):
             known = self._known.get(known_key)
             if known is not None:
                 return known
@@ -219,7 +224,11 @@ class Offers:
             )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed
-        ).with_params(**params_of(effort), enough_value=enough)
+        ).with_params(
+            **params_of(effort),
+            enough_value=enough,
+            search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else WORTHWHILE,
+        )
         within = self.budget.anew(self.budget.seconds_left)
         chosen, solution = solve_orders(problem, within)
         gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)

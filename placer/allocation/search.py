@@ -37,8 +37,6 @@ MOST_PERMUTED = 4
 ROUNDS = 3
 # Nodes of a machine on which placements that are not proved are searched further.
 SEARCHED_NODES = 4_096
-# Nodes of one on which nothing less than a proof will do.
-SMALL_NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +174,8 @@ def _alone(offers: Offers, index: int) -> Offer:
     InfeasibleError
         If they cannot hold it.
     """
-    free = offers.question.free
-    found = offers.needed(index, free)
-    if offers.budget.is_over():  # more effort ends sooner than the quick search did
-        return found
-    return offers.needed(index, free, effort=_effort(offers.question, found))
+    question = offers.question
+    return offers.needed(index, question.free, effort=_effort(question))
 
 
 def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
@@ -188,21 +183,13 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     if uses.kept is None:
         return alone.least
     question = offers.question
-    effort = _effort(question, alone)
-    found = offers.best(index, question.free, uses.kept, effort)
+    found = offers.best(index, question.free, uses.kept, _effort(question))
     return alone.least if found is None else max(alone.least, found.least_beside)
 
 
-def _effort(question: Question, found: Offer) -> Effort:
-    """How hard to search a job, given what constructions find.
-
-    They do where the bound is as near as the model can tell, and on huge machines.
-    """
-    nodes = int(question.free.sum())
-    if is_reached(found.cost, found.least) or nodes > SEARCHED_NODES:
-        return QUICK
-    is_near = found.cost - found.least <= WORTHWHILE * found.cost
-    return QUICK if is_near and nodes > SMALL_NODES else NORMAL
+def _effort(question: Question) -> Effort:
+    """How hard to search a job: by constructions alone on huge machines."""
+    return QUICK if int(question.free.sum()) > SEARCHED_NODES else NORMAL
 
 
 def _is_enough(question: Question, enough: float, found: Together | None) -> bool:
@@ -245,8 +232,7 @@ def _one_by_one(
                 free &= ~question.taken(other.nodes)
                 left = less(left, other.uses)
             share = uses.shares(best.offers)[index]
-            effort = _effort(question, now)
-            found = offers.best(index, free, share, effort, left)
+            found = offers.best(index, free, share, _effort(question), left)
             if found is not None:
                 changed = [*best.offers]
                 changed[index] = found

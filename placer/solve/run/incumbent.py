@@ -134,6 +134,8 @@ class Incumbent:
         without one.
     cut_short : bool
         Whether the clock ended some method.
+    is_enough : bool
+        Whether the search ends with what it has.
     moves : MoveCounts
         Of the local searches.
     terms : Terms or None
@@ -150,7 +152,7 @@ class Incumbent:
         self.value, self.method, self.bound = inf, "", 0.0
         self.launch_bound = 0.0
         self.moves = MoveCounts()
-        self.cut_short = False
+        self.cut_short = self.is_enough = False
         self.budget = budget.until(self._is_near)
         self.terms = terms
         self._problem, self._own, self._tell = problem, budget, tell
@@ -300,7 +302,8 @@ class Incumbent:
         """Whether there is nothing to gain, or no more than what is not worth it."""
         params, left = self._problem.params, self.value - self.bound
         return (
-            self._is_proved()
+            self.is_enough
+            or self._is_proved()
             or left <= params.enough_gap * self.value
             or self.value <= params.enough_value * (1 + EXACT)
         )
