@@ -177,8 +177,12 @@ class Offers:
         if stay is None:
             return moved
         chosen = stay if stay.cost <= moved.cost else moved
+        least = min(stay.solution.value, new.solution.lower_bound)
         return replace(
             chosen,
+            solution=replace(
+                chosen.solution, lower_bound=least, argument=new.solution.argument
+            ),
             least=min(stay.cost, moved.least),
             least_beside=min(stay.cost, moved.least_beside),
         )
