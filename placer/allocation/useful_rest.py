@@ -10,6 +10,7 @@ first that costs no more than the tolerance allows is taken.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from functools import cache
 from math import gcd
 from typing import TYPE_CHECKING
@@ -107,7 +108,9 @@ def _allowed(question: Question, best: Together, index: int) -> Allowance:
 def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]:
     """Sets of as many nodes as a job has, those first that leave the most."""
     machine, offer = question.machine, best.offers[index]
-    if len(machine.tiers) < 3 or offer.job.rules:
+    # Offers keep budgets whatever nodes they get.
+    rules = replace(offer.job.rules, budgets=())
+    if len(machine.tiers) < 3 or rules:
         return
     free = question.free.copy()
     for i, other in enumerate(best.offers):
