@@ -89,11 +89,14 @@ class Kinds:
 
     def needs(self, offer: Offer) -> Counts:
         """The least part that has what an offer takes."""
-        taken = np.flatnonzero(offer.nodes).tolist()
+        return (*self.counts(offer.nodes), *offer.uses)
+
+    def counts(self, nodes: BoolArray) -> Counts:
+        """The least part that has some nodes, but for limits."""
         counts = [0] * len(self._atoms)
-        for kind, _ in {self._kind_of_node[node] for node in taken}:
+        for kind, _ in {self._kind_of_node[n] for n in np.flatnonzero(nodes).tolist()}:
             counts[kind] += 1
-        return (*counts, *offer.uses)
+        return tuple(counts)
 
     def dealt(self, offers: Sequence[Offer]) -> list[Offer]:
         """The same offers on nodes that no two share, which are alike those they had.

@@ -6,6 +6,7 @@ value on some is an upper limit on more.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,17 +18,21 @@ from placer.placement.placement import Placement
 from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE, params_of
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
-    from placer.allocation.question import Question
+    from placer.allocation.question import Question, Running, Wanted
     from placer.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
     from placer.solve.problem.submachine import Submachine
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Solution
+
+
+# Free nodes of a machine on which nothing less than a proof will do.
+SMALL_NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,8 @@ class Offers:
     def __init__(self, question: Question, budget: Budget) -> None:
         self.question, self.budget = question, budget
         self.count = 0
+        alike = [_content(wanted) for wanted in question.jobs]
+        self._first_alike = [alike.index(content) for content in alike]
         self._known: dict[tuple[object, ...], Offer | None] = {}
 
     def best(
@@ -85,10 +92,14 @@ class Offers:
         share: tuple[FloatArray, ...] | None = None,
         effort: Effort = QUICK,
         allowed: Allowance | None = None,
+        enough: float = 0.0,
     ) -> Offer | None:
-        """The offer of a job for some nodes; None where they cannot hold it."""
+        """The offer of a job for some nodes; None where they cannot hold it.
+
+        The search ends with a placement of value ``enough``.
+        """
         try:
-            return self.needed(index, nodes, share, effort, allowed)
+            return self.needed(index, nodes, share, effort, allowed, enough)
         except InfeasibleError:
             return None
 
@@ -99,6 +110,7 @@ class Offers:
         share: tuple[FloatArray, ...] | None = None,
         effort: Effort = QUICK,
         allowed: Allowance | None = None,
+        enough: float = 0.0,
     ) -> Offer:
         """The same, with an allowance of the limits; by default all that is allowed.
 
@@ -110,15 +122,19 @@ class Offers:
         nodes = self.question.open_to(index, nodes)
         shares = None if share is None else b"".join(s.tobytes() for s in share)
         allowed = self._within_need(index, allowed)
-        key = index, nodes.tobytes(), shares, effort, allowed
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        if key in self._known:
-            raise InfeasibleError("these nodes cannot hold the job")
+        index = self._first_alike[index]
+        same = index, nodes.tobytes(), shares, effort, allowed
+        key = (*same, enough)
+        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0
+        for known_key in (key, (*same, 0.0), harder):
+            known = self._known.get(known_key)
+            if known is not None:
+                return known
+            if known_key in self._known:
+                raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
         self._known[key] = None
-        found = self._worked_out(index, nodes, share, effort, allowed)
+        found = self._worked_out(index, nodes, share, effort, allowed, enough)
         self._known[key] = found
         return found
 
@@ -137,12 +153,13 @@ class Offers:
         share: tuple[FloatArray, ...] | None,
         effort: Effort,
         allowed: Allowance,
+        enough: float,
     ) -> Offer:
         wanted = self.question.jobs[index]
         stay = self._stay(index, nodes, allowed)
         try:
             part = self.question.part(nodes, share)
-            new = self._placed(index, part, effort, allowed)
+            new = self._placed(index, part, effort, allowed, enough)
         except InfeasibleError:
             if stay is None:
                 raise
@@ -160,8 +177,12 @@ class Offers:
         if stay is None:
             return moved
         chosen = stay if stay.cost <= moved.cost else moved
+        least = min(stay.solution.value, new.solution.lower_bound)
         return replace(
             chosen,
+            solution=replace(
+                chosen.solution, lower_bound=least, argument=new.solution.argument
+            ),
             least=min(stay.cost, moved.least),
             least_beside=min(stay.cost, moved.least_beside),
         )
@@ -184,7 +205,12 @@ class Offers:
         return use_of(limits, machine, job, solution.placement.gpu_of_rank)
 
     def _placed(
-        self, index: int, part: Submachine, effort: Effort, allowed: Allowance
+        self,
+        index: int,
+        part: Submachine,
+        effort: Effort,
+        allowed: Allowance,
+        enough: float,
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
@@ -202,7 +228,11 @@ class Offers:
             )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed
-        ).with_params(**params_of(effort))
+        ).with_params(
+            **params_of(effort),
+            enough_value=enough,
+            search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else WORTHWHILE,
+        )
         within = self.budget.anew(self.budget.seconds_left)
         chosen, solution = solve_orders(problem, within)
         gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
@@ -222,6 +252,11 @@ class Offers:
         return Offer(
             job, solution, nodes, value, least, uses=uses, least_beside=least_beside
         )
+
+
+def _content(wanted: Wanted) -> tuple[bytes, Running | None]:
+    """The same for two jobs to which the same nodes are worth the same."""
+    return pickle.dumps(replace(wanted.job, name="", sha256="")), wanted.running
 
 
 def _kept_out(question: Question) -> str:

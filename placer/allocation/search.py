@@ -7,6 +7,7 @@ Small questions are walked through in full (`exact`), which proves them too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
@@ -36,8 +37,6 @@ MOST_PERMUTED = 4
 ROUNDS = 3
 # Nodes of a machine on which placements that are not proved are searched further.
 SEARCHED_NODES = 4_096
-# Nodes of one on which nothing less than a proof will do.
-SMALL_NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +92,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     enough = [max(low, one.cost) for low, one in zip(leasts, alone, strict=True)]
     all_enough = least_together(question, enough)
     best = _in_turn(offers, uses, alone, all_enough)
-    if question.limits and (best is None or not _is_enough(best.cost, all_enough)):
+    is_enough = partial(_is_enough, question, all_enough)
+    if question.limits and not is_enough(best):
         fair = _in_turn(offers, uses, alone, all_enough, is_fair=True)
         best = fair if best is None else best if fair is None else _better(best, fair)
-    if best is not None and not _is_enough(best.cost, all_enough):
+    if best is not None and not is_enough(best):
         best = _one_by_one(offers, uses, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
@@ -139,17 +139,18 @@ def _in_turn(
     """
     question = offers.question
     indices = range(len(alone))
+    values = [one.solution.value for one in alone]
     order = tuple(sorted(indices, key=lambda i: (-int(alone[i].nodes.sum()), i)))
     every = permutations(order) if len(order) <= MOST_PERMUTED else iter(())
     tried: set[tuple[int, ...]] = set()
     best: Together | None = None
     while order not in tried and len(tried) < ORDERS:
         tried.add(order)
-        found = in_turn(offers, order, is_fair)
+        found = in_turn(offers, order, values, is_fair)
         if len(found) == len(order):
             now = together(question, uses, [found[i] for i in indices])
             best = _better(best, now)
-            if _is_enough(best.cost, enough) or offers.budget.is_over():
+            if _is_enough(question, enough, best) or offers.budget.is_over():
                 break
         order = next((one for one in every if one not in tried), order)
         if len(order) > MOST_PERMUTED:
@@ -173,11 +174,8 @@ def _alone(offers: Offers, index: int) -> Offer:
     InfeasibleError
         If they cannot hold it.
     """
-    free = offers.question.free
-    found = offers.needed(index, free)
-    if offers.budget.is_over():  # more effort ends sooner than the quick search did
-        return found
-    return offers.needed(index, free, effort=_effort(offers.question, found))
+    question = offers.question
+    return offers.needed(index, question.free, effort=_effort(question))
 
 
 def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
@@ -185,26 +183,23 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     if uses.kept is None:
         return alone.least
     question = offers.question
-    effort = _effort(question, alone)
-    found = offers.best(index, question.free, uses.kept, effort)
+    found = offers.best(index, question.free, uses.kept, _effort(question))
     return alone.least if found is None else max(alone.least, found.least_beside)
 
 
-def _effort(question: Question, found: Offer) -> Effort:
-    """How hard to search a job, given what constructions find.
+def _effort(question: Question) -> Effort:
+    """How hard to search a job: by constructions alone on huge machines."""
+    return QUICK if int(question.free.sum()) > SEARCHED_NODES else NORMAL
 
-    They do where the bound is as near as the model can tell, and on huge machines.
+
+def _is_enough(question: Question, enough: float, found: Together | None) -> bool:
+    """Whether jobs cost no more than is enough: what they cost alone.
+
+    On huge machines, where that is what constructions find, not worth telling more.
     """
-    nodes = int(question.free.sum())
-    if is_reached(found.cost, found.least) or nodes > SEARCHED_NODES:
-        return QUICK
-    is_near = found.cost - found.least <= WORTHWHILE * found.cost
-    return QUICK if is_near and nodes > SMALL_NODES else NORMAL
-
-
-def _is_enough(cost: float, enough: float) -> bool:
-    """Whether a cost is no more than what is enough, but for rounding."""
-    return cost <= enough * (1 + EXACT)
+    is_huge = int(question.free.sum()) > SEARCHED_NODES
+    more = WORTHWHILE if is_huge else EXACT
+    return found is not None and found.cost <= enough * (1 + more)
 
 
 def _better(best: Together | None, found: Together) -> Together:
@@ -229,7 +224,7 @@ def _one_by_one(
                 return best
             now = best.offers[index]
             price = now.cost - now.solution.value
-            if _is_enough(best.values[index] + price, enough[index]):
+            if best.values[index] + price <= enough[index] * (1 + EXACT):
                 continue
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance
@@ -237,8 +232,7 @@ def _one_by_one(
                 free &= ~question.taken(other.nodes)
                 left = less(left, other.uses)
             share = uses.shares(best.offers)[index]
-            effort = _effort(question, now)
-            found = offers.best(index, free, share, effort, left)
+            found = offers.best(index, free, share, _effort(question), left)
             if found is not None:
                 changed = [*best.offers]
                 changed[index] = found

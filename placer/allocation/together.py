@@ -58,10 +58,14 @@ def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Togethe
 
 
 def in_turn(
-    offers: Offers, order: Sequence[int], is_fair: bool = False
+    offers: Offers,
+    order: Sequence[int],
+    enough: Sequence[float],
+    is_fair: bool = False,
 ) -> dict[int, Offer]:
     """Each job in turn on the best of the nodes that those before it leave.
 
+    A placement of a value that is ``enough`` for its job ends the search for one.
     Those before the first that finds no room, if there is one. A fair turn leaves to
     those that come later their share of every budget, by their size.
     """
@@ -71,7 +75,7 @@ def in_turn(
     for place, index in enumerate(order):
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
-        offer = offers.best(index, free, allowed=allowed)
+        offer = offers.best(index, free, allowed=allowed, enough=enough[index])
         if offer is None:
             break
         found[index] = offer

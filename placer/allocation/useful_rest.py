@@ -9,13 +9,16 @@ first that costs no more than the tolerance allows is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from functools import cache
 from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.allocation.budgets import less
+from placer.allocation.kinds import Kinds
 from placer.allocation.together import Together, together
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
@@ -39,18 +42,31 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
     question = offers.question
     rest = Rest(question.machine, question.demand)
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
+    kinds = cache(lambda: Kinds(question))
     for index in range(len(best.offers)):
         if offers.budget.is_over():
             break
         tried = 0
+        too_slow: set[Hashable] = set()
         for nodes in _sets(question, best, index):
             if tried == PLACED or offers.budget.is_over():
                 break
             now = left_after(rest, question, _exchanged(best, index, nodes))
             if now <= left_after(rest, question, best.used):
                 continue
+            # The same counts in other domains that are alike cost the same.
+            shape = kinds().shape([kinds().counts(nodes)])
+            if shape in too_slow:
+                continue
             tried += 1
-            found = offers.best(index, nodes, allowed=_allowed(question, best, index))
+            found = offers.best(
+                index,
+                nodes,
+                allowed=_allowed(question, best, index),
+                enough=best.offers[index].solution.value,
+            )
+            if found is None or found.solution.value > limits[index]:
+                too_slow.add(shape)
             if found is None or found.moved != best.offers[index].moved:
                 continue
             changed = [*best.offers]
@@ -92,7 +108,9 @@ def _allowed(question: Question, best: Together, index: int) -> Allowance:
 def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]:
     """Sets of as many nodes as a job has, those first that leave the most."""
     machine, offer = question.machine, best.offers[index]
-    if len(machine.tiers) < 3 or offer.job.rules:
+    # Offers keep budgets whatever nodes they get.
+    rules = replace(offer.job.rules, budgets=())
+    if len(machine.tiers) < 3 or rules:
         return
     free = question.free.copy()
     for i, other in enumerate(best.offers):

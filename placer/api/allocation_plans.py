@@ -135,7 +135,9 @@ def _plan(
         argument=alone.solution.argument,
     )
     # Budgets that bind among all free nodes may not bind on these.
-    job = replace(offer.job, rules=inputs.ruled(inputs.job).rules)
+    # Equal jobs share an offer, with the name of the first of them.
+    asked, rules = inputs.job, inputs.ruled(inputs.job).rules
+    job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     plan = checked_plan(inputs, machine, job, solution, seed, {})
     return replace(plan, verdict=verdict(plan))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -221,5 +222,12 @@ def key_text(path: Path) -> str:
 
 def closest(name: str, options: Iterable[str]) -> str:
     """Hint that names the option most like ``name``; empty when none is near."""
-    near = get_close_matches(name, list(options), n=1, cutoff=0.6)
+    known = list(options)
+    same = [option for option in known if _unpadded(option) == _unpadded(name)]
+    near = same or get_close_matches(name, known, n=1, cutoff=0.6)
     return f'did you mean "{near[0]}"?' if near else ""
+
+
+def _unpadded(name: str) -> str:
+    """A name without zeros before its numbers: a1 for a01."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)

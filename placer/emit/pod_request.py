@@ -95,8 +95,9 @@ def render_kai(plan: Plan) -> str:
 
 
 _SEGMENTS = """\
-# It cuts segments from the Worker pods of a PyTorchJob and from a LeaderWorkerSet; for
-# other workloads write a PodGroup with subgroups.
+# It cuts segments from the Worker pods of a PyTorchJob, by their index, and from a
+# LeaderWorkerSet; for other workloads write a PodGroup with subgroups. A PyTorchJob's
+# Master is in no segment: leave it out, and have a Worker for every node.
 """
 
 

@@ -133,9 +133,16 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
+def constructed(problem: Problem, incumbent: Incumbent, _: Budget) -> None:
+    """The end, where no more is asked for or constructions are near the bound."""
+    params = problem.params
+    if not params.local_search or incumbent.is_within(params.search_gap):
+        incumbent.is_enough = True
+
+
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
-CONSTRUCTIONS: tuple[Method, ...] = (
+METHODS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
@@ -170,9 +177,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     groups_in_nodes,
     fastest_first,
     exchanged,
-)
-METHODS: tuple[Method, ...] = (
-    *CONSTRUCTIONS,
+    constructed,
     enumerated,
     loose_pieces,
     exact,
@@ -266,8 +271,7 @@ def plain_search(
         _run(AT_ONCE, problem, incumbent)
         incumbent.budget.pulse.phase = "lower bound"
         prove_at_first(problem, incumbent)
-        methods = METHODS if problem.params.local_search else CONSTRUCTIONS
-        _run(methods, problem, incumbent)
+        _run(METHODS, problem, incumbent)
     elif job.launcher != "free":
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:

@@ -357,7 +357,10 @@ def test_the_answer_says_why_the_search_ended():
 
 
 def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
-    """Each alone, the second beside the first; no more effort, requests or rests."""
+    """Each alone, the second beside the first; no more effort, requests or rests.
+
+    Equal jobs are worth the same alone, so that is worked out once.
+    """
     searched = []
 
     def counted(problem, budget, *more):
@@ -366,6 +369,11 @@ def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
 
     for module in (offers, least_strict):
         monkeypatch.setattr(module, "solve_orders", counted)
-    jobs = [replica("one"), replica("two")]
-    placer.allocate(FIVE, jobs, requests=True, stop=lambda: True)
-    assert sorted(searched) == ["one", "two", "two"]
+    for sizes, times in (({}, 2), ({"pp": 4}, 3)):
+        searched.clear()
+        jobs = [replica("one"), replica("two", **sizes)]
+        found = placer.allocate(FIVE, jobs, requests=True, stop=lambda: True)
+        assert len(searched) == times
+        assert [job.plan.job["name"] for job in found.jobs] == ["one", "two"]
+        apart = placer.allocate(FIVE, jobs[1], stop=lambda: True)
+        assert found.jobs[1].plan.job == apart.jobs[0].plan.job

@@ -26,15 +26,16 @@ def test_half_a_machine_of_2500_nodes():
 
 
 @pytest.mark.slow
-def test_ten_jobs_on_18432_nodes():
-    """Each within 1 % of its bound."""
+@pytest.mark.parametrize("require", [RACK, {"tp": "node"}], ids=["rack", "node"])
+def test_ten_jobs_on_18432_nodes(require):
+    """Each within 1 % of its bound, pipelines whole or cut."""
     machine = racks({f"r{i:04}": 18 for i in range(1_024)})
     busy = random.Random(1).sample(machine.node_names, 500)
     jobs = [
-        training(f"job{i}", **REPLICA, dp=dp, require=RACK)
+        training(f"job{i}", **REPLICA, dp=dp, require=require)
         for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
     ]
     start = process_time()
-    found = allocate(machine, jobs, busy=sorted(busy))
-    assert process_time() - start < 30
+    found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
+    assert process_time() - start < 45  # 30 on a quiet machine
     assert all(job.value <= 1.01 * job.lower_bound for job in found.jobs)

@@ -201,6 +201,9 @@ def test_closest_names_only_near_options():
     """A far name gets no suggestion."""
     assert closest("tpp", ("tp", "pp")) == 'did you mean "tp"?'
     assert closest("zzz", ("tp", "pp")) == ""
+    hosts = [f"rack1-a{k:02}" for k in range(1, 19)]
+    assert closest("rack1-a1", hosts) == 'did you mean "rack1-a01"?'
+    assert closest("rack01-a010", hosts) == 'did you mean "rack1-a10"?'
 
 
 def test_content_digest_ignores_key_order_only():

@@ -165,8 +165,13 @@ class Params(BoundParams):
         Shares of it that later rounds have where sums come first, and each of them.
     local_search : bool
         Whether methods other than constructions run.
+    search_gap : float
+        They do not where constructions end no more above the bound, relative to the
+        value.
     enough_gap : float
         A search ends once its value is no more above the bound, relative to the value.
+    enough_value : float
+        One that is as good as needs be: the search ends with it.
     generations : int
         Generations of local search after all methods.
     generation_gain : float
@@ -335,7 +340,9 @@ class Params(BoundParams):
     even_aimed: float = 0.5
     even_round: float = 0.25
     local_search: bool = True
+    search_gap: float = 0.0
     enough_gap: float = 0.0
+    enough_value: float = 0.0
     generations: int = 0
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)

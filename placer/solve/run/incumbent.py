@@ -131,6 +131,8 @@ class Incumbent:
         without one.
     cut_short : bool
         Whether the clock ended some method.
+    is_enough : bool
+        Whether the search ends with what it has.
     moves : MoveCounts
         Of the local searches.
     """
@@ -146,7 +148,7 @@ class Incumbent:
         self.value, self.method, self.bound = inf, "", 0.0
         self.launch_bound = 0.0
         self.moves = MoveCounts()
-        self.cut_short = False
+        self.cut_short = self.is_enough = False
         self.budget = budget.until(self._is_near)
         self.terms = terms
         self._problem, self._own, self._tell = problem, budget, tell
@@ -294,8 +296,13 @@ class Incumbent:
 
     def _is_near(self) -> bool:
         """Whether there is nothing to gain, or no more than what is not worth it."""
-        left = self.value - self.bound
-        return self._is_proved() or left <= self._problem.params.enough_gap * self.value
+        params, left = self._problem.params, self.value - self.bound
+        return (
+            self.is_enough
+            or self._is_proved()
+            or left <= params.enough_gap * self.value
+            or self.value <= params.enough_value * (1 + EXACT)
+        )
 
     def _legal(self, gpu_of_rank: IntArray) -> IntArray | None:
         """The placement as it may be kept, None when it breaks a rule."""

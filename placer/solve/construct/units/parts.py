@@ -21,7 +21,7 @@ import numpy as np
 from placer.arrays import IntArray
 
 SWAPS = 400  # tried among the domains of large parts
-LAID = 400_000  # units laid in all tries
+LAID = 400_000  # units laid, or domains looked at, in all tries
 FEWER = 3  # units given up for a larger least part, in an outer domain
 
 
@@ -207,7 +207,8 @@ def one_large_part(
     least = _pairs(best, outer, far)
     if least <= count * _fewest_pairs(size, int(room.max())) * min(1.0, far):
         return best
-    tries = min(SWAPS, LAID // count)
+    # A try looks at every domain.
+    tries = min(SWAPS, LAID // max(count, len(room)))
     # Rooms alike in one outer domain are one sort; two sorts are swapped once.
     sorts = list(zip(room.tolist(), outer.tolist(), strict=True))
     tried: set[tuple[tuple[int, int], ...]] = set()
