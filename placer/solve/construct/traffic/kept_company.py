@@ -19,7 +19,7 @@ from placer.solve.bounds.traffic.covers import cover
 from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.problem.flows import bundled, flows_of
-from placer.solve.run.solution import is_reached
+from placer.solve.run.solution import EXACT
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains
 
@@ -62,7 +62,7 @@ def _kept_company(
     companies = Companies.of(network, traffic, work)
 
     def later_s(seconds: float) -> float | None:
-        if is_reached(incumbent.value, step_with(model, network, seconds)):
+        if incumbent.value <= step_with(model, network, seconds) * (1 + EXACT):
             return None
         known = cover(
             companies, network.capacities[tier], seconds, params.cover_program, budget
