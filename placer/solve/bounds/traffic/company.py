@@ -32,7 +32,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
@@ -150,6 +150,15 @@ class Companies:
     def busiest(self) -> IntArray:
         """Ranks, the busiest without company first; shape (R,)."""
         return np.argsort(-self.alone, kind="stable")
+
+    def seconds(self, sets: Iterable[frozenset[int]]) -> float:
+        """Seconds of the busiest rank with its set in one domain."""
+        return max(
+            port.alone - sum(port.gains.get(one, 0.0) for one in inside)
+            for inside in sets
+            for rank in inside
+            for port in self.ports_of(rank)
+        )
 
     def side_by_side(self) -> Iterator[int]:
         """All ranks, neighbours of the busiest ones first."""

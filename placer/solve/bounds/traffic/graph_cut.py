@@ -27,11 +27,14 @@ where domains have less to cut, then count once.
 
 The busiest uplink takes at least what all of them send, over what all of them carry;
 where messages are multiples of one size, until all of them together may have carried
-enough in whole ones. Shapes: V vertices, E edges.
+enough in whole ones. Where a launch puts runs of ranks on nodes, these are vertices: a
+rack of five nodes has ten neighbours on a torus of nodes, whatever ranks might have.
+Shapes: V vertices, E edges.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,18 +76,39 @@ def least_over_uplinks(
     traffic : RankTraffic
     params : Params
     """
-    fabric = network.fabric
-    lines = _lines(traffic, network.label.shape[1], params.direction_work)
+    fabric, ranks = network.fabric, network.label.shape[1]
+    sets = [np.arange(ranks)]
     seconds = 0.0
     for t in fabric.scale_out_tiers:
         if t == 0 or len(fabric.uplink_capacity[t]) < 2:
             continue
-        sent = lines.least_sent(network.capacities[t - 1])
-        # What leaves some domain enters others, and uplinks carry as much either way.
-        busy = _least_busy(sent / 2, fabric.uplink_capacity[t], traffic.size_bytes)
-        if busy > 0:
-            seconds = max(seconds, busy + float(fabric.latency[t:].min()))
+        # What stays together is one vertex too, where all of it is of one size.
+        sizes = np.bincount(network.label[t - 1])
+        if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
+            sets = [sets[0], network.label[t - 1]]
+        for label in sets:
+            between = _between(traffic, label)
+            lines = _lines(between, int(label.max()) + 1, params.direction_work)
+            room = network.capacities[t - 1] // (ranks // lines.vertices)
+            sent = lines.least_sent(room)
+            # What leaves some domain enters others, and uplinks carry as much each way.
+            capacity = fabric.uplink_capacity[t]
+            busy = _least_busy(sent / 2, capacity, between.size_bytes)
+            if busy > 0:
+                seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
+
+
+def _between(traffic: RankTraffic, label: IntArray) -> RankTraffic:
+    """What sets of ranks send each other."""
+    count = int(label.max()) + 1
+    keys = label[traffic.senders] * count + label[traffic.receivers]
+    apart = keys // count != keys % count
+    keys, which = np.unique(keys[apart], return_inverse=True)
+    size = weighted_counts(which, traffic.size_bytes[apart], len(keys))
+    return replace(
+        traffic, senders=keys // count, receivers=keys % count, size_bytes=size
+    )
 
 
 def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> float:

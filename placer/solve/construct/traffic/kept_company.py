@@ -8,6 +8,7 @@ each other is divided down the tree.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,16 +42,16 @@ def briefly_kept_company(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> None:
     """Ask for company of all ranks, as fast as there may be, with little work."""
-    _kept_company(problem, incumbent, budget, problem.params.cover_work[0])
+    _kept_company(problem, incumbent, budget, 0)
 
 
 def kept_company(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """The same with more work."""
-    _kept_company(problem, incumbent, budget, problem.params.cover_work[1])
+    _kept_company(problem, incumbent, budget, 1)
 
 
 def _kept_company(
-    problem: Problem, incumbent: Incumbent, budget: Budget, work: int
+    problem: Problem, incumbent: Incumbent, budget: Budget, turn: int
 ) -> None:
     model, traffic = problem.model, problem.job.traffic
     if problem.goal.name != "time" or traffic is None or incumbent.terms is not None:
@@ -59,18 +60,22 @@ def _kept_company(
     tier = network.fabric.scale_up_tier
     if tier < 0 or not network.fabric.can_leave_scale_up:
         return
-    companies = Companies.of(network, traffic, work)
+    companies = Companies.of(network, traffic, params.cover_work[turn])
+    work, best = params.cover_program[turn], inf
 
     def later_s(seconds: float) -> float | None:
+        nonlocal best
+        if best <= seconds * (1 + ROUNDING):
+            return None
         if incumbent.value <= step_with(model, network, seconds) * (1 + EXACT):
             return None
-        known = cover(
-            companies, network.capacities[tier], seconds, params.cover_program, budget
-        )
-        if known.sets and problem.job.launcher == "free":
-            found = _placed(problem, tier, known.sets, budget)
-            if found is not None:
-                incumbent.offer("kept company", found)
+        known = cover(companies, network.capacities[tier], seconds, work, budget)
+        if known.sets:
+            best = companies.seconds(known.sets)
+            if problem.job.launcher == "free":
+                found = _placed(problem, tier, known.sets, budget)
+                if found is not None:
+                    incumbent.offer("kept company", found)
         return known.later_s
 
     seconds = climbed(later_s, 0.0) * (1 - ROUNDING)
