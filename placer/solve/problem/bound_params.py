@@ -102,7 +102,7 @@ class BoundParams:
     near_levels: int = 8
     company_work: int = 500_000
     company_ranks: int = 32
-    cover_work: tuple[int, int] = (2_000_000, 12_000_000)
+    cover_work: tuple[int, int] = (1_000_000, 12_000_000)
     cover_program: tuple[float, float] = (0.1, 5.0)
     direction_work: int = 2_000_000
     size_steps: int = 2500

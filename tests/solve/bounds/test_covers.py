@@ -11,7 +11,7 @@ from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.company import ROUNDING, Companies, climbed
 from placer.solve.bounds.traffic.covers import cover
 from placer.solve.bounds.traffic.traffic import step_with
-from placer.solve.construct.traffic.kept_company import briefly_kept_company
+from placer.solve.construct.traffic.kept_company import kept_company
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.incumbent import Incumbent
@@ -46,7 +46,7 @@ def problem_of(graph, nodes: int, room: int) -> Problem:
 def kept(problem: Problem) -> Incumbent:
     budget = Budget(60.0)
     incumbent = Incumbent(problem, budget)
-    briefly_kept_company(problem, incumbent, budget)
+    kept_company(problem, incumbent, budget)
     return incumbent
 
 

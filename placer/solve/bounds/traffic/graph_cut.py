@@ -94,6 +94,7 @@ def least_over_uplinks(
             # What leaves some domain enters others, and uplinks carry as much each way.
             capacity = fabric.uplink_capacity[t]
             busy = _least_busy(sent / 2, capacity, between.size_bytes)
+            busy = max(busy, lines.least_of_one(room, capacity))
             if busy > 0:
                 seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
@@ -167,11 +168,27 @@ class Lines(NamedTuple):
 
     def least_sent(self, room: IntArray) -> float:
         """Least weight that leaves domains with such room, all together, bytes."""
-        pair = 2 * self.unit
-        unit = pair if all(way.is_ring for way in self.ways) else self.unit
-        apart = self._sent(room, [way.apart for way in self.ways], unit)
-        shared = self._sent(room, [way.shared for way in self.ways], pair)
+        apart = self._sent(room, [way.apart for way in self.ways], self.pair)
+        shared = self._sent(room, [way.shared for way in self.ways], 2 * self.unit)
         return max(apart, shared - sum(way.ends for way in self.ways), 0.0)
+
+    def least_of_one(self, room: IntArray, capacity: FloatArray) -> float:
+        """Least seconds of an uplink: all but a few of its domain's seats are taken."""
+        rooms = np.minimum(room, self.vertices)
+        leaves = self._leaves(rooms, [way.apart for way in self.ways], self.pair)
+        least = np.maximum(self.vertices - (rooms.sum() - rooms), 0)
+        each = zip(least.tolist(), rooms.tolist(), capacity.tolist(), strict=True)
+        busy = (
+            float(leaves[fewest : most + 1].min() / 2 / bandwidth)
+            for fewest, most, bandwidth in each
+            if bandwidth > 0
+        )
+        return max(busy, default=0.0) * (1 - ROUNDING)
+
+    @property
+    def pair(self) -> float:
+        """Bytes of which a set sends a multiple, cut from others; 0: of none."""
+        return self.unit * (2 if all(way.is_ring for way in self.ways) else 1)
 
     def _sent(
         self, room: IntArray, profiles: Sequence[FloatArray], unit: float
@@ -179,13 +196,18 @@ class Lines(NamedTuple):
         """Least sum over domains that hold all vertices, each a multiple of a unit."""
         found: list[Segment] = []
         rooms, counts = np.unique(np.minimum(room, self.vertices), return_counts=True)
-        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
-        if unit:
-            leaves = unit * np.ceil(leaves / unit - ROUNDING)
+        leaves = self._leaves(rooms, profiles, unit)
         for own, count in zip(rooms.tolist(), counts.tolist(), strict=True):
             hull = _hull(np.arange(own + 1.0), leaves[: own + 1])
             found += [part._replace(length=part.length * count) for part in hull]
         return _filled(found, self.vertices) * (1 - ROUNDING)
+
+    def _leaves(
+        self, rooms: IntArray, profiles: Sequence[FloatArray], unit: float
+    ) -> FloatArray:
+        """Least weight that leaves 0, 1, ... vertices, each a multiple of a unit."""
+        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
+        return unit * np.ceil(leaves / unit - ROUNDING) if unit else leaves
 
 
 def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:
