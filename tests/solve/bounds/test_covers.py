@@ -31,7 +31,7 @@ def bound(problem: Problem, work: int) -> float:
     def later_s(seconds: float) -> float | None:
         return cover(companies, rooms, seconds, PROGRAM_WORK, ENDLESS).later_s
 
-    seconds = climbed(later_s, 0.0) * (1 - ROUNDING)
+    seconds = climbed(later_s, 0.0, 1e-6) * (1 - ROUNDING)
     return step_with(problem.model, network, seconds)
 
 

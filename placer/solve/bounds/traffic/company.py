@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 # Trees, at the least, that share the work.
 TREES = 32
-# How far times grow that are asked for, at first, where the one before was too short.
-STEP = 1e-3
+# Times of a single rank are told apart that differ by so much.
+FINEST = 1e-6
+# How much nearer the next time is after one that may do.
+NEARER = 8
 
 # Ranks that are in the company, and that are not.
 _Branch = tuple[tuple[int, ...], frozenset[int]]
@@ -89,24 +91,26 @@ def least_in_company(
             is_found = budget.is_over() or any(True for _ in trees.around(rank, ()))
             return None if is_found or trees.is_cut else trees.next_s
 
-        least = climbed(next_s, least)
+        least = climbed(next_s, least, FINEST)
     return least * (1 - ROUNDING)
 
 
-def climbed(next_s: Callable[[float], float | None], seconds: float) -> float:
+def climbed(
+    next_s: Callable[[float], float | None], seconds: float, finest: float
+) -> float:
     """The least time that may do, from one that does, or is too short.
 
-    ``next_s`` tells the next time that may do where one is too short, else None. So
-    many are asked for that times with the same answer need not be told apart.
+    ``next_s`` tells the next time that may do where one is too short, else None. It is
+    asked for times ever further on, and for nearer ones after one that may do; those
+    nearer than ``finest``, relative to the time, are not told apart.
     """
-    growth = 0.0
+    growth = finest
     while True:
         later = next_s(seconds * (1 + growth))
         if later is not None:
-            seconds = later
-            growth = max(STEP, 2 * growth)
-        elif growth > STEP:
-            growth = 0.0
+            seconds, growth = later, 2 * growth
+        elif growth > finest:
+            growth = max(finest, growth / NEARER)
         else:
             return seconds
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
+# Times of all ranks are told apart that differ by so much.
+FINEST = 1e-3
 ARGUMENT = (
     "not every rank can be in a scale-up domain with enough of those that it sends to, "
     "or its NIC is busy so long"
@@ -78,7 +80,7 @@ def _kept_company(
                     incumbent.offer("kept company", found)
         return known.later_s
 
-    seconds = climbed(later_s, 0.0) * (1 - ROUNDING)
+    seconds = climbed(later_s, 0.0, FINEST) * (1 - ROUNDING)
     value = step_with(model, network, seconds)
     incumbent.launch_bound = max(incumbent.launch_bound, value)
     incumbent.prove(value, ARGUMENT)
