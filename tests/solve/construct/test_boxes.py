@@ -9,6 +9,10 @@ import pytest
 from benchmarks.traffic_graphs import Graph, of_networkx, stencil, weighted_stencil
 from placer.document import document_of
 from placer.solve.construct.traffic.boxes import boxed
+from placer.solve.construct.traffic.kept_company import (
+    briefly_kept_company,
+    kept_company,
+)
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -79,6 +83,18 @@ def test_a_long_strip_is_cut_too() -> None:
     """1,000 x 2: far more cuts inside each other than Python has calls."""
     found = in_boxes(stencil(1000, 2), machine_of([8] * 40, 8, 1))
     assert found.gpu_of_rank is None or found.value > 0
+
+
+def test_nothing_is_made_for_hops() -> None:
+    """The objective is another one."""
+    senders, receivers, size = (one.tolist() for one in stencil(4, 4))
+    ends = {"from": senders, "to": receivers, "bytes": size}
+    job = job_of(16, traffic=ends, weights={"dp": 1})
+    problem, budget = Problem.of(machine_of([4], 8, 1), job, "hop-cost"), Budget(9.0)
+    incumbent = Incumbent(problem, budget)
+    for method in (boxed, briefly_kept_company, kept_company):
+        method(problem, incumbent, budget)
+    assert incumbent.gpu_of_rank is None
 
 
 def test_other_graphs_have_no_boxes() -> None:

@@ -50,10 +50,13 @@ _Cut = tuple[float, int, int]
 
 def boxed(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Boxes of the least time for which there are domains enough."""
-    traffic, fabric, params = problem.job.traffic, problem.model.fabric, problem.params
-    if traffic is None or problem.goal.name != "time" or fabric.scale_up_tier < 0:
+    traffic, params = problem.job.traffic, problem.params
+    if traffic is None or problem.goal.name != "time":
         return
-    if problem.job.launcher != "free" or not fabric.can_leave_scale_up:
+    fabric = problem.model.fabric
+    if problem.job.launcher != "free" or fabric.scale_up_tier < 0:
+        return
+    if not fabric.can_leave_scale_up:
         return
     ranks = problem.job.world_size
     ends = np.stack((traffic.senders, traffic.receivers), axis=1)

@@ -55,10 +55,11 @@ def kept_company(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
 def _kept_company(
     problem: Problem, incumbent: Incumbent, budget: Budget, turn: int
 ) -> None:
-    model, traffic = problem.model, problem.job.traffic
+    traffic = problem.job.traffic
     if problem.goal.name != "time" or traffic is None or incumbent.terms is not None:
         return
-    network, params = best_of_problem(problem, 1), problem.params
+    model, params = problem.model, problem.params
+    network = best_of_problem(problem, 1)
     tier = network.fabric.scale_up_tier
     if tier < 0 or not network.fabric.can_leave_scale_up:
         return
