@@ -46,7 +46,12 @@ from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.stages.cut_alike import cut_alike
+from placer.solve.construct.traffic.boxes import boxed
 from placer.solve.construct.traffic.communicators import partitioned
+from placer.solve.construct.traffic.kept_company import (
+    briefly_kept_company,
+    kept_company,
+)
 from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfers.component_line import component_line
 from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
@@ -167,8 +172,10 @@ METHODS: tuple[Method, ...] = (
     stitched,
     last_replicas,
     cut_alike,
+    boxed,
     briefly_tiled,
     partitioned,
+    briefly_kept_company,
     tiled,
     component_line,
     transfer_runs,
@@ -182,6 +189,7 @@ METHODS: tuple[Method, ...] = (
     loose_pieces,
     exact,
     evened,
+    kept_company,
     rebalanced,
     annealed,
     exchanged,

@@ -47,6 +47,10 @@ class BoundParams:
     company_work, company_ranks : int
         Neighbours looked at in all trees of ranks that share a scale-up domain, and
         ranks, the busiest first, for which such trees are grown.
+    cover_work : (int, int)
+        Neighbours looked at for company of all ranks, at first and later.
+    cover_program : (float, float)
+        Work of each program that takes one for each rank, likewise.
     direction_work : int
         Pairs of edges at one rank that are looked at for directions of a graph.
     size_steps : int
@@ -98,6 +102,8 @@ class BoundParams:
     near_levels: int = 8
     company_work: int = 500_000
     company_ranks: int = 32
+    cover_work: tuple[int, int] = (1_000_000, 12_000_000)
+    cover_program: tuple[float, float] = (0.1, 5.0)
     direction_work: int = 2_000_000
     size_steps: int = 2500
     cut_run_work: float = 0.5

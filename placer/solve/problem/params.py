@@ -141,6 +141,8 @@ class Params(BoundParams):
     tile_edges, tile_vertices : int
         Edges of a graph that is cut into tiles, at most, and vertices of all that are
         cut, sweep after sweep.
+    box_work : int
+        Ways to cut boxes of a grid in two that are looked at.
     rebalance_rounds : int
         Times that the flows of a job with groups of its own are weighed afresh.
     rebalance_work : float, us
@@ -327,6 +329,7 @@ class Params(BoundParams):
     keep_whole: bool = True
     tile_edges: int = 1_000_000
     tile_vertices: int = 60_000
+    box_work: int = 400_000
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000

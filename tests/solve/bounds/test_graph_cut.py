@@ -25,7 +25,8 @@ BYTES = 1e8
 
 
 def machine_of(racks, nodes, gpus, thinner=1.0, wait="0us"):
-    """Racks of so many nodes, a GPU sends 1 GB/s outside of them."""
+    """Racks of so many nodes, in all or each, a GPU sends 1 GB/s outside of them."""
+    counts = nodes if isinstance(nodes, list) else [nodes] * racks
     tiers = [
         {"name": "node", "size": gpus, "bandwidth": "100GB/s", "scale_up": True},
         {"name": "rack", "bandwidth": "100GB/s"},
@@ -37,7 +38,8 @@ def machine_of(racks, nodes, gpus, thinner=1.0, wait="0us"):
         "name": "racks",
         "tiers": [tier | {"latency": wait} for tier in tiers],
         "nodes": [
-            {"names": f"r{r}n[0-{nodes - 1}]", "rack": f"r{r}"} for r in range(racks)
+            {"names": f"r{r}n[0-{count - 1}]", "rack": f"r{r}"}
+            for r, count in enumerate(counts)
         ],
     }
     return decode_topology(document_of(content, "t"))
@@ -133,6 +135,32 @@ def test_a_torus_behind_thin_uplinks_is_proved():
     result = placer.place(problem.machine, problem.job, time_limit=60)
     assert result.status == "optimal"
     assert result.bound["value"] == pytest.approx(4 * BYTES / 1e9)
+
+
+def by_nodes(racks):
+    """A torus of 4 x 6 x 6, each line of four ranks on a node, in full racks."""
+    torus = np.arange(144).reshape(6, 6, 4)
+    edges = np.concatenate(
+        [
+            np.stack((torus, np.roll(torus, 1, axis)), axis=-1).reshape(-1, 2)
+            for axis in range(3)
+        ]
+    )
+    machine = machine_of(len(racks), racks, 4)
+    traffic = traffic_of(edges, np.full(len(edges), BYTES))
+    return Problem.of(machine, job_of(144, "node-contiguous", traffic=traffic))
+
+
+def test_a_node_of_a_launch_is_one_vertex():
+    """Racks of five and four nodes: of a torus of nodes, five have ten neighbours."""
+    found = bound(by_nodes([5] * 4 + [4] * 4))
+    assert found == pytest.approx(10 * 4 * BYTES / (5 * 4 * 1e9))
+
+
+def test_a_full_domain_sends_what_it_must():
+    """A single node in a rack of its own has four neighbours elsewhere."""
+    found = bound(by_nodes([7] * 5 + [1]))
+    assert found == pytest.approx(4 * 4 * BYTES / (4 * 1e9))
 
 
 def small_case(seed):

@@ -1,4 +1,4 @@
-"""The bound that ranks set who all want the same company in one scale-up domain.
+"""Sets of ranks that may share a scale-up domain, and the bound of those that want to.
 
 In a placement whose traffic takes no longer than T, the ranks S of any scale-up domain
 are *fast company*: of each of them, what goes to ranks outside S, or comes from there,
@@ -13,14 +13,17 @@ so far, a neighbour either joins or stays outside for good. Branches end where
 * such a rank needs more neighbours than there is room for, and
 * all such ranks need more in sum than so many newcomers can be neighbours of.
 
-A tree with nothing found is a proof for that rank and T, whatever other ranks do. What
-is left open where a tree grows too large counts as company. Shapes: R ranks, F flows.
+A tree with nothing found is a proof for that rank and T, whatever other ranks do. Each
+branch that ends also knows the least time for which it would go on. For all times below
+the least of these there is no other company, so the next time to ask for is that one.
+Shapes: R ranks, F flows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -29,7 +32,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
@@ -39,10 +42,13 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 # Trees, at the least, that share the work.
 TREES = 32
-NOBODY, NEVER = -1, 1 << 40
+# Times of a single rank are told apart that differ by so much.
+FINEST = 1e-6
+# How much nearer the next time is after one that may do.
+NEARER = 8
 
 # Ranks that are in the company, and that are not.
-_Branch = tuple[frozenset[int], frozenset[int]]
+_Branch = tuple[tuple[int, ...], frozenset[int]]
 
 
 class _Port(NamedTuple):
@@ -53,7 +59,7 @@ class _Port(NamedTuple):
     alone : float, s
         With all others outside its domain.
     gains : dict of int to float, s
-        How much less with each other rank in it.
+        How much less with each other rank in it, the most first.
     """
 
     alone: float
@@ -76,12 +82,41 @@ def least_in_company(
     """
     if not network.fabric.can_leave_scale_up:
         return 0.0
-    companies = _Companies.of(network, traffic, params.company_work)
-    return companies.least_seconds(params.company_ranks, budget)
+    companies = Companies.of(network, traffic, params.company_work)
+    least = 0.0
+    for rank in companies.busiest[: params.company_ranks].tolist():
+
+        def next_s(seconds: float, rank: int = rank) -> float | None:
+            trees = companies.trees(seconds, TREES)
+            is_found = budget.is_over() or any(True for _ in trees.around(rank, ()))
+            return None if is_found or trees.is_cut else trees.next_s
+
+        least = climbed(next_s, least, FINEST)
+    return least * (1 - ROUNDING)
+
+
+def climbed(
+    next_s: Callable[[float], float | None], seconds: float, finest: float
+) -> float:
+    """The least time that may do, from one that does, or is too short.
+
+    ``next_s`` tells the next time that may do where one is too short, else None. It is
+    asked for times ever further on, and for nearer ones after one that may do; those
+    nearer than ``finest``, relative to the time, are not told apart.
+    """
+    growth = finest
+    while True:
+        later = next_s(seconds * (1 + growth))
+        if later is not None:
+            seconds, growth = later, 2 * growth
+        elif growth > finest:
+            growth = max(finest, growth / NEARER)
+        else:
+            return seconds
 
 
 @dataclass(eq=False)
-class _Companies:
+class Companies:
     """Ranks that may be in one scale-up domain.
 
     Attributes
@@ -102,7 +137,7 @@ class _Companies:
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> _Companies:
+    def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> Companies:
         """Those of a job's traffic on a machine."""
         ends = traffic.senders, traffic.receivers
         sent = _rows(network, *ends, traffic.size_bytes)
@@ -110,101 +145,138 @@ class _Companies:
         room = int(network.capacities[network.fabric.scale_up_tier].max())
         return cls(room, work, work, sent, received)
 
-    def least_seconds(self, most_ranks: int, budget: Budget) -> float:
-        """Seconds below which the traffic of no placement is, of a few busy ranks."""
-        alone = np.maximum(self.sent[3], self.received[3])
-        least = 0.0
-        for rank in np.argsort(-alone, kind="stable")[:most_ranks].tolist():
-            high = float(alone[rank])
-            if budget.is_over():
-                break
-            if high <= least or not self._is_slow(rank, least):
-                continue
-            low = least
-            while high - low > ROUNDING * high and not budget.is_over():
-                middle = (low + high) / 2
-                if self._is_slow(rank, middle):
-                    low = middle
-                else:
-                    high = middle
-            least = low
-        return least
+    @property
+    def alone(self) -> FloatArray:
+        """Seconds of each rank without company; shape (R,)."""
+        return np.maximum(self.sent[3], self.received[3])
 
-    def _is_slow(self, rank: int, seconds: float) -> bool:
-        """Whether the rank is surely in no company as fast as that."""
-        limit = seconds * (1 + ROUNDING)
-        left = min(self.work_left, self.most_work // TREES)
-        self.work_left -= left
-        open_: list[_Branch] = [(frozenset((rank,)), frozenset())]
-        is_found = False
-        while open_ and left > 0 and not is_found:
-            branch = open_.pop()
-            left -= sum(len(port.gains) for port in self._ports_in(branch))
-            other = self._joins_next(branch, limit)
-            is_found = other == NOBODY
-            if other is not None and not is_found:
-                inside, outside = branch
-                open_.append((inside, outside | {other}))
-                open_.append((inside | {other}, outside))
-        self.work_left += max(left, 0)
-        return not open_ and not is_found
+    @property
+    def busiest(self) -> IntArray:
+        """Ranks, the busiest without company first; shape (R,)."""
+        return np.argsort(-self.alone, kind="stable")
 
-    def _joins_next(self, branch: _Branch, limit: float) -> int | None:
-        """Whom to decide on next; `NOBODY` where all are fast, None where none can be.
+    def seconds(self, sets: Iterable[frozenset[int]]) -> float:
+        """Seconds of the busiest rank with its set in one domain."""
+        return max(
+            port.alone - sum(port.gains.get(one, 0.0) for one in inside)
+            for inside in sets
+            for rank in inside
+            for port in self.ports_of(rank)
+        )
 
-        A heavy neighbour of one who needs most.
-        """
-        inside, outside = branch
-        slots = self.room - len(inside)
-        asked, newcomers, next_ = 0, Counter[int](), (0, 0.0, NOBODY)
-        for port in self._ports_in(branch):
-            missing = port.alone - limit
-            missing -= sum(gain for one, gain in port.gains.items() if one in inside)
-            if missing <= 0:
-                continue
-            known = inside | outside
-            others = [(g, one) for one, g in port.gains.items() if one not in known]
-            needed = _fewest(sorted(others, reverse=True), missing)
-            if needed > slots:
-                return None
-            asked += needed
-            newcomers.update(one for _, one in others)
-            next_ = max(next_, (needed, *max(others)))
-        served = sum(times for _, times in newcomers.most_common(slots))
-        return next_[2] if served >= asked else None
+    def side_by_side(self) -> Iterator[int]:
+        """All ranks, neighbours of the busiest ones first."""
+        seen: dict[int, None] = {}
+        for busiest in self.busiest.tolist():
+            reached = [busiest] if busiest not in seen else []
+            seen.update(dict.fromkeys(reached))
+            for rank in reached:
+                yield rank
+                for port in self.ports_of(rank):
+                    new = [one for one in port.gains if one not in seen]
+                    seen.update(dict.fromkeys(new))
+                    reached += new
 
-    def _ports_in(self, branch: _Branch) -> Iterator[_Port]:
-        """Ports of those inside."""
-        return (port for rank in branch[0] for port in self._ports_of(rank))
+    def trees(self, seconds: float, shares: int) -> Trees:
+        """Trees for a time, with one of so many shares of all work."""
+        return Trees(self, seconds, min(self.work_left, self.most_work // shares))
 
-    def _ports_of(self, rank: int) -> tuple[_Port, ...]:
-        """What a rank sends and receives, if anything."""
+    def ports_of(self, rank: int) -> tuple[_Port, ...]:
+        """What a rank sends and receives, once where it is the same."""
         known = self._ports.get(rank)
         if known is None:
-            known = tuple(
-                _Port(
-                    float(alone[rank]),
-                    dict(
-                        zip(
-                            others[start[rank] : start[rank + 1]].tolist(),
-                            gains[start[rank] : start[rank + 1]].tolist(),
-                            strict=True,
-                        )
-                    ),
-                )
-                for start, others, gains, alone in (self.sent, self.received)
-            )
-            self._ports[rank] = known
+            ports = []
+            for start, others, gains, alone in (self.sent, self.received):
+                own = slice(start[rank], start[rank + 1])
+                order = np.lexsort((-others[own], -gains[own]))
+                ends, gain = others[own][order].tolist(), gains[own][order].tolist()
+                port = _Port(float(alone[rank]), dict(zip(ends, gain, strict=True)))
+                if port not in ports:
+                    ports.append(port)
+            known = self._ports[rank] = tuple(ports)
         return known
 
 
-def _fewest(gains: list[tuple[float, int]], missing: float) -> int:
-    """Fewest of the gains, largest first, that are enough; very many if none are."""
-    for count, (gain, _) in enumerate(gains, 1):
-        missing -= gain
-        if missing <= 0:
-            return count
-    return NEVER
+class Trees:
+    """The search for all fast company of ranks, for one time.
+
+    Attributes
+    ----------
+    next_s : float, s
+        For no time below there is company that was not found; infinite at first.
+    is_cut : bool
+        Whether there was more to look at.
+    """
+
+    def __init__(self, companies: Companies, seconds: float, work: int) -> None:
+        self._companies, self._work = companies, work
+        most = float(companies.alone.max(initial=0.0))
+        self._limit = seconds + ROUNDING * (seconds + most)
+        self.next_s, self.is_cut = inf, work <= 0
+
+    def around(self, rank: int, without: Collection[int]) -> Iterator[frozenset[int]]:
+        """All company of a rank that is connected, without some others."""
+        room = self._companies.room
+        open_: list[tuple[_Branch, bool]] = [(((rank,), frozenset()), True)]
+        while open_ and not self.is_cut:
+            branch, is_new = open_.pop()
+            inside, outside = branch
+            other, is_fast = self._joins_next(branch, without)
+            if is_fast and is_new:
+                yield frozenset(inside)
+            if other is not None and len(inside) < room:
+                open_.append(((inside, outside | {other}), False))
+                open_.append((((*inside, other), outside), True))
+
+    def _joins_next(
+        self, branch: _Branch, without: Collection[int]
+    ) -> tuple[int | None, bool]:
+        """Whom to decide on next, if anybody may join; whether all are fast.
+
+        A heavy neighbour of one who has the least choice.
+        """
+        inside, outside = branch
+        limit, slots = self._limit, self._companies.room - len(inside)
+        asked, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
+        looked, anybody = 0, None
+        for member in inside:
+            for alone, gains in self._companies.ports_of(member):
+                looked += len(gains)
+                busy = alone - sum(gains.get(one, 0.0) for one in inside)
+                open_ = [
+                    one
+                    for one in gains
+                    if one not in inside and one not in outside and one not in without
+                ]
+                if open_ and anybody is None:
+                    anybody = open_[0]
+                if busy <= limit:
+                    continue
+                needed, before = 0, busy
+                while busy > limit and needed < min(slots, len(open_)):
+                    before = busy
+                    busy -= gains[open_[needed]]
+                    needed += 1
+                if busy > limit:
+                    self.next_s = min(self.next_s, busy)
+                    self._spend(looked)
+                    return None, False
+                least = min(least, before)
+                asked += needed
+                newcomers.update(open_)
+                next_ = min(next_, (len(open_) - needed, -needed, open_[0]))
+        self._spend(looked)
+        if not asked:
+            return anybody, True
+        if sum(times for _, times in newcomers.most_common(slots)) < asked:
+            self.next_s = min(self.next_s, least)
+            return None, False
+        return next_[2], False
+
+    def _spend(self, looked: int) -> None:
+        self._companies.work_left -= looked
+        self._work -= looked
+        self.is_cut = self._work <= 0
 
 
 def _rows(

@@ -27,11 +27,14 @@ where domains have less to cut, then count once.
 
 The busiest uplink takes at least what all of them send, over what all of them carry;
 where messages are multiples of one size, until all of them together may have carried
-enough in whole ones. Shapes: V vertices, E edges.
+enough in whole ones. Where a launch puts runs of ranks on nodes, these are vertices: a
+rack of five nodes has ten neighbours on a torus of nodes, whatever ranks might have.
+Shapes: V vertices, E edges.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,18 +76,40 @@ def least_over_uplinks(
     traffic : RankTraffic
     params : Params
     """
-    fabric = network.fabric
-    lines = _lines(traffic, network.label.shape[1], params.direction_work)
+    fabric, ranks = network.fabric, network.label.shape[1]
+    sets = [np.arange(ranks)]
     seconds = 0.0
     for t in fabric.scale_out_tiers:
         if t == 0 or len(fabric.uplink_capacity[t]) < 2:
             continue
-        sent = lines.least_sent(network.capacities[t - 1])
-        # What leaves some domain enters others, and uplinks carry as much either way.
-        busy = _least_busy(sent / 2, fabric.uplink_capacity[t], traffic.size_bytes)
-        if busy > 0:
-            seconds = max(seconds, busy + float(fabric.latency[t:].min()))
+        # What stays together is one vertex too, where all of it is of one size.
+        sizes = np.bincount(network.label[t - 1])
+        if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
+            sets = [sets[0], network.label[t - 1]]
+        for label in sets:
+            between = _between(traffic, label)
+            lines = _lines(between, int(label.max()) + 1, params.direction_work)
+            room = network.capacities[t - 1] // (ranks // lines.vertices)
+            sent = lines.least_sent(room)
+            # What leaves some domain enters others, and uplinks carry as much each way.
+            capacity = fabric.uplink_capacity[t]
+            busy = _least_busy(sent / 2, capacity, between.size_bytes)
+            busy = max(busy, lines.least_of_one(room, capacity))
+            if busy > 0:
+                seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
+
+
+def _between(traffic: RankTraffic, label: IntArray) -> RankTraffic:
+    """What sets of ranks send each other."""
+    count = int(label.max()) + 1
+    keys = label[traffic.senders] * count + label[traffic.receivers]
+    apart = keys // count != keys % count
+    keys, which = np.unique(keys[apart], return_inverse=True)
+    size = weighted_counts(which, traffic.size_bytes[apart], len(keys))
+    return replace(
+        traffic, senders=keys // count, receivers=keys % count, size_bytes=size
+    )
 
 
 def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> float:
@@ -143,11 +168,27 @@ class Lines(NamedTuple):
 
     def least_sent(self, room: IntArray) -> float:
         """Least weight that leaves domains with such room, all together, bytes."""
-        pair = 2 * self.unit
-        unit = pair if all(way.is_ring for way in self.ways) else self.unit
-        apart = self._sent(room, [way.apart for way in self.ways], unit)
-        shared = self._sent(room, [way.shared for way in self.ways], pair)
+        apart = self._sent(room, [way.apart for way in self.ways], self.pair)
+        shared = self._sent(room, [way.shared for way in self.ways], 2 * self.unit)
         return max(apart, shared - sum(way.ends for way in self.ways), 0.0)
+
+    def least_of_one(self, room: IntArray, capacity: FloatArray) -> float:
+        """Least seconds of an uplink: all but a few of its domain's seats are taken."""
+        rooms = np.minimum(room, self.vertices)
+        leaves = self._leaves(rooms, [way.apart for way in self.ways], self.pair)
+        least = np.maximum(self.vertices - (rooms.sum() - rooms), 0)
+        each = zip(least.tolist(), rooms.tolist(), capacity.tolist(), strict=True)
+        busy = (
+            float(leaves[fewest : most + 1].min() / 2 / bandwidth)
+            for fewest, most, bandwidth in each
+            if bandwidth > 0
+        )
+        return max(busy, default=0.0) * (1 - ROUNDING)
+
+    @property
+    def pair(self) -> float:
+        """Bytes of which a set sends a multiple, cut from others; 0: of none."""
+        return self.unit * (2 if all(way.is_ring for way in self.ways) else 1)
 
     def _sent(
         self, room: IntArray, profiles: Sequence[FloatArray], unit: float
@@ -155,13 +196,18 @@ class Lines(NamedTuple):
         """Least sum over domains that hold all vertices, each a multiple of a unit."""
         found: list[Segment] = []
         rooms, counts = np.unique(np.minimum(room, self.vertices), return_counts=True)
-        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
-        if unit:
-            leaves = unit * np.ceil(leaves / unit - ROUNDING)
+        leaves = self._leaves(rooms, profiles, unit)
         for own, count in zip(rooms.tolist(), counts.tolist(), strict=True):
             hull = _hull(np.arange(own + 1.0), leaves[: own + 1])
             found += [part._replace(length=part.length * count) for part in hull]
         return _filled(found, self.vertices) * (1 - ROUNDING)
+
+    def _leaves(
+        self, rooms: IntArray, profiles: Sequence[FloatArray], unit: float
+    ) -> FloatArray:
+        """Least weight that leaves 0, 1, ... vertices, each a multiple of a unit."""
+        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
+        return unit * np.ceil(leaves / unit - ROUNDING) if unit else leaves
 
 
 def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:

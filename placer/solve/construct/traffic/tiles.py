@@ -52,9 +52,7 @@ SWEEPS = (
     Sweep(compact=False, onward=True),
     Sweep(compact=True, onward=False),
     Sweep(compact=True, onward=True),
-    Sweep(compact=False, onward=False),
     Sweep(compact=False, onward=True, busiest=True),
-    Sweep(compact=True, onward=True, busiest=True),
 )
 
 
