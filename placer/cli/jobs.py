@@ -79,8 +79,9 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
     What was read, derived, assumed and ignored goes to stderr, one line a key. What is
     missing is asked for, each with the option that says it.
     """
-    from placer.cli.output import write_text
+    from placer.cli.output import write_document, write_text
     from placer.job.model import Job
+    from placer.job.write import to_document
     from placer.sources import report
     from placer.sources.job import Options, open_job
 
@@ -90,8 +91,11 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
     )
     if isinstance(opened, Job):
         raise click.UsageError(f"{opened.name} is a job file; jobs show prints it.")
-    opened.job()
-    write_text(options["output"] or "-", opened.text())
+    found, output = opened.job(), options["output"] or "-"
+    if output.lower().endswith(".json"):
+        write_document(output, to_document(found))
+    else:
+        write_text(output, opened.text())
     if not options["quiet"]:
         for line in (*report.lines(opened.found), *opened.remarks()):
             click.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""Options that take lists, and sizes of memory."""
+"""Options that take lists, and sizes of memory; the framework whose rules hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+
+from placer.cli.options import OneOf
+
+framework_option = click.option(
+    "--framework",
+    type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
+    default="megatron",
+    help="Whose rules degrees obey. Default: megatron.",
+)
 
 
 def size_option(name: str, help: str) -> Callable[[Any], Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from placer import files
 from placer.cli.interrupt import interrupts
 
@@ -18,6 +21,19 @@ def write_text(path: str, text: str) -> None:
     """
     with interrupts.writing(path):
         files.write_text(path, text)
+
+
+def write_document(path: str, document: Mapping[str, Any]) -> None:
+    """Write a document as YAML where the name of the file says so, else as JSON."""
+    from placer.placement.plan_encode import json_text
+
+    if not path.lower().endswith((".yaml", ".yml")):
+        write_text(path, json_text(document))
+        return
+    import yaml
+
+    text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+    write_text(path, text)
 
 
 def write_bytes(path: str, data: bytes) -> None:

@@ -14,7 +14,7 @@ from placer.cli.folder import with_folder
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
-from placer.cli.list_options import size_option
+from placer.cli.list_options import framework_option, size_option
 from placer.cli.options import (
     OneOf,
     format_option,
@@ -38,7 +38,7 @@ SAY_EVERY_S = 5.0
 # Options that are arguments of the library's call, by the same name.
 _PASSED = (
     *("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", "gpus", "global_batch"),
-    *("nic_rate", "hosts", "objective", "time_limit", "seed"),
+    *("nic_rate", "framework", "hosts", "objective", "time_limit", "seed"),
 )
 
 
@@ -99,6 +99,7 @@ def _ratios(
     callback=_ratios,
     help="Ratios of TIER, by default the outermost: 1,2,4. May be given again.",
 )
+@framework_option
 @hosts_option
 @click.option(
     "--objective",

@@ -14,9 +14,13 @@ from placer.cli.folder import with_folder
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
-from placer.cli.list_options import names, size_in_bytes, size_option
+from placer.cli.list_options import (
+    framework_option,
+    names,
+    size_in_bytes,
+    size_option,
+)
 from placer.cli.options import (
-    OneOf,
     format_option,
     hosts_option,
     quiet_option,
@@ -35,7 +39,6 @@ SAY_EVERY_S = 5.0
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
 
-_FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "jax")
 # Options that are arguments of the library's call, by the same name.
 _PASSED = (
     *("gpus", "global_batch", "memory", "framework"),
@@ -65,12 +68,7 @@ _PASSED = (
     callback=size_in_bytes,
     help="Of a GPU: 80GB. Default: the machine's.",
 )
-@click.option(
-    "--framework",
-    type=OneOf(_FRAMEWORKS),
-    default="megatron",
-    help="Whose rules degrees obey. Default: megatron.",
-)
+@framework_option
 @size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
 @size_option("--cp", "Only these context-parallel sizes.")
 @size_option("--ep", "Only these expert-parallel sizes.")
@@ -230,13 +228,12 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
     from placer.api.place import place
-    from placer.cli.output import write_text
+    from placer.cli.output import write_document
     from placer.job.write import to_document
-    from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import write_plan
 
     if options["job_output"]:
-        write_text(options["job_output"], json_text(to_document(found.job_of(row))))
+        write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
         # As the row was placed, so that the plan has its step time.
         job, seed = found.job_of(row), options["seed"]

@@ -41,18 +41,22 @@ def problems(
         hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
         message = f"how much memory a GPU of {machine.name} has is not known"
         yield Problem(message, key="memory", hint=hint)
+    yield from unknown_framework(space.framework)
     yield from _unknown_names(space)
     yield from _not_there(space, model)
 
 
+def unknown_framework(name: str) -> Iterator[Problem]:
+    """A problem where no framework has the name."""
+    if name not in FRAMEWORKS:
+        yield _unknown("framework", name, FRAMEWORKS)
+
+
 def _unknown_names(space: Space) -> Iterator[Problem]:
     framework = FRAMEWORKS.get(space.framework)
-    if framework is None:
-        yield _unknown("framework", space.framework, FRAMEWORKS)
-    else:
-        for name in space.sharding:
-            if name not in framework.shardings:
-                yield _unknown("sharding", name, framework.shardings, space.framework)
+    for name in space.sharding:
+        if framework and name not in framework.shardings:
+            yield _unknown("sharding", name, framework.shardings, space.framework)
     for name in space.recompute:
         modules = [] if name in _WHOLE else name.split(JOINED)
         strange = [module for module in modules if module not in MODULES]

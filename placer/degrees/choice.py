@@ -13,7 +13,7 @@ from placer.job.read_axes import pipeline_groups_agree
 from placer.job.read_traffic import default_bucket
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
+    from placer.job.model import Job, Overlap
 
 # Recomputed modules in one name: ``moe_act+mla_up_proj``.
 JOINED = "+"
@@ -54,6 +54,27 @@ class Choice:
     shard_size: int = 0
     embedding: float = 0.0
     loss: float = 0.0
+
+    @classmethod
+    def of(cls, job: Job) -> Choice:
+        """What a job with a model has chosen."""
+        axes, mode = job.parallelism, job.data_parallel
+        return cls(
+            tp=axes.tp,
+            cp=axes.cp,
+            ep=axes.ep,
+            etp=axes.etp if job.model is not None and job.model.experts else axes.tp,
+            pp=axes.pp,
+            vp=axes.vp,
+            dp=axes.dp,
+            micro_batch=job.micro_batch,
+            micro_batches=job.micro_batches,
+            recompute=recompute_name(job),
+            sharding=mode.sharding,
+            shard_size=mode.shard_size if mode.sharding == "hsdp" else 0,
+            embedding=job.stages.embedding,
+            loss=job.stages.loss,
+        )
 
     @property
     def gpus(self) -> int:
@@ -105,17 +126,19 @@ class Choice:
             parallelism=axes,
             micro_batch=self.micro_batch,
             micro_batches=self.micro_batches,
-            overlap=replace(
-                job.overlap,
-                pp=overlaps_stages(job, self.vp),
-                ep=overlaps_experts(job, self),
-            ),
+            overlap=overlap_at(job, self),
             data_parallel=mode,
             stages=EndStages(self.embedding, self.loss),
             memory=replace(job.memory, **recompute_keys(self.recompute)),
             sha256="",
         )
         return replace(changed, compute=compute_at(job, changed))
+
+
+def overlap_at(job: Job, choice: Choice) -> Overlap:
+    """What of a job's traffic travels beside work with a choice."""
+    stages, experts = overlaps_stages(job, choice.vp), overlaps_experts(job, choice)
+    return replace(job.overlap, pp=stages, ep=experts)
 
 
 def overlaps_stages(job: Job, vp: int) -> bool:

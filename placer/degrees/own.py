@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.degrees.choice import Choice, recompute_name
+from placer.degrees.choice import Choice
 from placer.footprint.stages import footprint
 from placer.units import format_bytes
 
@@ -45,7 +46,7 @@ def own(search: Search, job: Job, space: Space, memory_limit: float) -> Own | No
 
 def own_choice(job: Job, space: Space) -> Choice | None:
     """The job's sizes of a replica, as many of these as GPUs and batch allow."""
-    axes, mode = job.parallelism, job.data_parallel
+    axes = job.parallelism
     replica = axes.tp * axes.cp * axes.pp
     counts = space.gpus or (space.room(replica),)
     most = max(counts) // replica
@@ -58,25 +59,9 @@ def own_choice(job: Job, space: Space) -> Choice | None:
     dp = copies[-1]
     if axes.tp * axes.cp * dp % (axes.ep * axes.etp):
         return None
-    members, sharding = dp * axes.cp, mode.sharding
-    shard_size = mode.shard_size if sharding == "hsdp" else 0
-    if shard_size and shard_size >= members:  # one shard group is left
-        sharding, shard_size = "zero3", 0
-    if shard_size and members % shard_size:
+    members, mine = dp * axes.cp, Choice.of(job)
+    if mine.shard_size and mine.shard_size >= members:  # one shard group is left
+        mine = replace(mine, sharding="zero3", shard_size=0)
+    if mine.shard_size and members % mine.shard_size:
         return None
-    return Choice(
-        tp=axes.tp,
-        cp=axes.cp,
-        ep=axes.ep,
-        etp=axes.etp if job.model is not None and job.model.experts else axes.tp,
-        pp=axes.pp,
-        vp=axes.vp,
-        dp=dp,
-        micro_batch=job.micro_batch,
-        micro_batches=samples // dp,
-        recompute=recompute_name(job),
-        sharding=sharding,
-        shard_size=shard_size,
-        embedding=job.stages.embedding,
-        loss=job.stages.loss,
-    )
+    return replace(mine, dp=dp, micro_batches=samples // dp)

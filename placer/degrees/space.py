@@ -235,6 +235,18 @@ class Legal:
                 yield replace(shape, sharding=sharding, shard_size=size)
 
 
+def broken(choice: Choice, job: Job, model: Model, framework: str) -> set[str]:
+    """Rules of a framework that a choice for a job breaks; ``model`` is the job's."""
+    of, legal = FRAMEWORKS[framework], Legal(job, model, Space((), 0))
+    kinds = of.degrees, of.experts, of.stages, of.batch, of.states
+    return {
+        reason
+        for rules in kinds
+        for reason, holds in rules.items()
+        if not holds(legal, choice)
+    }
+
+
 def _allowed(
     legal: Legal, rules: Rules, choices: Iterable[Choice], refused: Counter[str]
 ) -> Iterator[Choice]:

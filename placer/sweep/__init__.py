@@ -23,6 +23,7 @@ from placer.loading import answer_calls
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.api.options import ObjectiveName
+    from placer.degrees.frameworks import FrameworkName
     from placer.engines.engine import Engine
     from placer.sweep.result import Sweep
 
@@ -42,6 +43,7 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     global_batch=_SIZES,
     nic_rate=NUMBERS | NOTHING,
     oversubscription=NUMBERS | NUMBERS_BY_NAME | NOTHING,
+    framework=TEXT,
     hosts=HOSTS | NOTHING,
     objective=TEXT | NOTHING,
     time_limit=NUMBER,
@@ -65,6 +67,7 @@ def sweep(
     global_batch: Sequence[int] | None = None,
     nic_rate: Sequence[float] | None = None,
     oversubscription: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    framework: FrameworkName = "megatron",
     hosts: Sequence[str] | str | None = None,
     objective: ObjectiveName | None = None,
     time_limit: float = 60.0,
@@ -88,6 +91,8 @@ def sweep(
         Bandwidths a GPU of every scale-out tier.
     oversubscription : sequence of float, or mapping of tier to such, optional
         Ratios of the outermost tier, or of tiers by name.
+    framework : str
+        Whose rules sizes obey, as for `tune`.
     hosts, objective, seed : as for `place`
     time_limit : float, s
         For each point.
@@ -109,6 +114,9 @@ def sweep(
         If nothing is listed, an argument cannot be used, or the inputs cannot be read.
     """
     from placer.api.inputs import read_inputs
+    from placer.degrees.asked import unknown_framework
+    from placer.degrees.frameworks import in_framework
+    from placer.errors import refuse
     from placer.sweep.grid import grid, listed_axes
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
@@ -131,9 +139,11 @@ def sweep(
     points = grid(axes)
     machine, work = read_inputs(topology, job)
     check_axes(machine, axes)
+    refuse(unknown_framework(framework))
+    work = in_framework(work, framework)
     named = None if hosts is None else tuple(host_names(hosts))
     allocate(machine, named)
-    task = Task(machine, work, named, objective, time_limit, seed)
+    task = Task(machine, work, named, objective, time_limit, seed, framework)
     rows = run(task, points, engine, progress, stop)
     return Sweep(task, rows, tuple(axis.key for axis in axes), len(points))
 

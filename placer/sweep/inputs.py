@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.degrees.choice import Choice, overlap_at
+from placer.degrees.space import broken
 from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
+from placer.job.read import job_digest
 from placer.job.resize import resized
 from placer.sweep.grid import (
     GLOBAL_BATCH,
@@ -24,13 +27,16 @@ if TYPE_CHECKING:
     from placer.topology.model import Tier, Topology
 
 
-def job_at(job: Job, point: Point) -> Job:
+def job_at(job: Job, point: Point, framework: str = "megatron") -> Job:
     """The job with the sizes of a point, checked as if its file had them.
+
+    It obeys the rules of a framework, but for those that the job itself breaks: what
+    runs already knows better.
 
     Raises
     ------
     InputError
-        If such a job is not valid.
+        If such a job is not valid, or the framework refuses it.
     """
     sizes = {key: int(point[key]) for key in SIZES if key in point}
     gpus, batch = sizes.pop(GPUS, 0), sizes.pop(GLOBAL_BATCH, 0)
@@ -43,7 +49,17 @@ def job_at(job: Job, point: Point) -> Job:
         samples = axes["dp"] * job.micro_batch
         what = "dp x micro_batch"
         sizes["micro_batches"] = _shared(batch, samples, what, GLOBAL_BATCH)
-    return resized(job, **sizes)
+    found = resized(job, **sizes)
+    if found is job or job.model is None:
+        return found
+    choice, rules = Choice.of(found), (job, job.model, framework)
+    new = broken(choice, *rules) - broken(Choice.of(job), *rules)
+    refuse(Problem(f"{framework} refuses {reason}") for reason in sorted(new))
+    overlap = overlap_at(job, choice)
+    if overlap == found.overlap:
+        return found
+    found = replace(found, overlap=overlap)
+    return replace(found, sha256=job_digest(found))
 
 
 def _shared(number: int, parts: int, what: str, key: str) -> int:

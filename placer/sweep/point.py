@@ -41,6 +41,8 @@ class Task:
     time_limit : float, s
         For each point.
     seed : int
+    framework : str
+        Whose rules the points obey.
     """
 
     topology: Topology
@@ -49,6 +51,7 @@ class Task:
     objective: ObjectiveName | None = None
     time_limit: float = 60.0
     seed: int = 0
+    framework: str = "megatron"
 
     def answer(
         self, point: Point, stop: Callable[[], bool] = lambda: False
@@ -60,7 +63,7 @@ class Task:
         """
         row: Row = dict(point)
         try:
-            job = job_at(self.job, point)
+            job = job_at(self.job, point, self.framework)
             row["world_size"] = job.world_size
             if job.model is not None:
                 row["global_batch"] = _global_batch(job)
@@ -86,7 +89,7 @@ class Task:
         """
         return place(
             machine_at(self.topology, point),
-            job_at(self.job, point),
+            job_at(self.job, point, self.framework),
             hosts=self.hosts,
             objective=self.objective,
             time_limit=self.time_limit,

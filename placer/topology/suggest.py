@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -36,4 +37,10 @@ class Suggester:
         self._sorted = self._sorted or sorted(self._names)
         at = bisect_left(self._sorted, name)
         near = self._sorted[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
-        return closest(name, near)
+        padded = [one for one in near if _plain(one) == _plain(name)]
+        return closest(name, padded or near)
+
+
+def _plain(name: str) -> str:
+    """The name with numbers that no zeros pad."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)

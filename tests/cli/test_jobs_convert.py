@@ -32,9 +32,12 @@ def run(*args: str, code: int = 0) -> Result:
     return found
 
 
-def test_convert_place_emit_gives_back_the_sizes(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_convert_place_emit_gives_back_the_sizes(
+    script: str, tmp_path: Path, suffix: str
+) -> None:
     """The flags of the script are those that the plan's launch has."""
-    job, plan = str(tmp_path / "job.yaml"), str(tmp_path / "plan.json")
+    job, plan = str(tmp_path / f"job.{suffix}"), str(tmp_path / "plan.json")
     run("jobs", "convert", script, "--tflops", "400", "-o", job, "-q")
     run("place", *MACHINE, "-j", job, "-o", plan, "-q")
     emitted = run("emit", plan, "megatron").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,6 @@ from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from placer.solve.problem.effort import Effort
 
 MACHINES = (
@@ -202,7 +201,11 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     assert plan.score["step_time_s"] == pytest.approx(best["step_time_s"])
     table = CliRunner().invoke(main, [*command, "--explain"])
     assert "optimal under the model" in " ".join(table.stdout.split())
+    command[command.index(files[1])] = f"{tmp_path}/job.yaml"
     rows = CliRunner().invoke(main, [*command, "--format", "csv"])
+    text = Path(f"{tmp_path}/job.yaml").read_text(encoding="utf-8")
+    assert text.startswith("format: placer/job\n")
+    assert placer.read_job(f"{tmp_path}/job.yaml").sha256 == chosen.sha256
     assert len(rows.stdout.splitlines()) == 3
 
 

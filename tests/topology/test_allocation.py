@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from placer.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
+from placer.topology.suggest import Suggester
 
 MACHINE = read_topology("rack:3 node:3 gpu:2")
 WITH_BROKEN = parse_topology(
@@ -62,6 +63,14 @@ def test_unknown_hosts_are_all_named():
     assert [p.key for p in problems] == ["exclude", "hosts", "hosts"]
     assert 'did you mean "r1-n2"?' in problems[1].hint
     assert problems[2].hint == ""
+
+
+def test_a_host_is_found_by_its_number():
+    """What differs in leading zeros alone is nearest, whatever else looks like it."""
+    there = Suggester([f"a{number:02d}" for number in range(1, 40)])
+    assert there.hint("a1") == 'did you mean "a01"?'
+    assert there.hint("a018") == 'did you mean "a18"?'
+    assert Suggester(["a1", "a10", "a100"]).hint("a0010") == 'did you mean "a10"?'
 
 
 def test_repeated_and_unavailable_hosts_are_refused():

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import factorial, inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 STEPS_BETWEEN_STOPS = 1024
 # Steps of the walk for each placement that is listed.
 STEPS_A_PLACEMENT = 2
+# Ranks and nodes up to which placements of ranks anywhere are counted before they are
+# listed: numbers stay floats, and nodes that look alike are few.
+MOST_RANKS, MOST_NODES = 100, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,30 +110,55 @@ def every_placement(
         Nodes that hold nothing. They may still tell domains apart, so give them marks.
     """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
-    is_free = job.launcher == "free"
+    is_free, ranks = job.launcher == "free", job.world_size
     largest = 1 if is_free else int(topology.gpus_of_node.max())
-    if job.world_size > problem.params.listed_units * largest:
+    is_small = ranks <= problem.params.listed_units * largest
+    if not is_small and not (is_free and ranks <= MOST_RANKS):
         return Every([], complete=False)
     most = most or problem.params.listed[problem.goal.name]
+    alike, anyhow = Symmetry(topology, marks), colocation_of(topology, job, 1)
+    room = topology.gpus_of_node.copy()
+    if closed is not None:
+        room[closed] = 0
+    may_be_anywhere = is_free and len(np.unique(anyhow.label[0])) == ranks
+    if not (is_small or (may_be_anywhere and fewest(alike, room, ranks) < most)):
+        return Every([], complete=False)
 
     def walk(shape: Colocation) -> Enumeration:
-        capacity = node_capacity(topology, shape.block)
-        if closed is not None:
-            capacity = np.where(closed, 0, capacity)
-        steps = most * STEPS_A_PLACEMENT
-        alike = Symmetry(topology, marks)
+        capacity = np.minimum(node_capacity(topology, shape.block), room)
+        steps = most * (ranks if may_be_anywhere else STEPS_A_PLACEMENT)
         return Enumeration(topology, shape, capacity, steps, alike, budget.is_over)
 
     def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, most))
 
-    anywhere = walk(colocation_of(topology, job, 1))
+    anywhere = walk(anyhow)
     found = listed(anywhere.units() if is_free else anywhere.runs())
     complete = anywhere.complete and len(found) < most
     if not (complete or is_free) and colocation.block > 1:
         # Too many ways to give nodes different numbers of ranks: equal ones only.
         found = listed(walk(colocation).units())
     return Every(found if complete else found[: problem.params.listed_sample], complete)
+
+
+def fewest(symmetry: Symmetry, room_of_node: IntArray, ranks: int) -> float:
+    """There are at least so many placements of ranks that may be anywhere.
+
+    ``n!`` times the coefficient of ``x**n`` in the product over all nodes of ``1 + x +
+    .. + x**c / c!``, over the ways to exchange domains that look alike. By hand: 9
+    ranks on nodes of 4 and 5 have 126, 4 on two nodes of 2 have 6 / 2. Infinite where
+    there are too many nodes to count.
+    """
+    if len(room_of_node) > MOST_NODES:
+        return inf
+    ways = np.ones(1)
+    for room in room_of_node.tolist():
+        sizes = range(min(room, ranks) + 1)
+        ways = np.convolve(ways, [1 / factorial(size) for size in sizes])[: ranks + 1]
+    if len(ways) <= ranks:
+        return 0.0
+    alike = [count for row in symmetry.shape for count in np.bincount(row).tolist()]
+    return float(ways[ranks]) * factorial(ranks) / prod(map(factorial, alike))
 
 
 class Enumeration:

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.solve.exact.enumeration import Enumeration
+from placer.job.axes import Parallelism
+from placer.job.read import read_job
+from placer.solve.exact.enumeration import Enumeration, every_placement, fewest
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.symmetry import Symmetry
+from placer.topology.read import parse_topology
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case
 
@@ -81,6 +86,35 @@ def test_each_orbit_once(seed: int, launcher: str) -> None:
         times[number[tuple(node_of_rank.tolist())]] += 1
     assert walk.complete
     assert times == dict.fromkeys(number.values(), 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_placements_are_counted_before_they_are_listed(seed: int) -> None:
+    """There are no fewer than the count, and no more where no domains are alike."""
+    topology, job = random_case(seed, "hop-cost")
+    job = replace(job, launcher="free", require={})
+    symmetry, room = Symmetry(topology), topology.gpus_of_node
+    found = sum(1 for _ in enumeration(topology, job, ENOUGH).units())
+    least = fewest(symmetry, room, job.world_size)
+    assert least <= found * (1 + 1e-9)
+    if all(len(set(row)) == len(row) for row in symmetry.shape):
+        assert least == pytest.approx(found)
+
+
+def test_more_ranks_than_units_are_listed_where_placements_are_few() -> None:
+    """Nine ranks on hosts of 4 and 5 have 126 placements: the best is proved."""
+    topology = parse_topology(
+        "format: placer/topology\nversion: 1\nname: two\ntiers:\n"
+        "  - {name: node, size: 5, bandwidth: 300GB/s, latency: 1us, scale_up: true}\n"
+        "  - {name: cluster, bandwidth: 10GB/s, latency: 4us}\n"
+        "nodes:\n  - {names: a, gpus: 4}\n  - {names: b}\n",
+        "two",
+    )
+    job = replace(read_job("quickstart"), launcher="free", require={})
+    job = replace(job, parallelism=Parallelism(pp=3, dp=3))
+    every = every_placement(Problem.of(topology, job, "time"), ENDLESS)
+    assert every.complete
+    assert len(every.nodes_of_rank) == 126
 
 
 def test_a_walk_that_is_given_up_says_so() -> None:
