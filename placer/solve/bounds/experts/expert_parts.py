@@ -28,6 +28,7 @@ from placer.solve.bounds.experts.expert_units import Units, units_of
 from placer.solve.bounds.experts.level_boxes import Boxes
 from placer.solve.bounds.experts.part_company import Company, companies
 from placer.solve.bounds.experts.part_counts import Counts, rooms_of
+from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.experts.part_runs import step_in_runs
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
 
 CLOSE = 0.9998  # of a bound, that is as good
+# Steps that are tried where parts wait for each other, by those without, up to twice.
+RUNGS = np.linspace(1, 2, 2_001)[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +183,10 @@ class StageParts:
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params)
+        beside = self._counts_beside()
+        if beside is not None:
+            asked = PartSteps(self, beside, params.expert_choices)
+            value = raised(value, value * RUNGS, asked.is_hopeless, params)
         return step_in_runs(self, value, params)
 
     def _in_company(
@@ -316,6 +323,17 @@ class StageParts:
             uplinks,
             latency,
         )
+
+    def _counts_beside(self) -> Counts | None:
+        """The same, outer domains being one and parts of a domain sharing its uplink."""
+        tier = self.network.fabric.scale_up_tier + 1
+        pairs: dict[int, float] = {}
+        carried = self.pairs_a_second(tier).tolist()
+        for room, most in zip(self.room.tolist(), carried, strict=True):
+            pairs[room] = max(most, pairs.get(room, 0.0))
+        counts = self._counts(is_apart=False)
+        rooms = {room: number for (_, room), number in counts.rooms.items()}
+        return replace(counts, racks=Racks(rooms, pairs, self.latency(tier)))
 
     def _apart(self, part: int, share: int) -> float:
         """Least time of a member of a part in a share of its unit, both in pieces, s.

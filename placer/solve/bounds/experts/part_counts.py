@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.solve.bounds.experts.part_fills import Racks, parts_suffice
 from placer.solve.bounds.experts.part_ways import ANY, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
@@ -80,6 +81,8 @@ class Counts:
         Pairs a second that each outer domain's uplink carries.
     latency : mapping of int to float, s
         Of a member of a share of so many pieces, at least.
+    racks : Racks, optional
+        Of one outer domain, where parts of one are known to share its uplink.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -92,6 +95,7 @@ class Counts:
     apart: Callable[[int, int], float]
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
+    racks: Racks | None = None
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -189,6 +193,8 @@ class Counts:
         And of shares of them, and of the paths of each outer domain.
         """
         lows = [low for low, time in self.near.items() if time < seconds]
+        if self.racks is not None:
+            return self._beside(program, self.racks, min(lows, default=self.size), classes)
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
@@ -243,6 +249,23 @@ class Counts:
             program.row([Term(c, n) for c, n in mine], most=lent)
             self._wait_for_uplinks(program, shares, home, pairs)
         return ways, arcs
+
+    def _beside(
+        self, program: Program, racks: Racks, low: int, classes: Sequence[float]
+    ) -> tuple[list[tuple[int, Way]], dict[int, dict[Arc, int]]] | None:
+        """The same with domains told apart by the parts that lie beside each other."""
+        rooms = {0: max(racks.rooms)}
+        ways = [
+            (program.column(self.number), way._replace(limit=limit))
+            for way in islice(self._near(rooms, low), MOST_WAYS)
+            for limit in classes
+            if limit != ANY and self.near[way.low] < limit
+        ]
+        fills = racks.fills(program, self.size, low) if len(ways) < MOST_WAYS else None
+        if fills is None:
+            return None
+        parts_suffice(program, fills, ways)
+        return ways, {}
 
     def _wait_for_uplinks(
         self,
