@@ -83,7 +83,7 @@ class BoundParams:
     cut_shares: tuple[float, ...] = (0.75, 0.9375, 0.984375)
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
-    counted_columns: int = 20_000
+    counted_columns: int = 40_000
     parted_nodes: int = 100
     line_columns: tuple[int, int] = (2_000, 20_000)
     line_work: tuple[float, float] = (1.0, 4.0)
