@@ -60,7 +60,9 @@ class Tiny:
         """The slowest replica, which takes the sum of its stages, at its least."""
         ways = [
             way
-            for way in product(*(range(min(room, self.size) + 1) for room in self.rooms))
+            for way in product(
+                *(range(min(room, self.size) + 1) for room in self.rooms)
+            )
             if sum(way) == self.size
         ]
         least = np.inf

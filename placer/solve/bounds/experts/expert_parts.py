@@ -31,6 +31,7 @@ from placer.solve.bounds.experts.part_counts import Counts, rooms_of
 from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
+from placer.solve.bounds.experts.part_rings import hopeless_by_rings
 from placer.solve.bounds.experts.part_runs import step_in_runs
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.tree.capacity import parent_of_domain
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
 
 CLOSE = 0.9998  # of a bound, that is as good
-# Steps that are tried where parts wait for each other, by those without, up to twice.
-RUNGS = np.linspace(1, 2, 2_001)[1:]
+# Steps that are tried where parts or gradients hold each other back: so many times a
+# bound without that.
+RUNGS = np.linspace(1, 2, 1_001)[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,10 +185,12 @@ class StageParts:
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params)
-        beside = self._counts_beside()
-        if beside is not None:
-            asked = PartSteps(self, beside, params.expert_choices)
-            value = raised(value, value * RUNGS, asked.is_hopeless, params)
+            if counts.uplinks:
+                rings = hopeless_by_rings(asked, params)
+                value = raised(value, value * RUNGS, rings, params)
+        beside = replace(self._counts(is_apart=False), racks=self._racks())
+        asked = PartSteps(self, beside, params.expert_choices)
+        value = raised(value, value * RUNGS, asked.is_hopeless, params)
         return step_in_runs(self, value, params)
 
     def _in_company(
@@ -270,6 +274,7 @@ class StageParts:
         gradients: PartGradients,
         low: IntArray,
         high: IntArray,
+        exposed_s: float = 0.0,
     ) -> FloatArray:
         """Least steps of boxes of replicas: parts of ``high``, gradients of ``low``.
 
@@ -279,8 +284,10 @@ class StageParts:
         gradients : PartGradients
         low, high : ndarray, shape (C, P)
             Levels.
+        exposed_s : float, s
+            Of gradients, at least.
         """
-        exposed = gradients.exposed_s(low)
+        exposed = np.maximum(gradients.exposed_s(low), exposed_s)
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
 
@@ -324,16 +331,11 @@ class StageParts:
             latency,
         )
 
-    def _counts_beside(self) -> Counts | None:
-        """The same, outer domains being one and parts of a domain sharing its uplink."""
+    def _racks(self) -> Racks:
+        """Domains whose parts share an uplink, outer domains counted as one."""
         tier = self.network.fabric.scale_up_tier + 1
-        pairs: dict[int, float] = {}
-        carried = self.pairs_a_second(tier).tolist()
-        for room, most in zip(self.room.tolist(), carried, strict=True):
-            pairs[room] = max(most, pairs.get(room, 0.0))
-        counts = self._counts(is_apart=False)
-        rooms = {room: number for (_, room), number in counts.rooms.items()}
-        return replace(counts, racks=Racks(rooms, pairs, self.latency(tier)))
+        pairs = self.pairs_a_second(tier)
+        return Racks.of(self.room.tolist(), pairs.tolist(), self.latency(tier))
 
     def _apart(self, part: int, share: int) -> float:
         """Least time of a member of a part in a share of its unit, both in pieces, s.

@@ -107,3 +107,18 @@ def _halves(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     above, below = low.copy(), high.copy()
     above[rows, place], below[rows, place] = middle + 1, middle
     return np.concatenate((low, above)), np.concatenate((below, high))
+
+
+def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
+    """Replicas that ask for no more than others, and what they ask for.
+
+    That is units of each of so many levels, or of faster ones; shape (C, L).
+    """
+    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
+    rows, number = np.unique(asked, axis=0, return_index=True)
+    kept: list[int] = []
+    left = np.argsort(rows.sum(axis=1), kind="stable")
+    while len(left):
+        kept.append(int(number[left[0]]))
+        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
+    return kept, asked[kept]

@@ -17,19 +17,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.experts.part_fills import Racks, parts_suffice
-from placer.solve.bounds.experts.part_ways import ANY, Way
+from placer.solve.bounds.experts.level_boxes import least_asked
+from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 from placer.solve.count.summands import summands
 
+if TYPE_CHECKING:
+    from placer.solve.bounds.experts.part_fills import Racks
+    from placer.solve.bounds.experts.part_rings import Kept
+
 ROUNDING = 1e-9
-MOST_WAYS = 4_000  # to make up units, all in all
 
 
 class Stated(NamedTuple):
@@ -83,6 +86,8 @@ class Counts:
         Of a member of a share of so many pieces, at least.
     racks : Racks, optional
         Of one outer domain, where parts of one are known to share its uplink.
+    kept : Kept, optional
+        What shares are no larger than, where gradients are fast enough.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -96,6 +101,7 @@ class Counts:
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
     racks: Racks | None = None
+    kept: Kept | None = None
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -194,7 +200,15 @@ class Counts:
         """
         lows = [low for low, time in self.near.items() if time < seconds]
         if self.racks is not None:
-            return self._beside(program, self.racks, min(lows, default=self.size), classes)
+            found = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
+            made = [
+                way._replace(limit=limit)
+                for way in islice(found, MOST_WAYS)
+                for limit in classes
+                if self.near[way.low] < limit
+            ]
+            filled = self.racks.filled(program, self.size, made[: MOST_WAYS + 1])
+            return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
@@ -237,6 +251,8 @@ class Counts:
                 [unit for unit in units if unit[1].limit == limit],
                 apart,
             )
+        if self.kept is not None:
+            self.kept.keep_company(program, parts)
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]
@@ -249,23 +265,6 @@ class Counts:
             program.row([Term(c, n) for c, n in mine], most=lent)
             self._wait_for_uplinks(program, shares, home, pairs)
         return ways, arcs
-
-    def _beside(
-        self, program: Program, racks: Racks, low: int, classes: Sequence[float]
-    ) -> tuple[list[tuple[int, Way]], dict[int, dict[Arc, int]]] | None:
-        """The same with domains told apart by the parts that lie beside each other."""
-        rooms = {0: max(racks.rooms)}
-        ways = [
-            (program.column(self.number), way._replace(limit=limit))
-            for way in islice(self._near(rooms, low), MOST_WAYS)
-            for limit in classes
-            if limit != ANY and self.near[way.low] < limit
-        ]
-        fills = racks.fills(program, self.size, low) if len(ways) < MOST_WAYS else None
-        if fills is None:
-            return None
-        parts_suffice(program, fills, ways)
-        return ways, {}
 
     def _wait_for_uplinks(
         self,
@@ -395,21 +394,6 @@ def slower_times(times: FloatArray) -> FloatArray:
     A unit is of the slowest level that it takes no less than.
     """
     return np.append(np.inf, times[:-1] * (1 - ROUNDING))
-
-
-def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
-    """Replicas that ask for no more than others, and what they ask for.
-
-    That is units of each of so many levels, or of faster ones; shape (C, L).
-    """
-    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
-    rows, number = np.unique(asked, axis=0, return_index=True)
-    kept: list[int] = []
-    left = np.argsort(rows.sum(axis=1), kind="stable")
-    while len(left):
-        kept.append(int(number[left[0]]))
-        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
-    return kept, asked[kept]
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from placer.solve.bounds.experts.part_ways import Way
+from placer.solve.bounds.experts.part_ways import MOST_WAYS
 from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.experts.part_ways import Way
 
 ROUNDING = 1e-9
 MOST_FILLS = 8_000  # of all domains
@@ -55,6 +58,31 @@ class Racks(NamedTuple):
     pairs: Mapping[int, float]
     latency: Mapping[int, float]
 
+    @classmethod
+    def of(
+        cls,
+        rooms: Sequence[int],
+        carried: Sequence[float],
+        latency: Mapping[int, float],
+    ) -> Racks:
+        """From the room of each domain, and the pairs a second of its uplink."""
+        pairs: dict[int, float] = {}
+        for room, most in zip(rooms, carried, strict=True):
+            pairs[room] = max(most, pairs.get(room, 0.0))
+        return cls(Counter(room for room in rooms if room), pairs, latency)
+
+    def filled(
+        self, program: Program, size: int, made: Sequence[Way]
+    ) -> list[tuple[int, Way]] | None:
+        """Columns of units of a size that are made so; None if there is too much."""
+        least = min((way.sizes[0] for way in made), default=size)
+        fills = self.fills(program, size, least) if len(made) <= MOST_WAYS else None
+        if fills is None:
+            return None
+        ways = [(program.column(), way) for way in made]
+        _parts_suffice(program, fills, ways)
+        return ways
+
     def fills(self, program: Program, size: int, least: int) -> list[Fill] | None:
         """Columns of all fills with parts of ``least`` pieces or more of a unit.
 
@@ -77,7 +105,7 @@ class Racks(NamedTuple):
         return found
 
 
-def parts_suffice(
+def _parts_suffice(
     program: Program,
     fills: Sequence[Fill],
     ways: Sequence[tuple[int, Way]],
@@ -89,8 +117,7 @@ def parts_suffice(
             held = [
                 Term(fill.column, fill.parts[size])
                 for fill in fills
-                if size in fill.parts
-                and fill.waits[size] * (1 - ROUNDING) < limit
+                if size in fill.parts and fill.waits[size] * (1 - ROUNDING) < limit
             ]
             used = [Term(c, -sizes[size]) for c, sizes in fast if size in sizes]
             program.row([*held, *used], 0)
