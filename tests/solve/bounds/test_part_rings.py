@@ -16,9 +16,9 @@ from placer.solve.count.engine import Limits
 
 def counts(rooms: list[int], size: int, units: int, kept: Kept) -> Counts:
     """Units on outer domains of one domain each, whose uplinks carry anything."""
-    near = {n: 0.2 for n in range(1, size // 2 + 1)} | {size: 0.1}
+    near = dict.fromkeys(range(1, size // 2 + 1), 0.2) | {size: 0.1}
     return Counts(
-        {(home, room): 1 for home, room in enumerate(rooms)},
+        dict.fromkeys(enumerate(rooms), 1),
         size,
         units,
         units,
@@ -39,20 +39,24 @@ def is_hopeless(made: Counts) -> bool:
     return solved_in_blocks(stated.program, Limits(1.0)).counts is None
 
 
-@pytest.mark.parametrize(("rooms", "hopeless"), [([4, 4], True), ([8, 0], False)])
-def test_a_large_share_asks_for_all_units_by_hand(
-    rooms: list[int], hopeless: bool
+@pytest.mark.parametrize(
+    ("rooms", "most", "hopeless"),
+    [
+        ([2, 2, 2], 2, False),
+        ([2, 2, 2], 1, False),
+        ([2, 2, 2], 0, True),
+        ([6], 0, False),
+    ],
+)
+def test_three_units_of_two_by_hand(
+    rooms: list[int], most: int, hopeless: bool
 ) -> None:
-    """Two units of 4: whole in two domains all rings cross; in one of 8 none does.
+    """Whole they send two rings over each uplink, in halves one.
 
-    With one ring a domain for 4 holds halves of both, but parts of one piece are not
-    asked for here: 2 + 2 twice has all units in either domain.
+    None crosses where all of them have as much in a domain, which takes room for three.
     """
-    kept = Kept(0.0, dict.fromkeys(range(2), 1), 2)
-    made = counts(rooms, 4, 2, kept)
-    assert not is_hopeless(made)
-    alone = counts(rooms, 4, 2, Kept(0.0, dict.fromkeys(range(2), 1), 3))
-    assert is_hopeless(alone) == hopeless or rooms == [8, 0]
+    kept = Kept(0.0, dict.fromkeys(range(len(rooms)), most), 3)
+    assert is_hopeless(counts(rooms, 2, 3, kept)) == hopeless
 
 
 def has_place(
