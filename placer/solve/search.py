@@ -20,6 +20,7 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
     prove_at_first,
+    shared_uplinks,
 )
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
@@ -152,6 +153,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     shared_nodes,
     walked_parts,
     ordered_parts,
+    shared_uplinks,
     chosen_parts,
     walked_parts,
     ordered_parts,

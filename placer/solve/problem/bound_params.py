@@ -73,6 +73,9 @@ class BoundParams:
     expert_far_columns : int
         Columns of one that tells outer domains apart only because hops between them
         take longer, at most: larger ones take the time of better placements.
+    expert_known : float, s, optional
+        A bound from which programs go on that know what parts share with each other and
+        with gradients. They take the longest; without it there are none.
     """
 
     ring_work: int = 5_000_000
@@ -112,3 +115,4 @@ class BoundParams:
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0
     expert_far_columns: int = 5_000
+    expert_known: float | None = None

@@ -182,16 +182,23 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
+        if params.expert_known is not None:
+            return self._sharing(max(value, params.expert_known), params)
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params)
-            if counts.uplinks:
-                rings = hopeless_by_rings(asked, params)
-                value = raised(value, value * RUNGS, rings, params)
+        return step_in_runs(self, value, params)
+
+    def _sharing(self, value: float, params: Params) -> float:
+        """The bound where parts share uplinks with each other and with gradients, s."""
+        counts, columns = self.all_counts(params.expert_far_columns)[-1]
+        if counts.uplinks:
+            asked = PartSteps(self, counts, params.expert_choices, columns)
+            rings = hopeless_by_rings(asked, params)
+            value = raised(value, value * RUNGS, rings, params)
         beside = replace(self._counts(is_apart=False), racks=self._racks())
         asked = PartSteps(self, beside, params.expert_choices)
-        value = raised(value, value * RUNGS, asked.is_hopeless, params)
-        return step_in_runs(self, value, params)
+        return raised(value, value * RUNGS, asked.is_hopeless, params)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params
