@@ -12,6 +12,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 
+ROUNDING = 1e-9
 BATCH = 256  # boxes that are split at once
 
 # Values of boxes by their lowest and highest levels.
@@ -107,6 +108,14 @@ def _halves(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     above, below = low.copy(), high.copy()
     above[rows, place], below[rows, place] = middle + 1, middle
     return np.concatenate((low, above)), np.concatenate((below, high))
+
+
+def slower_times(times: FloatArray) -> FloatArray:
+    """What all units of each level take less than, s; shape (L,).
+
+    A unit is of the slowest level that it takes no less than.
+    """
+    return np.append(np.inf, times[:-1] * (1 - ROUNDING))
 
 
 def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.experts.level_boxes import least_asked
+from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
 from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
@@ -386,14 +386,6 @@ class Counts:
                 ]
                 if used:
                     program.row([*had, *used], 0)
-
-
-def slower_times(times: FloatArray) -> FloatArray:
-    """What all units of each level take less than, s; shape (L,).
-
-    A unit is of the slowest level that it takes no less than.
-    """
-    return np.append(np.inf, times[:-1] * (1 - ROUNDING))
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:
