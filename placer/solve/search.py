@@ -19,6 +19,7 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
     prove_at_first,
+    shared_uplinks,
 )
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
@@ -164,6 +165,7 @@ METHODS: tuple[Method, ...] = (
     in_company,
     shared_nodes,
     walked_parts,
+    shared_uplinks,
     ordered_parts,
     chosen_parts,
     walked_parts,

@@ -64,6 +64,16 @@ def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> 
             _prove(problem, incumbent)
 
 
+def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The same with what parts of expert groups share, in gaps that it may close."""
+    params = problem.params
+    is_close = incumbent.is_within(params.parts_walk_gap)
+    if incumbent.is_within(params.parts_gap) and not is_close:
+        known = float(incumbent.launch_bound)
+        again = problem.searched_anew(problem.seed, expert_known=known)
+        counted_experts(again, incumbent, budget)
+
+
 def _prove(problem: Problem, incumbent: Incumbent) -> None:
     block = problem.forced_block
     for bound, proof in _proofs(problem, block, incumbent.value, incumbent.budget):

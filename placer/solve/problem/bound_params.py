@@ -77,6 +77,9 @@ class BoundParams:
     expert_far_columns : int
         Columns of one that tells outer domains apart only because hops between them
         take longer, at most: larger ones take the time of better placements.
+    expert_known : float, s, optional
+        A bound from which programs go on that know what parts share with each other and
+        with gradients. They take the longest; without it there are none.
     """
 
     ring_work: int = 5_000_000
@@ -87,7 +90,7 @@ class BoundParams:
     cut_shares: tuple[float, ...] = (0.75, 0.9375, 0.984375)
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
-    counted_columns: int = 20_000
+    counted_columns: int = 40_000
     parted_nodes: int = 100
     line_columns: tuple[int, int] = (2_000, 20_000)
     line_work: tuple[float, float] = (1.0, 4.0)
@@ -118,3 +121,4 @@ class BoundParams:
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0
     expert_far_columns: int = 5_000
+    expert_known: float | None = None

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from placer.solve.bounds.experts.level_boxes import Boxes
-from placer.solve.bounds.experts.part_counts import Counts, least_asked
+from placer.solve.bounds.experts.level_boxes import Boxes, least_asked
+from placer.solve.bounds.experts.part_counts import Counts
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 from placer.solve.count.summands import summands

@@ -44,6 +44,17 @@ def test_two_tiers_at_once_by_hand() -> None:
     assert found.value == 2 * (2 * 7 + 4) == optimum(topology, job)
 
 
+def test_a_block_with_room_for_all_by_hand() -> None:
+    """Two stages of two on nodes of two, one and one, all in a block, and another node.
+
+    The block has room for all ranks. But to keep both groups whole, pipelines leave it.
+    """
+    topology = machine([2, 1, 1, 2], [[0, 1, 2, 3], [0, 0, 0, 1], [0] * 4], [0, 2, 3])
+    job = experts(2, 1, 2, ep=64, pp=1)
+    found = cut_bound(topology, job, params=Params(line_columns=(0, 0)))
+    assert found.value == 2 * 3 == optimum(topology, job)
+
+
 def test_pipelines_between_blocks_by_hand() -> None:
     """Two stages of two on two nodes, each a block: both pipelines cross both."""
     topology = machine([2, 2], [[0, 1], [0, 1], [0, 0]], [0, 2, 3])

@@ -12,6 +12,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 
+ROUNDING = 1e-9
 BATCH = 256  # boxes that are split at once
 
 # Values of boxes by their lowest and highest levels.
@@ -105,3 +106,26 @@ def _halves(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     above, below = low.copy(), high.copy()
     above[rows, place], below[rows, place] = middle + 1, middle
     return np.concatenate((low, above)), np.concatenate((below, high))
+
+
+def slower_times(times: FloatArray) -> FloatArray:
+    """What all units of each level take less than, s; shape (L,).
+
+    A unit is of the slowest level that it takes no less than.
+    """
+    return np.append(np.inf, times[:-1] * (1 - ROUNDING))
+
+
+def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
+    """Replicas that ask for no more than others, and what they ask for.
+
+    That is units of each of so many levels, or of faster ones; shape (C, L).
+    """
+    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
+    rows, number = np.unique(asked, axis=0, return_index=True)
+    kept: list[int] = []
+    left = np.argsort(rows.sum(axis=1), kind="stable")
+    while len(left):
+        kept.append(int(number[left[0]]))
+        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
+    return kept, asked[kept]

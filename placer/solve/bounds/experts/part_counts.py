@@ -15,20 +15,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.experts.part_ways import ANY, Way
+from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
+from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 from placer.solve.count.summands import summands
 
+if TYPE_CHECKING:
+    from placer.solve.bounds.experts.part_fills import Racks
+    from placer.solve.bounds.experts.part_rings import Kept
+
 ROUNDING = 1e-9
-MOST_WAYS = 4_000  # to make up units, all in all
 
 
 class Stated(NamedTuple):
@@ -79,6 +83,10 @@ class Counts:
         Pairs a second that each outer domain's uplink carries.
     latency : mapping of int to float, s
         Of a member of a share of so many pieces, at least.
+    racks : Racks, optional
+        Of one outer domain, where parts of one are known to share its uplink.
+    kept : Kept, optional
+        What shares are no larger than, where gradients are fast enough.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -91,6 +99,8 @@ class Counts:
     apart: Callable[[int, int], float]
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
+    racks: Racks | None = None
+    kept: Kept | None = None
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -188,6 +198,16 @@ class Counts:
         And of shares of them, and of the paths of each outer domain.
         """
         lows = [low for low, time in self.near.items() if time < seconds]
+        if self.racks is not None:
+            found = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
+            made = [
+                way._replace(limit=limit)
+                for way in islice(found, MOST_WAYS)
+                for limit in classes
+                if self.near[way.low] < limit
+            ]
+            filled = self.racks.filled(program, self.size, made[: MOST_WAYS + 1])
+            return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
@@ -230,6 +250,8 @@ class Counts:
                 [unit for unit in units if unit[1].limit == limit],
                 apart,
             )
+        if self.kept is not None:
+            self.kept.keep_company(program, parts)
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]
@@ -363,29 +385,6 @@ class Counts:
                 ]
                 if used:
                     program.row([*had, *used], 0)
-
-
-def slower_times(times: FloatArray) -> FloatArray:
-    """What all units of each level take less than, s; shape (L,).
-
-    A unit is of the slowest level that it takes no less than.
-    """
-    return np.append(np.inf, times[:-1] * (1 - ROUNDING))
-
-
-def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
-    """Replicas that ask for no more than others, and what they ask for.
-
-    That is units of each of so many levels, or of faster ones; shape (C, L).
-    """
-    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
-    rows, number = np.unique(asked, axis=0, return_index=True)
-    kept: list[int] = []
-    left = np.argsort(rows.sum(axis=1), kind="stable")
-    while len(left):
-        kept.append(int(number[left[0]]))
-        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
-    return kept, asked[kept]
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.experts.part_counts import least_asked, slower_times
+from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+MOST_WAYS = 4_000  # to make up units, all in all
 ANY = 0.0  # s, the limit of units that none tells apart
 
 

@@ -252,10 +252,13 @@ class HopCuts:
 
     def groups(self) -> tuple[PartedGroups, list[int]] | None:
         """Expert groups, and the tiers on which whole numbers of their parts count."""
-        tiers = [*self.of_tier]
+        if not self.of_tier:
+            return None
+        # A tier with a domain for all ranks has no cut of its own, but beside another.
+        tiers = [
+            t for t in np.flatnonzero(self.rises).tolist() if t >= min(self.of_tier)
+        ]
         for together in (tiers[:2], tiers[:1]):
-            if not together:
-                continue
             groups = PartedGroups.of(self.topology, self.job, together, self.rises)
             if groups is not None and groups.columns <= self.params.parted_columns:
                 return groups, together

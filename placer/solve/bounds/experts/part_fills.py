@@ -1,0 +1,131 @@
+"""Ways to fill domains with parts that share an uplink, and how long each part waits.
+
+What the parts of a domain send to others passes one uplink, all at once. A part of
+``m`` of the ``U`` pieces of a unit sends ``m (U - m)`` pairs. So a large part waits for
+a small one beside it: in a domain for 56, parts of 32 and 24 send 32 * 32 + 24 * 40 =
+1,984 pairs, or 35.4 for each GPU, where a half alone sends 32. A unit is as slow as the
+slowest of its parts. A part is counted for units of each *class*, those faster than
+some time, if it is as fast where it lies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.solve.bounds.experts.part_ways import MOST_WAYS
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.experts.part_ways import Way
+
+ROUNDING = 1e-9
+MOST_FILLS = 8_000  # of all domains
+
+
+class Fill(NamedTuple):
+    """How often domains are filled with parts.
+
+    Attributes
+    ----------
+    column : int
+    parts : mapping of int to int
+        How many of each size.
+    waits : mapping of int to float, s
+        Least time of a part of each size.
+    """
+
+    column: int
+    parts: Mapping[int, int]
+    waits: Mapping[int, float]
+
+
+class Racks(NamedTuple):
+    """Domains whose parts share an uplink.
+
+    Attributes
+    ----------
+    rooms : mapping of int to int
+        How many have room for so many pieces.
+    pairs : mapping of int to float
+        Pairs a second that the widest uplink of those with so much room carries.
+    latency : mapping of int to float, s
+        Of a member of a part of so many pieces, at least.
+    """
+
+    rooms: Mapping[int, int]
+    pairs: Mapping[int, float]
+    latency: Mapping[int, float]
+
+    @classmethod
+    def of(
+        cls,
+        rooms: Sequence[int],
+        carried: Sequence[float],
+        latency: Mapping[int, float],
+    ) -> Racks:
+        """From the room of each domain, and the pairs a second of its uplink."""
+        pairs: dict[int, float] = {}
+        for room, most in zip(rooms, carried, strict=True):
+            pairs[room] = max(most, pairs.get(room, 0.0))
+        return cls(Counter(room for room in rooms if room), pairs, latency)
+
+    def filled(
+        self, program: Program, size: int, made: Sequence[Way]
+    ) -> list[tuple[int, Way]] | None:
+        """Columns of units of a size that are made so; None if there is too much."""
+        least = min((way.sizes[0] for way in made), default=size)
+        fills = self.fills(program, size, least) if len(made) <= MOST_WAYS else None
+        if fills is None:
+            return None
+        ways = [(program.column(), way) for way in made]
+        _parts_suffice(program, fills, ways)
+        return ways
+
+    def fills(self, program: Program, size: int, least: int) -> list[Fill] | None:
+        """Columns of all fills with parts of ``least`` pieces or more of a unit.
+
+        None if there are too many.
+        """
+        found: list[Fill] = []
+        for room, domains in self.rooms.items():
+            first = len(found)
+            for parts in _parts(room, least, size):
+                if len(found) == MOST_FILLS:
+                    return None
+                sent = sum(part * (size - part) for part in parts) / self.pairs[room]
+                waits = {
+                    part: sent + self.latency[part] if part < size else 0.0
+                    for part in parts
+                }
+                found.append(Fill(program.column(domains), Counter(parts), waits))
+            columns = [Term(fill.column) for fill in found[first:]]
+            program.row(columns, domains, domains)
+        return found
+
+
+def _parts_suffice(
+    program: Program,
+    fills: Sequence[Fill],
+    ways: Sequence[tuple[int, Way]],
+) -> None:
+    """There are parts for all units, fast enough for the class of each."""
+    for limit in sorted({way.limit for _, way in ways}):
+        fast = [(c, Counter(way.sizes)) for c, way in ways if way.limit <= limit]
+        for size in sorted({size for _, sizes in fast for size in sizes}):
+            held = [
+                Term(fill.column, fill.parts[size])
+                for fill in fills
+                if size in fill.parts and fill.waits[size] * (1 - ROUNDING) < limit
+            ]
+            used = [Term(c, -sizes[size]) for c, sizes in fast if size in sizes]
+            program.row([*held, *used], 0)
+
+
+def _parts(room: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Ascending parts from ``least`` to ``most`` that fit together."""
+    yield ()
+    for first in range(least, min(room, most) + 1):
+        for others in _parts(room - first, first, most):
+            yield (first, *others)
