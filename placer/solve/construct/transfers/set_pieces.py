@@ -108,7 +108,7 @@ class _Racks(NamedTuple):
     ) -> bool:
         """Whether a placement is found that keeps to a time; it is offered."""
         problem, room = self.problem, self.problem.capacity
-        needs = needs_of(self.transfers.kinds(float(self.transfers.times[index])))
+        needs = needs_of(self.transfers.all_kinds(float(self.transfers.times[index])))
         sets = closed_sets(needs, problem.job.world_size, int(room.max()))
         home = homes(sets, self.nodes, problem.params, budget)
         node = None if home is None else fill_in_runs(self.domain, room, home)

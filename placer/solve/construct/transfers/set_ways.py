@@ -76,7 +76,7 @@ def _sizes(way: Way) -> tuple[int, ...]:
 
 
 def _trimmed(sets: ClosedSets) -> Iterator[Way]:
-    """The set without as many nodes as can be, that nobody needs; these are left over."""
+    """The set without nodes that nobody needs, as many as can be left over."""
     node = np.cumsum(~sets.follows) * len(sets.follows)
     begins = np.flatnonzero(~sets.follows)
     node += (np.arange(len(node)) - begins[np.cumsum(~sets.follows) - 1]) // sets.block
