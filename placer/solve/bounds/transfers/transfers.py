@@ -71,7 +71,10 @@ class Transfers:
         found = cls._alike(network, traffic, params)
         if found is None or heavy is None:
             return found
-        return replace(found, heavy=cls._alike(network, heavy, params))
+        by_size = cls._alike(network, heavy, params)
+        # What nodes hold is asked for all needs together.
+        own = None if by_size is None else replace(by_size, ranks=None, prices=None)
+        return replace(found, heavy=own)
 
     @classmethod
     def _alike(

@@ -49,13 +49,14 @@ def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     racks = _Racks.of(problem)
     if racks is None:
         return
-    low, high = 0, racks.last(incumbent)
+    low, high = racks.first(incumbent, budget), racks.last(incumbent)
+    middle = low  # often all that the bound allows is possible
     while low < high and not budget.is_over():
-        middle = (low + high) // 2
         if racks.hold(middle, _homes, incumbent, budget):
             high = middle
         else:
             low = middle + 1
+        middle = (low + high) // 2
 
 
 def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -97,6 +98,14 @@ class _Racks(NamedTuple):
         domain = machine.domain_of_node[tier]
         nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
         return cls(problem, transfers, domain, nodes)
+
+    def first(self, incumbent: Incumbent, budget: Budget) -> int:
+        """The first time that the bound does not rule out."""
+        bounds = transfers_of(self.problem)
+        if bounds is None:
+            return 0
+        least = bounds.times[bounds.least(incumbent.value, budget=budget)]
+        return int(np.searchsorted(self.transfers.times * (1 + ROUNDING), least))
 
     def last(self, incumbent: Incumbent) -> int:
         """The first time that is no shorter, or that at which nobody needs others."""
