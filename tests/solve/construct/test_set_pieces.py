@@ -81,6 +81,18 @@ def test_sets_are_not_cut_so_that_ranks_without_needs_lack_nodes():
     assert after == pytest.approx(2 * 6.25e8 / 900e9, rel=1e-2)
 
 
+def test_receivers_whom_nobody_needs_near_are_anywhere():
+    """Two trays of senders with twelve of receivers each: racks hold one and six."""
+    roles = [role("a", 8, tp=8), role("b", 96, 6, tp=16)]
+    sent = {"from": "a", "to": "b", "bytes": "80GB"}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of([10, 7, 6, 5], 4, "900GB/s"), job, "time", 0)
+    before, after = placed(problem, 104)
+    assert after == pytest.approx(before / 2, rel=1e-3)
+    bound = certificate.lower_bound(problem, 0, after).value
+    assert after == pytest.approx(bound, rel=1e-3)
+
+
 def test_sets_that_no_cut_fits_lie_rank_by_rank():
     """Seven of eight sets of four nodes are whole; the last shares nodes with others.
 

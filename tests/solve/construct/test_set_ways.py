@@ -8,7 +8,7 @@ import pytest
 
 from placer.solve.bounds.transfers.closed_sets import closed_sets
 from placer.solve.bounds.transfers.rack_ranks import Need
-from placer.solve.construct.transfers.set_ways import ways_to_cut
+from placer.solve.construct.transfers.set_ways import Ways
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 
@@ -21,7 +21,7 @@ def pairs(count, needs=1):
     ]
 
 
-def random_needs(rng, ranks):
+def random_needs(rng, ranks, least):
     """Components of any of the first half and any of the second, each way."""
     half, components = ranks // 2, rng.randrange(1, 4)
     own = [rng.randrange(components) for _ in range(ranks)]
@@ -30,7 +30,7 @@ def random_needs(rng, ranks):
         of = np.flatnonzero(np.array(own) == number)
         x, y = of[of < half], of[of >= half]
         if len(x) and len(y):
-            needs, back = rng.randrange(1, len(y) + 1), rng.randrange(1, len(x) + 1)
+            needs, back = rng.randrange(1, len(y) + 1), rng.randrange(least, len(x) + 1)
             found.append(Need(x, y, needs, back))
     return found
 
@@ -44,7 +44,7 @@ def nodes_of(held, block):
 def is_met(needs, held):
     for need in needs:
         x, y = (int(np.isin(of, held).sum()) for of in need[:2])
-        if (x or y) and (x < need.back or y < need.needs):
+        if (x and y < need.needs) or (y and x < need.back):
             return False
     return True
 
@@ -59,27 +59,30 @@ def best_pairs(needs, ranks, block):
     return found
 
 
+@pytest.mark.parametrize("least", [0, 1])
 @pytest.mark.parametrize("seed", range(25))
-def test_no_cut_in_two_is_better_than_those_found(seed):
+def test_no_cut_in_two_is_better_than_those_found(seed, least):
+    """Where partners have no needs (0), those whom nobody needs are left over."""
     rng = random.Random(seed)
     ranks, block = rng.choice((6, 8, 10)), rng.choice((2, 3, 4))
-    needs = random_needs(rng, ranks)
+    needs = random_needs(rng, ranks, least)
     params, budget = Params(), Budget(60.0)
     for sets in closed_sets(needs, ranks, block):
         if not sets.needs:
             continue
-        for way in ways_to_cut(sets, 3, params, budget):
+        ways = Ways(sets, params)
+        for way in [*ways.up_to(2, budget), *ways.up_to(3, budget)]:
             for own in sets.ranks:
-                pieces = [own[way.piece == p] for p in range(len(way.nodes))]
+                pieces = [own[way.piece == p] for p in range(-1, len(way.nodes))]
                 assert all(is_met(sets_needs(needs, own), one) for one in pieces)
                 taken = tuple(nodes_of(one, block) for one in pieces)
-                assert (np.array(taken) <= way.nodes).all()
+                assert (np.array(taken) <= (way.over, *way.nodes)).all()
         own = sets.ranks[0]
         tried = best_pairs(sets_needs(needs, own), own, block)
         cuts = [
             tuple(sorted(way.nodes))
-            for way in ways_to_cut(sets, 2, params, budget)
-            if len(way.nodes) == 2
+            for way in Ways(sets, params).up_to(2, budget)
+            if len(way.nodes) == 2 and not way.over
         ]
         for pair in tried:
             if max(pair) <= sets.nodes:
@@ -105,5 +108,13 @@ def test_sets_that_are_alike_are_found_together():
 def test_a_cut_amid_a_node_takes_a_node_more():
     """Four pairs on two nodes: two and two pairs are on two nodes each."""
     (sets,) = closed_sets(pairs(4), 8, 4)
-    ways = ways_to_cut(sets, 2, Params(), Budget(60.0))
+    ways = Ways(sets, Params()).up_to(2, Budget(60.0))
     assert [way.nodes for way in ways] == [(2,), (2, 2)]
+
+
+def test_nodes_of_partners_that_nobody_needs_are_left_over():
+    """A rank that needs three of eight partners: one of their two nodes."""
+    need = Need(np.array([0]), np.arange(4, 12), 3, 0)
+    (sets,) = closed_sets([need], 12, 4)
+    ways = Ways(sets, Params()).up_to(1, Budget(60.0))
+    assert [(way.nodes, way.over) for way in ways] == [((3,), 0), ((2,), 1)]

@@ -217,6 +217,13 @@ class Partners:
         smallest = int(self.members[np.unique(self.partner)].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 
+    def tied(self, needs: IntArray) -> IntArray:
+        """Sets that need all their partners, with each of these; shape (T, 2)."""
+        receiving, sending = self._pairs
+        total = weighted_counts(receiving, self.members[sending], len(needs))
+        tied = needs[receiving] >= total[receiving]
+        return np.stack([receiving[tied], sending[tied]], axis=1)
+
     @cached_property
     def _shared(self) -> IntArray:
         """Most ranks of each set that have a partner in common; shape (S,)."""

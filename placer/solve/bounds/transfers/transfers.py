@@ -3,6 +3,12 @@
 A time is possible where domains may hold all ranks with the partners that they need for
 it near (`partners`, `component_parts`, `rack_ranks`, `set_prices`). The needs change at
 some times only, so bisection over these finds the first one.
+
+How many partners a rank needs says nothing of which. Where messages differ in size,
+heavy ones ask for more: of eight partners of 1 and 37 MB, any four may be near for some
+time, but the one that sends 37 MB must be. So the heaviest messages are looked at by
+themselves as well, and so is what both ask for: a part of the messages never takes
+longer than all.
 """
 
 from __future__ import annotations
@@ -23,9 +29,12 @@ from placer.solve.bounds.transfers.component_parts import Parts
 from placer.solve.bounds.transfers.partners import ROUNDING, Kind, Partners
 from placer.solve.bounds.transfers.rack_ranks import RackRanks
 from placer.solve.bounds.transfers.set_prices import SetPrices
+from placer.solve.problem.colocation import join
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
@@ -41,11 +50,14 @@ class Transfers:
     ----------
     ranks, prices : RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
+    heavy : Transfers or None
+        The same of the heaviest messages; None where all are alike.
     """
 
     directions: list[Partners]
     ranks: RackRanks | None
     prices: SetPrices | None
+    heavy: Transfers | None = None
     # Whether placements may keep to each of the times that were asked for.
     _known: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
 
@@ -54,6 +66,20 @@ class Transfers:
         cls, network: IdealNetwork, traffic: RankTraffic, params: Params
     ) -> Transfers | None:
         """The transfers; None where nobody needs a partner near."""
+        heavy = heaviest(traffic)
+        found = cls._alike(network, traffic, params)
+        if found is None or heavy is None:
+            return found
+        by_size = cls._alike(network, heavy, params)
+        # What nodes hold is asked for all needs together.
+        own = None if by_size is None else replace(by_size, ranks=None, prices=None)
+        return replace(found, heavy=own)
+
+    @classmethod
+    def _alike(
+        cls, network: IdealNetwork, traffic: RankTraffic, params: Params
+    ) -> Transfers | None:
+        """The same of messages that are not told apart."""
         both = (
             (traffic.senders, traffic.receivers),
             (traffic.receivers, traffic.senders),
@@ -68,7 +94,9 @@ class Transfers:
     @cached_property
     def times(self) -> FloatArray:
         """Times, s, at which needs change, from the shortest one on."""
-        return np.unique(np.concatenate([one.levels for one in self.directions]))
+        heavy = self.heavy.directions if self.heavy else []
+        levels = [one.levels for one in (*self.directions, *heavy)]
+        return np.unique(np.concatenate(levels))
 
     def least(
         self, placed_s: float = inf, first: int = 0, budget: Budget = ENDLESS
@@ -110,6 +138,33 @@ class Transfers:
                 found.append(Kind(needy[one.label], partners[one.label], least))
         return found
 
+    def all_kinds(self, seconds: float) -> list[Kind]:
+        """The same, with needs of heavy messages, and ranks that no domain parts."""
+        heavy = self.heavy.kinds(seconds) if self.heavy else []
+        found: dict[tuple[bytes, bytes], Kind] = {}
+        for kind in (*self.kinds(seconds), *heavy, *self._tied(seconds)):
+            key = kind.ranks.tobytes(), kind.partners.tobytes()
+            if key not in found or found[key].needs < kind.needs:
+                found[key] = kind
+        return list(found.values())
+
+    def _tied(self, seconds: float) -> Iterator[Kind]:
+        """Those who need all their partners, and so on from rank to rank."""
+        one = self.directions[0]
+        everyone = (*self.directions, *(self.heavy.directions if self.heavy else ()))
+        pairs = np.concatenate([of.tied(of.needs(seconds)) for of in everyone])
+        label = join(np.arange(len(one.members)), pairs)
+        sides = [
+            np.isin(np.arange(len(label)), of)
+            for of in (one.label[one.rank], one.partner)
+        ]
+        for own in np.unique(label[pairs[:, 0]]):
+            has, meets = ((label == own) & side for side in sides)
+            for ranks, partners in ((has, meets), (meets, has)):
+                needs = int(one.members[partners].sum())
+                if ranks.any() and needs:
+                    yield Kind(ranks[one.label], partners[one.label], needs)
+
     def _fit(self, seconds: float, budget: Budget) -> bool:
         """Whether domains may hold all ranks so that transfers take no longer."""
         directions = self.directions
@@ -120,7 +175,13 @@ class Transfers:
             return False
         by_node = [of for of in (self.ranks, self.prices) if of is not None]
         kinds = self.kinds(seconds) if by_node else []
-        return all(of.may_hold(kinds, budget) for of in by_node)
+        if not all(of.may_hold(kinds, budget) for of in by_node):
+            return False
+        if self.heavy is not None and not self.heavy._fit(seconds, budget):
+            return False
+        more = self.all_kinds(seconds) if by_node else []
+        is_more = sum(kind.needs for kind in more) > sum(kind.needs for kind in kinds)
+        return not is_more or all(of.may_hold(more, budget) for of in by_node)
 
     def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
         """Whether domains may hold components, some of which must be whole."""
@@ -179,6 +240,16 @@ def one_way(traffic: RankTraffic) -> list[RankTraffic]:
         return [traffic]
     up = traffic.senders < traffic.receivers
     return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
+
+
+def heaviest(traffic: RankTraffic) -> RankTraffic | None:
+    """The messages above the widest gap between sizes; None where all are alike."""
+    sizes = np.unique(traffic.size_bytes[traffic.size_bytes > 0])
+    wider = sizes[1:] / sizes[:-1]
+    if not len(wider) or wider.max() < 1 + ROUNDING:
+        return None
+    least = sizes[1:][int(wider.argmax())]
+    return _part(traffic, traffic.size_bytes >= least)
 
 
 def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -110,6 +110,7 @@ def shared_out(
     domains: Sequence[tuple[int, int, Sequence[Division]]],
     limits: Limits,
     most: int | None = None,
+    over: Sequence[Sequence[int]] = (),
 ) -> Shares | None:
     """A cut of all components into pieces for which domains have places.
 
@@ -125,6 +126,8 @@ def shared_out(
         Of the program.
     most : int, optional
         Of the sum of all pieces: what else needs room has the rest.
+    over : sequence of sequence of int, optional
+        What each way leaves that any domains may hold; it is part of that sum.
     """
     program = Program()
     cut = [(program.column(n), way) for n, ways in kinds for way in ways]
@@ -133,7 +136,9 @@ def shared_out(
     for own, (components, _) in zip(cut_of, kinds, strict=True):
         program.row(map(Term, own), components, components)
     if most is not None:
-        program.row([Term(column, sum(way)) for column, way in cut], most=most)
+        left = chain.from_iterable(over) if over else repeat(0)
+        taken = zip(cut, left, strict=False)
+        program.row([Term(c, sum(way) + more) for (c, way), more in taken], most=most)
     divided = [(program.column(n), p) for _, n, ways in domains for p in ways]
     columns = iter([column for column, _ in divided])
     for _, count, ways in domains:

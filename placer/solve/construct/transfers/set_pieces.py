@@ -30,7 +30,7 @@ from placer.solve.construct.transfers.component_pieces import (
     shared_out,
 )
 from placer.solve.construct.transfers.loose_sets import loose_sets
-from placer.solve.construct.transfers.set_ways import Way, ways_to_cut
+from placer.solve.construct.transfers.set_ways import Way, Ways
 from placer.solve.count.engine import Limits
 from placer.solve.tree.in_runs import fill_in_runs
 
@@ -49,13 +49,14 @@ def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     racks = _Racks.of(problem)
     if racks is None:
         return
-    low, high = 0, racks.last(incumbent)
+    low, high = racks.first(incumbent, budget), racks.last(incumbent)
+    middle = low  # often all that the bound allows is possible
     while low < high and not budget.is_over():
-        middle = (low + high) // 2
         if racks.hold(middle, _homes, incumbent, budget):
             high = middle
         else:
             low = middle + 1
+        middle = (low + high) // 2
 
 
 def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -98,6 +99,14 @@ class _Racks(NamedTuple):
         nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
         return cls(problem, transfers, domain, nodes)
 
+    def first(self, incumbent: Incumbent, budget: Budget) -> int:
+        """The first time that the bound does not rule out."""
+        bounds = transfers_of(self.problem)
+        if bounds is None:
+            return 0
+        least = bounds.times[bounds.least(incumbent.value, budget=budget)]
+        return int(np.searchsorted(self.transfers.times * (1 + ROUNDING), least))
+
     def last(self, incumbent: Incumbent) -> int:
         """The first time that is no shorter, or that at which nobody needs others."""
         times = self.transfers.times * (1 + ROUNDING)
@@ -108,7 +117,7 @@ class _Racks(NamedTuple):
     ) -> bool:
         """Whether a placement is found that keeps to a time; it is offered."""
         problem, room = self.problem, self.problem.capacity
-        needs = needs_of(self.transfers.kinds(float(self.transfers.times[index])))
+        needs = needs_of(self.transfers.all_kinds(float(self.transfers.times[index])))
         sets = closed_sets(needs, problem.job.world_size, int(room.max()))
         home = homes(sets, self.nodes, problem.params, budget)
         node = None if home is None else fill_in_runs(self.domain, room, home)
@@ -128,18 +137,19 @@ def _homes(
     domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
     others = [node for one in sets if not one.needs for node in one.ranks]
     most = int(nodes.sum()) - len(others)
+    ways_of = [Ways(one, params) for one in needy]
     for pieces in params.set_pieces:
-        ways = [ways_to_cut(one, pieces, params, budget) for one in needy]
+        ways = [of.up_to(pieces, budget) for of in ways_of]
         dealt = _dealt(needy, ways, nodes, most, params, budget)
         if dealt is not None:
             break
     else:
         return None
     left = nodes.copy()
-    for size, ranks, home in dealt:
+    for size, ranks, home in dealt.pieces:
         domain_of_rank[ranks] = home
         left[home] -= size
-    return _beside(domain_of_rank, others, left)
+    return _beside(domain_of_rank, [*dealt.over, *others], left)
 
 
 def _loose_homes(
@@ -170,6 +180,21 @@ def _beside(
     return domain_of_rank
 
 
+class _Dealt(NamedTuple):
+    """All sets in pieces.
+
+    Attributes
+    ----------
+    pieces : list of (int, ndarray, int)
+        Nodes, ranks and domain of each.
+    over : list of ndarray
+        Ranks of each node that is left over.
+    """
+
+    pieces: list[tuple[int, IntArray, int]]
+    over: list[IntArray]
+
+
 def _dealt(
     sets: list[ClosedSets],
     ways: list[list[Way]],
@@ -177,11 +202,8 @@ def _dealt(
     most: int,
     params: Params,
     budget: Budget,
-) -> list[tuple[int, IntArray, int]] | None:
-    """Nodes, ranks and domain of each piece of all sets, on ``most`` nodes in all.
-
-    None if none is found.
-    """
+) -> _Dealt | None:
+    """The pieces, on ``most`` nodes in all; None if none are found."""
     sizes = sorted({size for own in ways for way in own for size in way.nodes})
     rooms, domains = np.unique(nodes, return_counts=True)
     divided = [
@@ -198,14 +220,27 @@ def _dealt(
         list(zip(rooms.tolist(), domains.tolist(), divided, strict=True)),
         Limits(params.piece_nodes, budget.seconds_left, engine="highs"),
         most,
+        [[way.over for way in own] for own in ways],
     )
     if found is None:
         return None
-    pieces = []
+    pieces, over = [], []
     for one, own, cut in zip(sets, ways, found.cut, strict=True):
         for ranks, number in zip(one.ranks, cut, strict=True):
             way = own[number]
             held = (ranks[way.piece == piece] for piece in range(len(way.nodes)))
             pieces += list(zip(way.nodes, held, strict=True))
+            over += _nodes_of(ranks[way.piece < 0], one.block)
     places = in_places(pieces, found.places, nodes)
-    return [(size, ranks, domain) for (size, ranks), domain in places]
+    return _Dealt([(*piece, domain) for piece, domain in places], over)
+
+
+def _nodes_of(ranks: IntArray, block: int) -> list[IntArray]:
+    """Ranks of each node, where every run of consecutive ones has nodes of its own."""
+    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) > 1) + 1)
+    begins = (range(0, len(run), block) for run in runs)
+    return [
+        run[begin : begin + block]
+        for run, of in zip(runs, begins, strict=True)
+        for begin in of
+    ]

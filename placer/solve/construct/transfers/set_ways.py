@@ -32,30 +32,71 @@ class Way(NamedTuple):
     nodes : tuple of int
         Of each piece.
     piece : ndarray, shape (P,)
-        The piece of each place.
+        The piece of each place; -1 for those left over.
+    over : int
+        Nodes of these.
     """
 
     nodes: tuple[int, ...]
     piece: IntArray
+    over: int = 0
 
 
-def ways_to_cut(
-    sets: ClosedSets, most_pieces: int, params: Params, budget: Budget
-) -> list[Way]:
-    """Ways to cut a set into so many pieces at the most; no two have equal pieces.
+class Ways:
+    """Ways to cut a set; no two have equal pieces.
 
     The largest piece of a way is cut once more, which makes another way.
+
+    Parameters
+    ----------
+    sets : ClosedSets
+    params : Params
     """
-    whole = np.zeros(sets.ranks.shape[1], dtype=np.int64)
-    last = [Way((sets.nodes,), whole)]
-    found = {way.nodes: way for way in last}
-    for pieces in range(1, most_pieces):
-        before, last = last, []
-        for way in before:
-            for cut in _cut_again(sets, way, pieces, params, budget):
-                if found.setdefault(tuple(sorted(cut.nodes)), cut) is cut:
-                    last.append(cut)
-    return list(found.values())
+
+    def __init__(self, sets: ClosedSets, params: Params) -> None:
+        whole = Way((sets.nodes,), np.zeros(sets.ranks.shape[1], dtype=np.int64))
+        self._sets, self._params = sets, params
+        self._last, self._pieces = [whole, *_trimmed(sets)], 1
+        self._found = {_sizes(way): way for way in self._last}
+
+    def up_to(self, most_pieces: int, budget: Budget) -> list[Way]:
+        """Those of so many pieces at the most."""
+        for pieces in range(self._pieces, most_pieces):
+            before, self._last, self._pieces = self._last, [], pieces + 1
+            for way in before:
+                for cut in _cut_again(self._sets, way, pieces, self._params, budget):
+                    if self._found.setdefault(_sizes(cut), cut) is cut:
+                        self._last.append(cut)
+        return list(self._found.values())
+
+
+def _sizes(way: Way) -> tuple[int, ...]:
+    """What tells ways apart."""
+    return way.over, *sorted(way.nodes)
+
+
+def _trimmed(sets: ClosedSets) -> Iterator[Way]:
+    """The set without nodes that nobody needs, as many as can be left over."""
+    node = np.cumsum(~sets.follows) * len(sets.follows)
+    begins = np.flatnonzero(~sets.follows)
+    node += (np.arange(len(node)) - begins[np.cumsum(~sets.follows) - 1]) // sets.block
+    node = np.unique(node, return_inverse=True)[1].ravel()
+    program, over = Program(), []
+    for number in range(int(node.max()) + 1):
+        own = np.flatnonzero(node == number)
+        asks = (
+            np.isin(own, np.concatenate(n[: 1 + (n.back > 0)])).any()
+            for n in sets.needs
+        )
+        over.append(program.column(int(not any(asks)), -1))
+    for need in sets.needs:
+        held = np.bincount(node[need.partners], minlength=len(over)).tolist()
+        terms = [Term(over[n], ranks) for n, ranks in enumerate(held) if ranks]
+        program.row(terms, most=len(need.partners) - need.needs)
+    counts = solve(program, Limits(1000, engine="highs")).counts
+    if counts is not None and any(counts):
+        left = sum(counts)
+        yield Way((sets.nodes - left,), -np.array(counts)[node], left)
 
 
 def _cut_again(
@@ -76,7 +117,7 @@ def _cut_again(
         nodes[largest] = most = halves.nodes[0]
         piece = way.piece.copy()
         piece[places[halves.piece > 0]] = number
-        yield Way(tuple(nodes), piece)
+        yield Way(tuple(nodes), piece, way.over)
         most -= 1
 
 
@@ -102,6 +143,16 @@ def piece_of(
     sets: ClosedSets, program: Program, places: list[int], price: int
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Columns of a piece: which places it holds, and at which a node begins."""
+    held, begins = _runs_of(sets, program, places, price)
+    for need in sets.needs:
+        _meet(program, need, held)
+    return held, begins
+
+
+def _runs_of(
+    sets: ClosedSets, program: Program, places: list[int], price: int
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The same of ranks without needs."""
     held = {place: program.column(1) for place in places}
     begins = {place: program.column(1, price) for place in places}
     for place in places:
@@ -115,17 +166,28 @@ def piece_of(
         joined = sets.follows[place] and place - 1 in held
         held_before = [Term(held[place - 1])] if joined else []
         program.row([near[0], *held_before, Term(held[place], -1)], 0)
-    for need in sets.needs:
-        _meet(program, need, held)
     return held, begins
 
 
 def _meet(program: Program, need: Need, held: dict[int, int]) -> None:
-    """A piece has none of a component, all of it, or enough that others have enough."""
+    """A piece has none of a component, all of it, or enough that others have enough.
+
+    Where partners have no needs, any number of them that leaves enough is near none.
+    """
     whole, part = program.column(1), program.column(1)
     program.row([Term(whole), Term(part)], most=1)
-    for places, least in ((need.ranks, need.back), (need.partners, need.needs)):
+    ranks, partners, needs, back = need.sizes
+
+    def lie(places: IntArray, of_whole: int, of_part: int, **limit: float) -> None:
         terms = [Term(held[place]) for place in places.tolist() if place in held]
-        ends = Term(whole, -len(places))
-        program.row([*terms, ends, Term(part, -least)], least=0)
-        program.row([*terms, ends, Term(part, least - len(places))], most=0)
+        ends = [Term(whole, -of_whole), Term(part, -of_part)]
+        program.row([*terms, *ends], **limit)
+
+    lie(need.ranks, ranks, back or 1, least=0)
+    lie(need.ranks, ranks, ranks - (back or 1), most=0)
+    if back:
+        lie(need.partners, partners, needs, least=0)
+        lie(need.partners, partners, partners - needs, most=0)
+    else:
+        lie(need.partners, needs, needs, least=0)
+        lie(need.partners, needs, 0, most=partners - needs)
