@@ -104,9 +104,11 @@ class Transfers:
         """Which of these times is the first that placements may keep to.
 
         A placement that takes ``placed_s`` keeps to the last of the times before; none
-        keeps to one before the ``first``. When the budget ends it is one that is not
-        after it, later than all that were ruled out.
+        keeps to one before the ``first``. When a quarter of the budget is over it is
+        one that is not after it, later than all that were ruled out: the search for
+        placements, which asks again, needs time too.
         """
+        budget = budget.share(4)
         before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
         found = range(first, max(before - 1, first))
         return first + bisect_left(
