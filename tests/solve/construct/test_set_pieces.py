@@ -81,6 +81,7 @@ def test_sets_are_not_cut_so_that_ranks_without_needs_lack_nodes():
     assert after == pytest.approx(2 * 6.25e8 / 900e9, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_receivers_whom_nobody_needs_near_are_anywhere():
     """Two trays of senders with twelve of receivers each: racks hold one and six."""
     roles = [role("a", 8, tp=8), role("b", 96, 6, tp=16)]
