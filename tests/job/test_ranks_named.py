@@ -2,21 +2,9 @@
 
 import pytest
 
-from placer.document import parse_document
-from placer.errors import InputError
-from placer.job.read import decode_job
+from tests.job.test_read_job import job_of, problems_of
 
 HEAD = "format: placer/job\nversion: 1\nname: small\n"
-
-
-def job_of(text):
-    return decode_job(parse_document(text, "job.yaml"))
-
-
-def problems_of(text):
-    with pytest.raises(InputError) as caught:
-        job_of(text)
-    return caught.value.problems
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def least_over_uplinks(
     params : Params
     """
     fabric, ranks = network.fabric, network.label.shape[1]
-    sets = [np.arange(ranks)]
+    graphs = [_graph(traffic, np.arange(ranks), params)]
     seconds = 0.0
     for t in fabric.scale_out_tiers:
         if t == 0 or len(fabric.uplink_capacity[t]) < 2:
@@ -85,10 +85,8 @@ def least_over_uplinks(
         # What stays together is one vertex too, where all of it is of one size.
         sizes = np.bincount(network.label[t - 1])
         if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
-            sets = [sets[0], network.label[t - 1]]
-        for label in sets:
-            between = _between(traffic, label)
-            lines = _lines(between, int(label.max()) + 1, params.direction_work)
+            graphs = [graphs[0], _graph(traffic, network.label[t - 1], params)]
+        for between, lines in graphs:
             room = network.capacities[t - 1] // (ranks // lines.vertices)
             sent = lines.least_sent(room)
             # What leaves some domain enters others, and uplinks carry as much each way.
@@ -98,6 +96,14 @@ def least_over_uplinks(
             if busy > 0:
                 seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
+
+
+def _graph(
+    traffic: RankTraffic, label: IntArray, params: Params
+) -> tuple[RankTraffic, Lines]:
+    """What sets of ranks send each other, and what leaves any number of them."""
+    between = _between(traffic, label)
+    return between, _lines(between, int(label.max()) + 1, params.direction_work)
 
 
 def _between(traffic: RankTraffic, label: IntArray) -> RankTraffic:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.placement.placement import Placement
 from placer.solve.problem.axes import sizes_kept_whole
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def column_fills(problem: Problem) -> Iterator[Candidate]:
             host_of_rank = laid(rows, size, columns)
             if host_of_rank is not None:
                 told = f"the same parts of groups of {size} on hosts of a domain"
-                yield told, Placement.on_nodes(machine, host_of_rank).gpu_of_rank
+                yield told, machine.gpus_on(host_of_rank)
                 break
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, row_of_number
+from placer.arrays import IntArray, equal_runs, row_of_number
 from placer.solve.bounds.case import cut_by_runs
 from placer.solve.bounds.gradients.gradient_runs import exposed_by_members
 from placer.solve.bounds.network.limit import gradient_groups
@@ -53,8 +53,7 @@ def told_lengths(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     if cut is None or counts is None or not counts.has_all:
         return
     host_of_rank = machine.domain_of_gpu[tier][best]
-    begins = np.flatnonzero(np.diff(host_of_rank, prepend=-1))
-    lengths = np.diff(begins, append=len(best))
+    _, lengths = equal_runs(host_of_rank)
     walk = _Walk(_Told(cut, counts), lengths, problem.seed)
     found = walk.better(cut.pipeline_s, budget)
     if found is not None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.placement.placement import Placement
 from placer.solve.bounds.traffic.directions import directions
 from placer.solve.problem.flows import bundled
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
@@ -317,4 +316,4 @@ def _placed(problem: Problem, cuts: _Cuts, grid: IntArray) -> IntArray:
     takes = whole_sets(machine, problem.capacity, [1] * len(machine.tiers))
     along = np.argsort(domain_of_rank, kind="stable")
     node = fill_domains(machine, takes[: first + 1], domain_of_rank, along)
-    return Placement.on_nodes(machine, node).gpu_of_rank
+    return machine.gpus_on(node)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.placement.placement import Placement
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.company import ROUNDING, Companies, climbed
 from placer.solve.bounds.traffic.covers import cover
@@ -117,7 +116,7 @@ def _placed(
     if (np.bincount(domain, minlength=len(takes[tier])) > takes[tier]).any():
         return None
     along = fill_domains(machine, takes[: tier + 1], domain, np.lexsort((group,)))
-    return Placement.on_nodes(machine, along).gpu_of_rank
+    return machine.gpus_on(along)
 
 
 def _grouped(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.bounds.transfers.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.rack_ranks import needs_of
@@ -122,7 +121,7 @@ class _Racks(NamedTuple):
         home = homes(sets, self.nodes, problem.params, budget)
         node = None if home is None else fill_in_runs(self.domain, room, home)
         if node is not None:
-            gpu_of_rank = Placement.on_nodes(problem.machine, node).gpu_of_rank
+            gpu_of_rank = problem.machine.gpus_on(node)
             incumbent.offer("closed sets in pieces", gpu_of_rank)
         return node is not None
 
