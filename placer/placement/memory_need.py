@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _NUMBER = 8
-# The interpreter with numpy and the solver loaded, bytes.
-_PROGRAM = 100e6
+# The interpreter with numpy, networkx and the solvers loaded, bytes.
+_PROGRAM = 120e6
 # Numbers a GPU: its domain at each tier, held twice, and what is taken from them.
 _PER_GPU = 8
 # Numbers a rank: coordinates and groups on every axis; its GPU and neighbours, tiers,
