@@ -15,7 +15,7 @@ from placer.solve.bounds.traffic.directions import directions
 from placer.solve.bounds.traffic.graph_cut import least_over_uplinks
 from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.budget import ENDLESS
+from placer.solve.run.budget import ENDLESS, Budget
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
 from tests.solve.test_communicators import job_of
@@ -238,3 +238,10 @@ def test_no_placement_is_below_it():
 def test_no_placement_of_many_is_below_it():
     """The same of more cases."""
     assert check(range(12, 60)) > 0.5
+
+
+def test_nothing_is_said_of_uplinks_once_the_time_is_over():
+    problem = problem_of(nx.grid_2d_graph(4, 6), machine_of(2, 3, 4))
+    network, traffic = best_of_problem(problem), problem.job.traffic
+    assert least_over_uplinks(network, traffic, problem.params, ENDLESS) > 0.0
+    assert least_over_uplinks(network, traffic, problem.params, Budget(0.0)) == 0.0

@@ -10,9 +10,12 @@ import pytest
 
 from placer.solve.bounds.experts.level_boxes import Boxes, least_asked
 from placer.solve.bounds.experts.part_counts import Counts
+from placer.solve.bounds.experts.part_steps import raised
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 from placer.solve.count.summands import summands
+from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS, Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -142,3 +145,18 @@ def test_replicas_that_ask_for_more_than_others_do_not_count() -> None:
     assert (least[:, None] <= asked).all(axis=-1).any(axis=0).all()
     is_more = (least[:, None] <= least).all(axis=-1)
     assert (is_more == np.eye(len(kept), dtype=bool)).all()
+
+
+def test_a_bound_is_raised_step_by_step_while_there_is_time() -> None:
+    steps, asked = np.array([1.0, 2.0, 3.0, 4.0]), []
+
+    def is_hopeless(value: float, limits: Limits) -> tuple[bool, float]:
+        asked.append(limits.seconds)
+        return value < 3.5, 0.0
+
+    assert raised(0.5, steps, is_hopeless, Params(), ENDLESS) == 3.0
+    asked.clear()
+    assert raised(0.5, steps, is_hopeless, Params(), Budget(0.0)) == 0.5
+    assert not asked
+    raised(0.5, steps, is_hopeless, Params(), Budget(60.0))
+    assert max(asked) <= 60.0

@@ -34,6 +34,7 @@ from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.experts.part_rings import hopeless_by_rings
 from placer.solve.bounds.experts.part_runs import step_in_runs
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
+from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 CLOSE = 0.9998  # of a bound, that is as good
 # Steps that are tried where parts or gradients hold each other back: so many times a
@@ -162,8 +164,11 @@ class StageParts:
         rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
         return rest + pipeline_times(rows, *schedule)
 
-    def least(self, params: Params) -> float:
-        """The bound, s; 0 where there is too much to be worked out."""
+    def least(self, params: Params, budget: Budget = ENDLESS) -> float:
+        """The bound, s; 0 where there is too much to be worked out.
+
+        When the budget ends it is the best so far.
+        """
         if not params.expert_rounds or self.packing.work > params.expert_part_work:
             return 0.0
         seconds = self.seconds(self.network.fabric.scale_up_tier + 1)
@@ -182,22 +187,22 @@ class StageParts:
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
         if params.expert_known is not None:
-            return self._sharing(max(value, params.expert_known), params)
+            return self._sharing(max(value, params.expert_known), params, budget)
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
-            value = raised(value, asked.steps, asked.is_hopeless, params)
-        return step_in_runs(self, value, params)
+            value = raised(value, asked.steps, asked.is_hopeless, params, budget)
+        return step_in_runs(self, value, params, budget)
 
-    def _sharing(self, value: float, params: Params) -> float:
+    def _sharing(self, value: float, params: Params, budget: Budget) -> float:
         """The bound where parts share uplinks with each other and with gradients, s."""
         counts, columns = self.all_counts(params.expert_far_columns)[-1]
         if counts.uplinks:
             asked = PartSteps(self, counts, params.expert_choices, columns)
             rings = hopeless_by_rings(asked, params)
-            value = raised(value, value * RUNGS, rings, params)
+            value = raised(value, value * RUNGS, rings, params, budget)
         beside = replace(self._counts(is_apart=False), racks=self._racks())
         asked = PartSteps(self, beside, params.expert_choices)
-        return raised(value, value * RUNGS, asked.is_hopeless, params)
+        return raised(value, value * RUNGS, asked.is_hopeless, params, budget)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.bounds.experts.part_counts import Counts
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 MOST_COLUMNS = 20_000
 RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much
@@ -43,7 +44,9 @@ class State(NamedTuple):
     least: int
 
 
-def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
+def step_in_runs(
+    parts: StageParts, known: float, params: Params, budget: Budget
+) -> float:
     """The least step where nodes hold runs of whole pieces, s; a known one if higher.
 
     Parameters
@@ -63,7 +66,7 @@ def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
         return answer.is_proved and answer.counts is None, answer.work
 
     rungs = np.array([(1 + RUNG) ** n for n in range(1, RUNGS)])
-    found = raised(known, known * rungs, is_hopeless, params)
+    found = raised(known, known * rungs, is_hopeless, params, budget)
     # Up to the next step of a replica the program is the same.
     return asked.next_step(found) if found > known else known
 

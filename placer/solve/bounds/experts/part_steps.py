@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.experts.part_counts import Counts, Stated
     from placer.solve.bounds.experts.part_rings import Kept
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
     # Whether no placement has a step below a value, and the work of saying so.
     IsHopeless = Callable[[float, Limits], tuple[bool, float]]
@@ -162,20 +163,25 @@ class PartSteps:
 
 
 def raised(
-    known: float, steps: FloatArray, is_hopeless: IsHopeless, params: Params
+    known: float,
+    steps: FloatArray,
+    is_hopeless: IsHopeless,
+    params: Params,
+    budget: Budget,
 ) -> float:
     """A known bound, or the last of some steps that no placement stays below, s.
 
     The next ones are tried first, ever further apart; then bisection. The work is
-    limited, of each program and in all.
+    limited, of each program and in all, and so is the time.
     """
     steps = steps[steps > known * (1 + ROUNDING)]
     work = params.expert_count_work
     first, last = 0, len(steps)
-    while first < last and work > 0:
+    while first < last and work > 0 and not budget.is_over():
         tried = 2 * first if last == len(steps) else (first + last) // 2
         tried = min(tried, last - 1)
-        limits = Limits(min(work, params.expert_program_work))
+        most = min(work, params.expert_program_work)
+        limits = Limits(most, budget.seconds_left)
         is_out, used = is_hopeless(float(steps[tried]), limits)
         work -= used
         first, last = (tried + 1, last) if is_out else (first, tried)

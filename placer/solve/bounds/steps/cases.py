@@ -71,7 +71,7 @@ def time_bound(
     budget : Budget
         When it ends the bound is not improved further either.
     """
-    cases = list(_cases(model, colocation, params))
+    cases = list(_cases(model, colocation, params, budget))
     proofs = [next(case) for case in cases]
     while True:
         least = min(range(len(cases)), key=lambda index: proofs[index].value)
@@ -84,7 +84,7 @@ def time_bound(
 
 
 def _cases(
-    model: StepModel, colocation: Colocation, params: Params | None
+    model: StepModel, colocation: Colocation, params: Params | None, budget: Budget
 ) -> Iterator[Iterator[Proof]]:
     """Bounds of every case, the dearer to work out the later."""
     scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
@@ -98,7 +98,7 @@ def _cases(
         cases = list(_by_tier(model, colocation, params, label, axis))
         for far, case in cases:
             if _fit(case.network.label, case.network) or case is cases[-1][1]:
-                yield _outside(case, axis, far)
+                yield _outside(case, axis, far, budget)
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
@@ -142,7 +142,7 @@ def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
     return label
 
 
-def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
+def _outside(case: Case, axis: str, far: int, budget: Budget) -> Iterator[Proof]:
     """Bounds when a group of an axis leaves its domain of a tier."""
     axes, cut = case.step.model.job.parallelism, case.cut(axis, far)
     slow_s = 0.0 if axis == "pp" else cut.pipeline_s
@@ -156,7 +156,7 @@ def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
         ways.append(partial(_with_cuts, trade, cut, slow_s))
     yield from _in_turn(case, ways)
     if axis != "pp":
-        yield _in_parts(StageParts.of(case), case.params)
+        yield _in_parts(StageParts.of(case), case.params, budget)
 
 
 def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
@@ -203,9 +203,9 @@ def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
     return Proof(_above(cut.step, floor, slow_s), text)
 
 
-def _in_parts(parts: StageParts | None, params: Params) -> Proof:
+def _in_parts(parts: StageParts | None, params: Params, budget: Budget) -> Proof:
     """Least step time for parts of expert groups that fit scale-up domains."""
-    value = parts.least(params) if parts else 0.0
+    value = parts.least(params, budget) if parts else 0.0
     argument = (
         "expert groups in parts that fit the scale-up domains, "
         "the smallest of a group setting its pace"

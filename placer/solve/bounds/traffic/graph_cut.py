@@ -65,7 +65,7 @@ class Segment(NamedTuple):
 
 
 def least_over_uplinks(
-    network: IdealNetwork, traffic: RankTraffic, params: Params, _budget: Budget
+    network: IdealNetwork, traffic: RankTraffic, params: Params, budget: Budget
 ) -> float:
     """Least seconds that the uplinks of any tier allow to the traffic of ranks.
 
@@ -75,6 +75,8 @@ def least_over_uplinks(
         The best one for every placement.
     traffic : RankTraffic
     params : Params
+    budget : Budget
+        When it ends, the tiers so far are all.
     """
     fabric, ranks = network.fabric, network.label.shape[1]
     graphs = [_graph(traffic, np.arange(ranks), params)]
@@ -82,6 +84,8 @@ def least_over_uplinks(
     for t in fabric.scale_out_tiers:
         if t == 0 or len(fabric.uplink_capacity[t]) < 2:
             continue
+        if budget.is_over():
+            break
         # What stays together is one vertex too, where all of it is of one size.
         sizes = np.bincount(network.label[t - 1])
         if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
