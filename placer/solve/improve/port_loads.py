@@ -139,12 +139,32 @@ class PortLoads:
         )
 
     def of(self, home: IntArray) -> FloatArray:
-        """Seconds that each port and uplink is busy; shape (L,)."""
+        """Seconds that each port and uplink is busy; shape (L,).
+
+        A flow that waits for an uplink waits for all messages of its ports as well, so
+        an uplink is busy with the longest such wait, too.
+        """
         ends = self.messages.ends
         total = np.zeros(len(self.kind))
-        for load, seconds in self._parts(np.arange(ends.shape[1]), *home[ends]):
+        flow = np.arange(ends.shape[1])
+        for load, seconds in self._parts(flow, *home[ends]):
             total += np.bincount(load, seconds, len(total))
+        if self._uplinks:
+            wait, longest = self._waits(home), np.zeros(len(total))
+            for load, seconds in self._on_uplinks(flow, *home[ends]):
+                np.maximum.at(longest, load, np.where(seconds > 0, wait, 0.0))
+            total += longest
         return total
+
+    def _waits(self, home: IntArray) -> FloatArray:
+        """Seconds of all messages at the slower port of each flow; shape (F,)."""
+        messages = self.messages
+        tier = self._tiers(*home[messages.ends])
+        hop = messages.runs * self._fabric.latency[tier]
+        found = np.zeros(len(hop))
+        for port in messages.ports:
+            found = np.maximum(found, np.bincount(port, hop)[port])
+        return found
 
     def on_way(self, values: FloatArray, home: IntArray) -> FloatArray:
         """The largest value of a load on the way of any flow of each unit; (U,)."""
@@ -211,15 +231,21 @@ class PortLoads:
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Loads, and what flows between domains add to them, elementwise."""
         fabric, messages = self._fabric, self.messages
-        tier = np.full(flow.shape, self._tier)
-        for domain in self._above:
-            tier += domain[source] != domain[target]
+        tier = self._tiers(source, target)
         size, runs = messages.size_bytes[flow], messages.runs[flow]
         inside = tier <= fabric.scale_up_tier
         shift = np.where(inside, len(messages.kind_of_port), 0)
         port_s, waits = size / fabric.bandwidth[tier], runs * fabric.latency[tier]
         for end, port in zip((source, target), messages.ports, strict=True):
             yield port[flow] + shift, port_s / self._factor[end] + waits
+        yield from self._on_uplinks(flow, source, target)
+
+    def _on_uplinks(
+        self, flow: IntArray, source: IntArray, target: IntArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """The same of uplinks alone."""
+        messages, tier = self.messages, self._tiers(source, target)
+        size = messages.size_bytes[flow]
         for uplinks in self._uplinks:
             crosses = np.where(tier >= uplinks.tier, size, 0.0)
             children = len(uplinks.pace)
@@ -228,6 +254,13 @@ class PortLoads:
                 child = uplinks.child[end]
                 load = first + way * children + child
                 yield load, crosses * uplinks.pace[child]
+
+    def _tiers(self, source: IntArray, target: IntArray) -> IntArray:
+        """Innermost tier of which one domain holds both; elementwise."""
+        tier = np.full(source.shape, self._tier)
+        for domain in self._above:
+            tier += domain[source] != domain[target]
+        return tier
 
 
 def _thin_uplinks(fabric: Fabric, base: int) -> Iterator[tuple[int, FloatArray]]:

@@ -11,13 +11,17 @@ From every other start the first rounds anneal a sum over all of the power ``p``
 busy they are; ``p`` grows from round to round, and the sum comes ever closer to the
 maximum, as the p-norm does. Half of the units that are tried have a part in what is too
 busy.
+
+Where racks or blocks differ, what domains hold changes places first, as it is: a rank
+that sends to many others waits less where these are near, and no uplink carries more
+than it must. As long as rounds gain, domains are tried as often as units are.
 """
 
 from __future__ import annotations
 
 from itertools import cycle
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -65,52 +69,81 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     region = flow_region(problem, paced(problem.machine)) if messages else None
     if messages is None or region is None or region.units == 1:
         return
-    between = messages.between(region.label)
-    loads = PortLoads(problem.model.fabric, region, between, loops(budget))
-    params = problem.params
-    if not len(loads.flows):
-        return
+    params, compiled = problem.params, loops(budget)
     rng = np.random.default_rng(problem.seed)
-    homes = region.homes(incumbent.elite[: params.even_starts])
-    for home, aimed in zip(homes, cycle((1.0, params.even_aimed)), strict=False):
-        state = PortState(loads, region, home, rng, params)
-        for best in _rounds(state, budget, incumbent.moves, params, aimed):
-            incumbent.offer(_named(incumbent.method), region.gpu_of_rank(best))
+
+    def walked(own: MoveRegion, at: IntArray, home: IntArray, plan: _Plan) -> IntArray:
+        """Home of each unit in the best placement found; ``at`` is its own unit."""
+        between = messages.between(own.label)
+        if not between.ends.size:
+            return home[at]
+        loads = PortLoads(problem.model.fabric, own, between, compiled)
+        state = PortState(loads, own, home, rng, params)
+        for best in _rounds(state, budget, incumbent.moves, params, plan):
+            incumbent.offer(_named(incumbent.method), region.gpu_of_rank(best[at]))
             if incumbent.ends():
-                return
+                break
+        return state.best[at]
+
+    work, units = params.even_work, np.arange(region.units)
+    homes = region.homes(incumbent.elite[: params.even_starts])
+    for begun, aimed in zip(homes, cycle((1.0, params.even_aimed)), strict=False):
+        home = begun
+        if region.tier + 2 < len(problem.machine.tiers):
+            filled, held = np.unique(begun, return_inverse=True)
+            share = len(filled) / region.units
+            brief = _Plan(1.0, work * share, is_brief=True)
+            home = walked(region.of_contents(held), held, filled, brief)
+        walked(region, units, home, _Plan(aimed, work, is_brief=False))
+        if incumbent.ends():
+            return
+
+
+class _Plan(NamedTuple):
+    """What is done from one placement.
+
+    Attributes
+    ----------
+    aimed : float
+        Share of the work that aims at targets; what is left goes before it to sums of
+        powers.
+    work : float, us
+    is_brief : bool
+        Whether a round without gain is the last.
+    """
+
+    aimed: float
+    work: float
+    is_brief: bool
 
 
 def _rounds(
-    state: PortState,
-    budget: Budget,
-    counts: MoveCounts,
-    params: Params,
-    aimed: float,
+    state: PortState, budget: Budget, counts: MoveCounts, params: Params, plan: _Plan
 ) -> Iterator[IntArray]:
-    """Home of each unit in ever better placements.
-
-    A share of the work aims at targets, what is left goes before it to sums of powers.
-    """
+    """Home of each unit in ever better placements."""
     powers = zip(params.even_doublings, params.even_heat, strict=True)
-    summed = params.even_work * (1 - aimed) / len(params.even_doublings)
-    for doublings, heat in powers if aimed < 1 else ():
+    aimed = plan.work * plan.aimed
+    summed = (plan.work - aimed) / len(params.even_doublings)
+    for doublings, heat in powers if summed else ():
         before = state.best
         state.sum_up(doublings, heat, summed)
         anneal(state, budget, counts)
         if state.best is not before:
             yield state.best
     least, most = params.even_cut
-    cut, left = most, params.even_work * aimed
+    cut, left = most, aimed
     for heat in cycle(params.even_aimed_heat):
         if left <= 0 or budget.is_over():
             return
         before = state.best
-        state.aim(cut, heat, min(left, params.even_work * params.even_round))
+        state.aim(cut, heat, min(left, plan.work * params.even_round))
         anneal(state, budget, counts)
         left -= state.work
         cut = min(2 * cut, most) if state.is_reached else max(cut / 2, least)
         if state.best is not before:
             yield state.best
+        elif plan.is_brief:
+            return
 
 
 def _named(method: str) -> str:

@@ -101,6 +101,18 @@ class MoveRegion:
             found += increment * (domain[:, None] != domain[None, :])
         return found
 
+    def of_contents(self, held: IntArray) -> MoveRegion:
+        """The region whose units are what domains hold, each whole; shape (U,).
+
+        They go to domains with as much room as they come from, one to each.
+        """
+        label, room = held[self.label], self.capacity
+        size = len(label) // (int(held.max()) + 1)
+        kinds = np.stack((self.enclosure, room))
+        enclosure = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1)
+        capacities = [np.where(c > 0, size, 0) for c in self.capacities]
+        return replace(self, label=label, capacities=capacities, enclosure=enclosure)
+
     def homes(self, placements: Iterable[IntArray]) -> list[IntArray]:
         """Domain of every unit in each placement that can be had here; shape (U,).
 

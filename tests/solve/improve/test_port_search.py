@@ -93,6 +93,26 @@ def test_the_busiest_load_is_the_step(kind: str, seed: int) -> None:
     assert loads.of(home).max() == pytest.approx(step.step_time_s)
 
 
+def test_a_flow_over_an_uplink_waits_for_all_messages_of_its_rank():
+    """Seven small ones of 1 ms each, and one that its uplink carries for longer."""
+    tiers = [
+        {"name": "node", "size": 8, "bandwidth": "10GB/s", "scale_up": True},
+        {"name": "rack", "bandwidth": "1GB/s"},
+        {"name": "all", "bandwidth": "1GB/s", "oversubscription": 64},
+    ]
+    nodes = [{"names": f"n{i}", "rack": f"r{i // 2}"} for i in range(4)]
+    head = {"format": "placer/topology", "version": 1, "name": "thin"}
+    tiers = [tier | {"latency": "1ms"} for tier in tiers]
+    machine = decode_topology(document_of(head | {"tiers": tiers, "nodes": nodes}, "t"))
+    flows = {"from": [0] * 8, "to": [*range(8, 15), 16], "bytes": [8.0] * 7 + [1e8]}
+    problem = Problem.of(machine, job_of(32, traffic=flows))
+    loads, region = loads_of(problem)
+    gpu_of_rank = np.arange(32)
+    step = problem.model.step(gpu_of_rank)
+    home = region.homes([gpu_of_rank])[0]
+    assert loads.of(home).max() == pytest.approx(step.step_time_s, rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_change_adds_is_exact(seed: int) -> None:
     """Loads after a change are those before it and what it adds."""
@@ -230,6 +250,45 @@ def test_clusters_change_places() -> None:
     evened(problem, incumbent, Budget(60.0))
     inside = machine.node_of_gpu[incumbent.gpu_of_rank[hubs]]
     assert (inside[:, 0] == inside[:, 1]).all()
+
+
+def test_nodes_change_racks_whole() -> None:
+    """Pairs of full nodes, far apart: a few of their ranks alone have no reason to go.
+
+    Each rank has a partner in the other node, and sends ten times as much in its own.
+    """
+    machine = decode_topology(
+        document_of(
+            {
+                "format": "placer/topology",
+                "version": 1,
+                "name": "pairs",
+                "tiers": [
+                    {"name": "node", "size": 8, "bandwidth": "9GB/s", "scale_up": True},
+                    {"name": "rack", "bandwidth": "1GB/s", "latency": "5us"},
+                    {"name": "all", "bandwidth": "1GB/s", "oversubscription": 8},
+                ],
+                "nodes": [{"names": f"n{i}", "rack": f"r{i // 2}"} for i in range(8)],
+            },
+            "t",
+        )
+    )
+    rank = np.arange(64)
+    beside = rank // 8 * 8 + (rank + 1) % 8
+    across = (rank + 32) % 64
+    flows = {
+        "from": [*rank.tolist(), *rank.tolist()],
+        "to": [*beside.tolist(), *across.tolist()],
+        "bytes": [1e7] * 64 + [1e6] * 64,
+    }
+    problem = Problem.of(machine, job_of(64, traffic=flows))
+    problem = problem.with_params(even_work=8e6)
+    incumbent = known(problem, rank)
+    side_by_side = seated(machine, rank // 8 % 4 * 2 + rank // 32)
+    incumbent.prove(problem.model.step(side_by_side).step_time_s, "by hand")
+    evened(problem, incumbent, incumbent.budget)
+    rack = machine.domain_of_gpu[1][incumbent.gpu_of_rank]
+    assert (rack == rack[across]).all()
 
 
 def test_hubs_of_a_pipeline_gather_and_leave_their_leaves():

@@ -19,7 +19,15 @@ vertices with m in S has edges of weight ``theta(m)`` that leave S, so
 
 Where ``theta_i(m) / m`` is replaced by its convex hull over log m, the mean can go
 inside (Jensen), and the least value over all means is a fractional knapsack. For a cube
-of n dimensions that is ``s (n - log2 s)``, which is exact (Harper 1964).
+of n dimensions that is ``s (n - log2 s)``, which is exact for powers of two.
+
+Other sets of a cube, or of a part of one, have fewer edges inside (Harper 1964, J. SIAM
+12). Take a coordinate in which vertices of S differ: those with one value are a, the
+others b, and each has one neighbour at most along that direction. So
+
+    inside s  <=  largest of  inside a + inside b + min(a, b)  =  ones in 0 ... s - 1
+
+written as binary numbers. What leaves S is the sum of its degrees less twice that.
 
 A path that k domains share is cut k - 1 times. So over all domains together a line may
 instead count two edges in each domain that it meets, less two: the ends of a stencil,
@@ -27,8 +35,11 @@ where domains have less to cut, then count once.
 
 The busiest uplink takes at least what all of them send, over what all of them carry;
 where messages are multiples of one size, until all of them together may have carried
-enough in whole ones. Where a launch puts runs of ranks on nodes, these are vertices: a
-rack of five nodes has ten neighbours on a torus of nodes, whatever ranks might have.
+enough in whole ones. And in a time T each domain holds as many vertices at most as may
+send what its uplink carries in T; all domains together must hold all.
+
+Where a launch puts runs of ranks on nodes, these are vertices: a rack of five nodes has
+ten neighbours on a torus of nodes, whatever ranks might have.
 Shapes: V vertices, E edges.
 """
 
@@ -96,7 +107,7 @@ def least_over_uplinks(
             # What leaves some domain enters others, and uplinks carry as much each way.
             capacity = fabric.uplink_capacity[t]
             busy = _least_busy(sent / 2, capacity, between.size_bytes)
-            busy = max(busy, lines.least_of_one(room, capacity))
+            busy = max(busy, lines.least_in_each(room, capacity))
             if busy > 0:
                 seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
@@ -170,11 +181,14 @@ class Lines(NamedTuple):
     vertices : int
     unit : float, bytes
         The weight of all edges; 0 where they differ.
+    cube : ndarray, shape (V + 1,), bytes
+        What leaves 0, 1, ... vertices of a part of a cube at least; 0 of other graphs.
     """
 
     ways: tuple[_Way, ...]
     vertices: int
     unit: float
+    cube: FloatArray
 
     def least_sent(self, room: IntArray) -> float:
         """Least weight that leaves domains with such room, all together, bytes."""
@@ -182,18 +196,30 @@ class Lines(NamedTuple):
         shared = self._sent(room, [way.shared for way in self.ways], 2 * self.unit)
         return max(apart, shared - sum(way.ends for way in self.ways), 0.0)
 
-    def least_of_one(self, room: IntArray, capacity: FloatArray) -> float:
-        """Least seconds of an uplink: all but a few of its domain's seats are taken."""
+    def least_in_each(self, room: IntArray, capacity: FloatArray) -> float:
+        """Least seconds for which domains may hold all vertices, by what each sends.
+
+        For a time a domain holds as many vertices at most as may send so little.
+        """
         rooms = np.minimum(room, self.vertices)
+        rates = np.where(capacity > 0, capacity, np.inf)
         leaves = self._leaves(rooms, [way.apart for way in self.ways], self.pair)
-        least = np.maximum(self.vertices - (rooms.sum() - rooms), 0)
-        each = zip(least.tolist(), rooms.tolist(), capacity.tolist(), strict=True)
-        busy = (
-            float(leaves[fewest : most + 1].min() / 2 / bandwidth)
-            for fewest, most, bandwidth in each
-            if bandwidth > 0
-        )
-        return max(busy, default=0.0) * (1 - ROUNDING)
+        kinds, number = np.unique(np.stack((rooms, rates)), axis=1, return_counts=True)
+        # Seconds, a number of vertices, and by how many more domains then hold them.
+        steps: list[tuple[float, int]] = []
+        for most, rate, domains in zip(*kinds.tolist(), number.tolist(), strict=True):
+            # Of larger sets that send no more the largest counts.
+            least = np.minimum.accumulate(leaves[int(most) :: -1])[::-1] / 2 / rate
+            at, count = np.unique(least, return_counts=True)
+            more = count.tolist()
+            more[0] -= 1  # none at all is one of the numbers
+            steps += zip(at.tolist(), (domains * m for m in more), strict=True)
+        held = 0
+        for seconds, more in sorted(steps):
+            held += more
+            if held >= self.vertices:
+                return seconds * (1 - ROUNDING)
+        return 0.0
 
     @property
     def pair(self) -> float:
@@ -216,7 +242,9 @@ class Lines(NamedTuple):
         self, rooms: IntArray, profiles: Sequence[FloatArray], unit: float
     ) -> FloatArray:
         """Least weight that leaves 0, 1, ... vertices, each a multiple of a unit."""
-        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
+        most = int(rooms.max(initial=0))
+        # Where lines share ends two edges are counted for one of a cube at the most.
+        leaves = np.maximum(_least_leaving(most, profiles), self.cube[: most + 1])
         return unit * np.ceil(leaves / unit - ROUNDING) if unit else leaves
 
 
@@ -280,7 +308,19 @@ def _lines(traffic: RankTraffic, ranks: int, work: int) -> Lines:
         _way(found, i, edges, weight, ranks) for i in range(len(found.coordinate))
     )
     is_even = len(weight) > 0 and weight.max() - weight.min() <= ROUNDING * weight.max()
-    return Lines(ways, ranks, float(weight.min()) if is_even else 0.0)
+    unit = float(weight.min()) if is_even else 0.0
+    # Lines of two vertices at most, so one neighbour at most along each direction.
+    is_cube = unit > 0 and all(len(way.apart) <= 2 for way in ways)
+    cube = unit * _leaving_cube(edges, ranks) if is_cube else np.zeros(ranks + 1)
+    return Lines(ways, ranks, unit, cube)
+
+
+def _leaving_cube(edges: IntArray, ranks: int) -> FloatArray:
+    """Fewest edges that leave 0, 1, ... vertices of a part of a cube (Harper 1964)."""
+    degree = np.sort(np.bincount(edges.ravel(), minlength=ranks))
+    ones = [number.bit_count() for number in range(ranks)]
+    inside = np.cumsum([0, *ones])
+    return np.asarray(np.cumsum([0, *degree]) - 2.0 * inside)
 
 
 def _way(
