@@ -110,3 +110,16 @@ def test_sets_that_no_cut_fits_lie_rank_by_rank():
     assert found.value == pytest.approx(before / 2, rel=1e-3)
     bound = certificate.lower_bound(problem, 0, found.value).value
     assert found.value == pytest.approx(bound, rel=1e-3)
+
+
+def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():
+    """A stage of 260 ranks: on nodes of 8 in order all are one set, else 32 of four."""
+    trainer = {"parallelism": {"ep": 4, "pp": 2, "dp": 260}}
+    roles = [{"name": "a", "job": trainer}, role("b", 512, 32)]
+    roles[1]["job"]["parallelism"] = {"ep": 16, "dp": 16}
+    sent = {"from": "a", "to": "b", "bytes": "80GB", "expert_share": 0.95}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of([18] * 8, 8, "900GB/s"), job, "time", 0)
+    before, after = placed(problem, 1032)
+    assert before > 0.1
+    assert after == pytest.approx(0.00973, rel=1e-3)
