@@ -5,6 +5,7 @@ import pytest
 
 from placer.solve.bounds import certificate
 from placer.solve.construct.transfers.set_pieces import loose_pieces, set_pieces
+from placer.solve.construct.transfers.set_ways import Ways
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known
@@ -110,6 +111,21 @@ def test_sets_that_no_cut_fits_lie_rank_by_rank():
     assert found.value == pytest.approx(before / 2, rel=1e-3)
     bound = certificate.lower_bound(problem, 0, found.value).value
     assert found.value == pytest.approx(bound, rel=1e-3)
+
+
+def test_all_times_are_tried_whole_before_any_set_is_cut(monkeypatch):
+    """Cuts take long to find, and longer times often need none."""
+    asked = []
+
+    def up_to(_ways, pieces, _budget):
+        asked.append(pieces)
+        return []
+
+    monkeypatch.setattr(Ways, "up_to", up_to)
+    problem = problem_of("stages", 128, [9, 16, 7])
+    set_pieces(problem, known(problem, np.arange(128)), Budget(600.0))
+    assert asked == sorted(asked)
+    assert asked.count(1) > 1
 
 
 def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():
