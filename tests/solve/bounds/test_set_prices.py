@@ -66,14 +66,21 @@ def random_components(rng, places):
             yield one, other, rng.randrange(1, min(len(other), 3) + 1), back
 
 
-def random_case(rng):
-    """Alike sets, whose stretches lie side by side by role, and racks."""
+def random_case(rng, between=0):
+    """Alike sets, whose stretches lie side by side by role, and racks.
+
+    After each role but the last come up to ``between`` ranks without needs.
+    """
     block, sets = rng.choice((2, 2, 3, 4)), rng.randrange(1, 5)
     lengths = [block * rng.randrange(1, 3) for _ in range(rng.randrange(1, 4))]
     while sum(lengths) * sets > 24 and sets > 1:
         sets -= 1
-    ranks = sum(lengths) * sets - rng.choice((0, 0, 0, 0, 1))
     first = np.cumsum([0, *lengths]) * sets
+    if between:
+        more = [rng.randrange(between + 1) for _ in lengths[1:]]
+        first[1:-1] += np.cumsum(more, dtype=np.int64)
+        first[-1] += sum(more)
+    ranks = int(first[-1]) - rng.choice((0, 0, 0, 0, 1))
     kinds = []
     components = list(random_components(rng, sum(lengths)))
     for number in range(sets):
@@ -93,8 +100,8 @@ def random_case(rng):
     return kinds, ranks, np.diff([0, *cuts, nodes]).tolist(), block
 
 
-def refused(seed):
-    kinds, ranks, racks, block = random_case(random.Random(seed))
+def refused(seed, between=0):
+    kinds, ranks, racks, block = random_case(random.Random(seed), between)
     if not kinds or SetPrices(Counter(racks), block, Params()).may_hold(kinds):
         return False
     assert not can_be_placed(kinds, ranks, racks, block), seed
@@ -108,6 +115,11 @@ def test_no_needs_are_refused_that_some_placement_meets():
 @pytest.mark.slow
 def test_nor_in_many_cases():
     assert sum(map(refused, range(1000, 2500))) > 200
+
+
+@pytest.mark.slow
+def test_nor_where_roles_begin_amid_nodes():
+    assert sum(refused(seed, 3) for seed in range(3000, 4200)) > 100
 
 
 def wider(gpus):

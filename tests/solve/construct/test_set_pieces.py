@@ -5,6 +5,7 @@ import pytest
 
 from placer.solve.bounds import certificate
 from placer.solve.construct.transfers.set_pieces import loose_pieces, set_pieces
+from placer.solve.construct.transfers.set_ways import Ways
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known
@@ -110,3 +111,31 @@ def test_sets_that_no_cut_fits_lie_rank_by_rank():
     assert found.value == pytest.approx(before / 2, rel=1e-3)
     bound = certificate.lower_bound(problem, 0, found.value).value
     assert found.value == pytest.approx(bound, rel=1e-3)
+
+
+def test_all_times_are_tried_whole_before_any_set_is_cut(monkeypatch):
+    """Cuts take long to find, and longer times often need none."""
+    asked = []
+
+    def up_to(_ways, pieces, _budget):
+        asked.append(pieces)
+        return []
+
+    monkeypatch.setattr(Ways, "up_to", up_to)
+    problem = problem_of("stages", 128, [9, 16, 7])
+    set_pieces(problem, known(problem, np.arange(128)), Budget(600.0))
+    assert asked == sorted(asked)
+    assert asked.count(1) > 1
+
+
+def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():
+    """A stage of 260 ranks: on nodes of 8 in order all are one set, else 32 of four."""
+    trainer = {"parallelism": {"ep": 4, "pp": 2, "dp": 260}}
+    roles = [{"name": "a", "job": trainer}, role("b", 512, 32)]
+    roles[1]["job"]["parallelism"] = {"ep": 16, "dp": 16}
+    sent = {"from": "a", "to": "b", "bytes": "80GB", "expert_share": 0.95}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of([18] * 8, 8, "900GB/s"), job, "time", 0)
+    before, after = placed(problem, 1032)
+    assert before > 0.1
+    assert after == pytest.approx(0.00973, rel=1e-3)

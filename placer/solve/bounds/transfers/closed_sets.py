@@ -3,13 +3,15 @@
 A node of a node-contiguous launch holds consecutive ranks, of several components; each
 of these has ranks on other nodes. Nodes that are joined so make a *closed set*. Along
 the ranks of a role sets repeat, so most are alike. By hand: ranks 0 to 3 have pairs in
-4 to 7, so two nodes of four are a closed set. Shapes: S alike sets, P places in a set.
+4 to 7, so two nodes of four are a closed set. A node may also begin anew where a role
+or a stage does: with ranks 0 to 5 and their pairs in 6 to 11, nodes of four make one
+set, and nodes that begin anew at 6 two. Shapes: S alike sets, P places in a set.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,7 +44,7 @@ class ClosedSets:
 
     @property
     def nodes(self) -> int:
-        """Nodes of a set that is whole."""
+        """Nodes of a set that is whole, and shares none."""
         return sum(-(-len(places) // self.block) for places in self.stretches)
 
     @property
@@ -52,12 +54,45 @@ class ClosedSets:
         return np.split(np.arange(len(self.follows)), begins[1:])
 
 
-def closed_sets(needs: Sequence[Need], ranks: int, block: int) -> list[ClosedSets]:
+def ways_to_close(
+    needs: Sequence[Need], ranks: int, block: int
+) -> Iterator[list[ClosedSets]]:
+    """Closed sets of nodes in order; of nodes that begin anew, where those are smaller.
+
+    They do where a component comes again that began more than a node before the last.
+    By hand: two stages of 6 ranks, and both send to 12 others. On nodes of four the
+    second node holds ranks of both stages. It joins all nodes to one set; with the
+    stages on nodes of their own there are two.
+    """
+    first = np.arange(ranks)
+    for need in needs:
+        own = np.concatenate(need[:2])
+        first[own] = np.minimum(first[own], own.min())
+    in_order = closed_sets(needs, ranks, block)
+    yield in_order
+    anew = (np.flatnonzero(np.diff(first) < -block) + 1).tolist()
+    smaller = closed_sets(needs, ranks, block, anew)
+    if _largest(smaller) < _largest(in_order):
+        yield smaller
+
+
+def _largest(sets: Sequence[ClosedSets]) -> int:
+    """Ranks of the largest set with needs."""
+    return max((one.ranks.shape[1] for one in sets if one.needs), default=0)
+
+
+def closed_sets(
+    needs: Sequence[Need], ranks: int, block: int, anew: Sequence[int] = ()
+) -> list[ClosedSets]:
     """Closed sets of so many ranks on nodes of ``block``, alike ones together.
 
-    Nodes without needs are sets of their own.
+    Nodes without needs are sets of their own. A node begins at each rank of ``anew``.
     """
-    node = np.arange(ranks) // block
+    begins = np.union1d([0], np.asarray(anew, dtype=np.int64))
+    lengths = np.diff(begins, append=ranks)
+    before = np.cumsum(-(-lengths // block)) + lengths // -block
+    node = (np.arange(ranks) - np.repeat(begins, lengths)) // block
+    node += np.repeat(before, lengths)
     edges = [
         np.stack([np.repeat(of[0], len(of)), of], axis=1)
         for of in (node[np.concatenate(need[:2])] for need in needs)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.transfers.closed_sets import closed_sets
+from placer.solve.bounds.transfers.closed_sets import ways_to_close
 from placer.solve.bounds.transfers.rack_ranks import needs_of, rooms_of
 from placer.solve.bounds.transfers.set_cuts import SetCuts, node_charge
 from placer.solve.count.columns import ColumnProgram
@@ -37,6 +37,7 @@ from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.transfers.closed_sets import ClosedSets
     from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
@@ -78,11 +79,23 @@ class SetPrices:
         """
         if not kinds:
             return True
-        sets = closed_sets(needs_of(kinds), len(kinds[0].ranks), self.block)
+        ways = ways_to_close(needs_of(kinds), len(kinds[0].ranks), self.block)
+        return all(self._may_hold(sets, budget) for sets in ways)
+
+    def _may_hold(self, sets: Sequence[ClosedSets], budget: Budget) -> bool:
+        """The same of ranks in such sets."""
         needy = [one for one in sets if one.needs]
         places = max(one.ranks.shape[1] for one in needy)
         room = node_charge(self.block) * max(self.domains)
         if places > self.params.set_places or room > self.params.set_room:
+            return True
+        # A node that reaches beyond both ends of a stretch would be shared by three.
+        last = sum(one.ranks.size for one in sets) - 1
+        if any(
+            len(of) < self.block - 1 and (one.ranks[:, of[-1]] < last).any()
+            for one in needy
+            for of in one.stretches
+        ):
             return True
         counts, cuts = [], []
         for one in needy:

@@ -9,13 +9,14 @@ by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.transfers.closed_sets import ClosedSets, closed_sets
+from placer.solve.bounds.transfers.closed_sets import ClosedSets, ways_to_close
 from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.rack_ranks import needs_of
 from placer.solve.bounds.transfers.transfers import (
@@ -44,18 +45,23 @@ Homes = Callable[[list[ClosedSets], IntArray, "Params", "Budget"], IntArray | No
 
 
 def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Closed sets whole or in a few pieces, on racks whose nodes are all as large."""
+    """Closed sets whole or in a few pieces, on racks whose nodes are all as large.
+
+    Cuts into many pieces take long to find, so all times are tried with few before.
+    """
     racks = _Racks.of(problem)
     if racks is None:
         return
-    low, high = racks.first(incumbent, budget), racks.last(incumbent)
-    middle = low  # often all that the bound allows is possible
-    while low < high and not budget.is_over():
-        if racks.hold(middle, _homes, incumbent, budget):
-            high = middle
-        else:
-            low = middle + 1
-        middle = (low + high) // 2
+    first, high = racks.first(incumbent, budget), racks.last(incumbent)
+    for pieces in problem.params.set_pieces:
+        homes = partial(_homes, pieces)
+        low = middle = first  # often all that the bound allows is possible
+        while low < high and not budget.is_over():
+            if racks.hold(middle, homes, incumbent, budget):
+                high = middle
+            else:
+                low = middle + 1
+            middle = (low + high) // 2
 
 
 def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -117,32 +123,36 @@ class _Racks(NamedTuple):
         """Whether a placement is found that keeps to a time; it is offered."""
         problem, room = self.problem, self.problem.capacity
         needs = needs_of(self.transfers.all_kinds(float(self.transfers.times[index])))
-        sets = closed_sets(needs, problem.job.world_size, int(room.max()))
-        home = homes(sets, self.nodes, problem.params, budget)
-        node = None if home is None else fill_in_runs(self.domain, room, home)
-        if node is not None:
-            gpu_of_rank = problem.machine.gpus_on(node)
-            incumbent.offer("closed sets in pieces", gpu_of_rank)
-        return node is not None
+        for sets in ways_to_close(needs, problem.job.world_size, int(room.max())):
+            home = homes(sets, self.nodes, problem.params, budget)
+            node = None if home is None else fill_in_runs(self.domain, room, home)
+            if node is not None:
+                gpu_of_rank = problem.machine.gpus_on(node)
+                incumbent.offer("closed sets in pieces", gpu_of_rank)
+                return True
+        return False
 
 
 def _homes(
-    sets: list[ClosedSets], nodes: IntArray, params: Params, budget: Budget
+    pieces: int,
+    sets: list[ClosedSets],
+    nodes: IntArray,
+    params: Params,
+    budget: Budget,
 ) -> IntArray | None:
-    """Domain of each rank, where domains have so many nodes; None if none is found."""
+    """Domain of each rank, where domains have so many nodes; None if none is found.
+
+    Sets are in so many pieces at the most.
+    """
     needy = [one for one in sets if one.needs]
     if max((one.ranks.shape[1] for one in needy), default=0) > params.set_places:
         return None
     domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
     others = [node for one in sets if not one.needs for node in one.ranks]
     most = int(nodes.sum()) - len(others)
-    ways_of = [Ways(one, params) for one in needy]
-    for pieces in params.set_pieces:
-        ways = [of.up_to(pieces, budget) for of in ways_of]
-        dealt = _dealt(needy, ways, nodes, most, params, budget)
-        if dealt is not None:
-            break
-    else:
+    ways = [Ways(one, params).up_to(pieces, budget) for one in needy]
+    dealt = _dealt(needy, ways, nodes, most, params, budget)
+    if dealt is None:
         return None
     left = nodes.copy()
     for size, ranks, home in dealt.pieces:
