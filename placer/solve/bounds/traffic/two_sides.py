@@ -94,7 +94,7 @@ class Sides(NamedTuple):
 
         None where there are no two sides, or tables would be too large.
         """
-        components = _components(traffic, count, params.side_work)
+        components = _components(traffic, count, params.side_pairs)
         if not components:
             return None
         most = int(room.max())
@@ -155,7 +155,7 @@ class Sides(NamedTuple):
         return bool(total[-1] >= self.vertices[1])
 
 
-def _components(traffic: RankTraffic, count: int, work: int) -> list[FloatArray]:
+def _components(traffic: RankTraffic, count: int, most: int) -> list[FloatArray]:
     """What the two sides of each component send each other; shapes (2, s, r), bytes.
 
     Empty where some who send each other anything are on no two sides, or where there
@@ -183,10 +183,11 @@ def _components(traffic: RankTraffic, count: int, work: int) -> list[FloatArray]
     found = []
     for flows in np.split(in_order, starts):
         own = 2 * component[senders[flows[0]]]
-        sent = np.zeros((2, *size_of[own : own + 2]))
-        work -= sent.size
-        if work < 0:
+        shape = size_of[own : own + 2]
+        most -= int(shape.prod())
+        if most < 0:
             return []
+        sent = np.zeros((2, *shape))
         np.add.at(sent, (sent_by[flows], first[flows], second[flows]), size[flows])
         found.append(sent)
     return found
