@@ -53,6 +53,9 @@ class BoundParams:
         Work of each program that takes one for each rank, likewise.
     direction_work : int
         Pairs of edges at one rank that are looked at for directions of a graph.
+    side_pairs, side_work : int
+        Pairs of ranks of two sides in all components, at most; entries that are looked
+        at to add up what a domain has of several.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_run_work : float
@@ -108,6 +111,8 @@ class BoundParams:
     cover_work: tuple[int, int] = (1_000_000, 12_000_000)
     cover_program: tuple[float, float] = (0.1, 5.0)
     direction_work: int = 2_000_000
+    side_pairs: int = 2_000_000
+    side_work: int = 50_000_000
     size_steps: int = 2500
     cut_run_work: float = 0.5
     cut_sets: int = 1000

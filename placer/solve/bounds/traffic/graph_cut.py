@@ -117,11 +117,11 @@ def _graph(
     traffic: RankTraffic, label: IntArray, params: Params
 ) -> tuple[RankTraffic, Lines]:
     """What sets of ranks send each other, and what leaves any number of them."""
-    between = _between(traffic, label)
+    between = between_sets(traffic, label)
     return between, _lines(between, int(label.max()) + 1, params.direction_work)
 
 
-def _between(traffic: RankTraffic, label: IntArray) -> RankTraffic:
+def between_sets(traffic: RankTraffic, label: IntArray) -> RankTraffic:
     """What sets of ranks send each other."""
     count = int(label.max()) + 1
     keys = label[traffic.senders] * count + label[traffic.receivers]
