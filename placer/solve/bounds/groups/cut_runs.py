@@ -9,8 +9,8 @@ part ends. By hand: groups of 6 on nodes of 8 are cut at 8 and 16 of 24 ranks.
 Where sets of ranks that follow each other lie whole in leaves, a leaf holds some sets
 in runs of its own nodes. The same program counts what each number of sets cuts there,
 and the cheapest way to share the sets out among all leaves counts. By hand: sets of two
-groups of 8 in leaves of three nodes of 8 and one of 7. A leaf has whole groups of one
-set and a half, and holds one set, or two with a group in its last two nodes.
+groups of 4, in two leaves of nodes of 8, 7, 7 and 7. They hold ten groups whole, but
+five sets are three in one of them, which cuts the sixth group.
 """
 
 from __future__ import annotations
