@@ -78,7 +78,8 @@ def test_walks_of_chains_leave_hosts_with_islands_alone() -> None:
     parted = problem(hosts, SPARSE, parallelism=axes)
     together = colocation_of(parted.machine, parted.job, 0)
     parts = stage_parts(parted.model, together)
-    assert parts is not None and are_runs(parts)
+    assert parts is not None
+    assert are_runs(parts)
     assert Row.of(parted) is None
 
 
