@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.groups.cut_runs import CutRuns, by_size
+from placer.solve.bounds.groups.leaf_runs import LeafRuns
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.marks import slow
@@ -87,3 +91,56 @@ def test_groups_of_six_on_hosts_of_seven_and_eight() -> None:
     found = solve(machine, job, objective="hop-cost", time_limit=4)
     assert found.lower_bound > 0.98 * found.value
     assert found.launch_bound < 0.9 * found.value
+
+
+def test_five_sets_are_three_in_one_leaf() -> None:
+    """Of ten groups that nodes hold whole a leaf has five, and three sets are six."""
+    leaf = (7, 7, 7, 8)
+    counted = CutRuns(by_size(np.array(leaf * 2)), 4, 40, WORK)
+    assert counted.fewest_cut(4) == 0
+    in_leaves = replace(counted, leaves=(LeafRuns(8, ((leaf, 2),)),))
+    assert in_leaves.fewest_cut(4) == 1
+    assert replace(in_leaves, ranks=32).fewest_cut(4) == 0
+
+
+@pytest.mark.parametrize("seed", [*range(60), *slow(range(60, 600))])
+def test_no_leaves_cut_fewer_groups(seed: int) -> None:
+    """Sets shared out in every way, each leaf's in every run of its nodes."""
+    rng = random.Random(f"leaves {seed}")
+    size, apart = rng.choice([(2, 1), (2, 2), (3, 1), (4, 1), (2, 3)])
+    block = size * apart
+    each = block * rng.choice((1, 2)) if block < 4 else block
+    leaves = [
+        tuple(sorted(rng.randint(1, 5) for _ in range(rng.randint(1, 3))))
+        for _ in range(rng.randint(1, 3))
+    ]
+    room = [min(sum(leaf), 12) // each for leaf in leaves]
+    sets = rng.randint(1, max(1, sum(room)))
+    nodes = np.array([node for leaf in leaves for node in leaf])
+    kinds = LeafRuns(each, tuple(Counter(leaves).items()))
+    counted = CutRuns(by_size(nodes), size, sets * each, WORK, apart, leaves=(kinds,))
+    for part in range(2, size + 1):
+        cut = [
+            [fewest(leaf, size, apart, each * some, part) for some in range(most + 1)]
+            for leaf, most in zip(leaves, room, strict=True)
+        ]
+        ways = product(*(range(len(own)) for own in cut))
+        least = [
+            sum(own[some] for own, some in zip(cut, way, strict=True))
+            for way in ways
+            if sum(way) == sets
+        ]
+        if least and all(sum(leaf) <= 12 + each for leaf in leaves):
+            assert counted.fewest_cut(part) <= min(least)
+
+
+def fewest(rooms: Sequence[int], size: int, apart: int, ranks: int, part: int) -> float:
+    """Groups with a part below this in the best of all runs."""
+    least = float("inf")
+    block = np.arange(ranks).reshape(-1, size, apart).swapaxes(1, 2)
+    groups = block.reshape(-1, size)
+    for node in runs(rooms, ranks):
+        placed = np.array(node)[groups]
+        parts = (placed[..., None] == placed[:, None]).sum(-1)
+        least = min(least, (parts.min(axis=1) < part).sum())
+    return least

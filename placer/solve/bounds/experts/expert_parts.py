@@ -34,6 +34,7 @@ from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.experts.part_rings import hopeless_by_rings
 from placer.solve.bounds.experts.part_runs import step_in_runs
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
+from placer.solve.bounds.network.latency import exchange_latency
 from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import parent_of_domain
 
@@ -89,9 +90,10 @@ class StageParts:
     def seconds(self, tier: int) -> dict[int, float]:
         """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
 
-        A member of that part has ``here - 1`` peers inside its domain; what it sends to
-        the others leaves through its NIC, over ``tier`` or a wider one. The last entry
-        is that of a whole unit, where one fits.
+        A member of that part has ``here - 1`` peers inside its domain, no more of them
+        on its island than fit there; what it sends to the others leaves through its
+        NIC, over ``tier`` or a wider one. The last entry is that of a whole unit, where
+        one fits.
         """
         job, fabric = self.step.model.job, self.network.fabric
         copies = 0
@@ -99,10 +101,15 @@ class StageParts:
             copies = job.model.top_k
         size = self.units.pieces * self.units.members
         share = self.step.model.volumes.ep_buffer / size
-        inner = slice(0, fabric.scale_up_tier + 1)
-        near = share / float(fabric.bandwidth[inner].max())
-        near_s = float(fabric.latency[inner].min())
-        found = {}
+        inner, groups = fabric.scale_up_tier + 1, job.parallelism.ranks_of_group["ep"]
+        most = (self.network.most_members(groups, t).max() for t in range(inner))
+        fits = [max(1, int(one)) for one in most]
+
+        def near(seconds: FloatArray, here: int) -> float:
+            """Least seconds to all peers inside, given those of one on each tier."""
+            return exchange_latency(seconds[:inner], np.array([*fits[:-1], here]))
+
+        paces, found = share / fabric.bandwidth, {}
         if tier < fabric.num_tiers:
             far = share / float(fabric.bandwidth[tier:].max())
             far_s = float(fabric.latency[tier:].min())
@@ -113,10 +120,11 @@ class StageParts:
                 if copies:
                     hops = domains - 1
                     sent *= float(distinct_domains(np.array(domains), copies)) / copies
-                seconds = max(sent * far, (here - 1) * near)
-                found[pieces] = seconds + (here - 1) * near_s + hops * far_s
+                seconds = max(sent * far, near(paces, here))
+                latency = near(fabric.latency, here) + hops * far_s
+                found[pieces] = seconds + latency
         if self.packing.largest == self.units.pieces:
-            found[self.units.pieces] = (size - 1) * (near + near_s)
+            found[self.units.pieces] = near(paces + fabric.latency, size)
         return found
 
     def pairs_a_second(self, tier: int) -> FloatArray:
@@ -191,6 +199,9 @@ class StageParts:
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params, budget)
+            if counts.uplinks:  # which may take longer than the smallest part does
+                rungs = value * RUNGS
+                value = raised(value, rungs, asked.is_hopeless, params, budget)
         return step_in_runs(self, value, params, budget)
 
     def _sharing(self, value: float, params: Params, budget: Budget) -> float:

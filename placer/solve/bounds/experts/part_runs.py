@@ -74,10 +74,10 @@ def step_in_runs(
 def are_runs(parts: StageParts) -> bool:
     """Whether each domain is a node that holds a run of pieces, units being runs."""
     network, units = parts.network, parts.units
-    topology = network.fabric.topology
-    if not network.in_runs or network.fabric.scale_up_tier or topology.node_tier:
+    tier = network.fabric.scale_up_tier
+    if not network.in_runs or tier not in network.run_tiers:
         return False
-    label = network.label[0]
+    label = network.label[tier]
     if units.ranks == 1:
         label = np.arange(len(label))
     unit = join(label, parts.step.model.job.parallelism.ranks_of_group["ep"])

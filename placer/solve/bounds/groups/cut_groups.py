@@ -106,8 +106,8 @@ class CutGroups:
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
         if network.by_nodes and tier in network.run_tiers:
-            label, work = network.label[tier], params.cut_run_work
-            runs = CutRuns.of(topology, job, members, label, work, tier)
+            work = params.cut_run_work
+            runs = CutRuns.of(topology, job, members, network.label, work, tier)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
         far, sets = max(far, tier), tuple(across)
         return cls(step, network, axis, members, room, sets, runs, params, far)

@@ -5,18 +5,26 @@ counts the runs of all nodes by their place in a block. A run that ends inside a
 is the end of a part of each group that it has ranks of, but for those that end with it.
 So groups with a first part that is too small, or leaves too little, count where that
 part ends. By hand: groups of 6 on nodes of 8 are cut at 8 and 16 of 24 ranks.
+
+Where sets of ranks that follow each other lie whole in leaves, a leaf holds some sets
+in runs of its own nodes. The same program counts what each number of sets cuts there,
+and the cheapest way to share the sets out among all leaves counts. By hand: sets of two
+groups of 4, in two leaves of nodes of 8, 7, 7 and 7. They hold ten groups whole, but
+five sets are three in one of them, which cuts the sixth group.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
+from itertools import repeat
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.solve.bounds.groups.leaf_runs import LeafRuns
 from placer.solve.bounds.groups.run_program import consecutive, run_program
 from placer.solve.count.engine import Limits, solve
 from placer.solve.problem.launch import run_tiers
@@ -45,6 +53,8 @@ class CutRuns:
         From one rank of a group to the next.
     grain : int
         Consecutive ranks that share a node.
+    leaves : tuple of LeafRuns
+        Outer tiers whose domains hold sets of whole blocks.
     """
 
     nodes: tuple[tuple[int, int], ...]
@@ -53,6 +63,7 @@ class CutRuns:
     work: float
     apart: int = 1
     grain: int = 1
+    leaves: tuple[LeafRuns, ...] = ()
 
     @classmethod
     def of(
@@ -70,8 +81,8 @@ class CutRuns:
         ----------
         members : ndarray, shape (g, n)
             Every rank once.
-        label : ndarray, shape (R,)
-            Set of each rank that shares a domain of the tier.
+        label : ndarray, shape (T, R)
+            Set of each rank that shares a domain of each tier.
         tier : int
             Whose domains are the nodes: hosts, or islands that are counted in turn.
         """
@@ -85,12 +96,17 @@ class CutRuns:
         in_blocks = np.arange(world).reshape(-1, size, apart).transpose(0, 2, 1)
         if not np.array_equal(rows, in_blocks.reshape(-1, size)):
             return None
-        grain = consecutive(label)
+        grain = consecutive(label[tier])
         grain = grain if size * apart % grain == 0 else 1
         counts = size * apart // grain * (int(gpus.max()) // grain)
         if counts > MOST and apart < gpus.max():
             return None
-        return cls(by_size(gpus), size, world, work, apart, grain)
+        leaves = tuple(
+            leaf
+            for leaf in LeafRuns.by_tier(topology, label, tier, grain=1)
+            if leaf.size % (size * apart) == 0
+        )
+        return cls(by_size(gpus), size, world, work, apart, grain, leaves)
 
     @property
     def longest(self) -> int:
@@ -107,13 +123,38 @@ class CutRuns:
         # Where no node has so many ranks, no group has a part that large.
         if part > 1 and (self.is_alone or part > self.longest):
             return self.ranks // self.size
-        return 0 if self.is_alone else _fewest_cut(self, part)
+        if self.is_alone:
+            return 0
+        alone = replace(self, leaves=())
+        found = [_fewest_cut(alone, part)]
+        found += [alone._in_leaves(leaves, part) for leaves in self.leaves]
+        # Where ranks do not fit others say so.
+        return int(max(cut for cut in (0.0, *found) if cut < inf))
+
+    def _in_leaves(self, leaves: LeafRuns, part: int) -> float:
+        """The same where each set lies in a leaf; inf where sets do not fit."""
+        sets = self.ranks // leaves.size
+        least = np.full(sets + 1, inf)
+        least[0] = 0.0
+        for gpus, number in leaves.leaves:
+            nodes = by_size(np.array(gpus))
+            cut = [0.0]
+            while len(cut) <= sets and cut[-1] < inf:
+                held = replace(self, nodes=nodes, ranks=leaves.size * len(cut))
+                cut.append(_fewest_cut(held, part))
+            for _ in repeat(None, number):
+                before, least = least, least.copy()
+                for some, more in enumerate(cut[1:], 1):
+                    np.minimum(least[some:], before[:-some] + more, out=least[some:])
+        return float(least[sets])
 
 
 # Runs of ranks are alike in many choices of degrees, and in all cases of a bound.
 @lru_cache(maxsize=1024)
-def _fewest_cut(runs: CutRuns, part: int) -> int:
-    """Groups that have a part of fewer ranks than this, at the least."""
+def _fewest_cut(runs: CutRuns, part: int) -> float:
+    """Groups that have a part of fewer ranks than this; inf where ranks do not fit."""
+    if runs.ranks > sum(number * room for room, number in runs.nodes):
+        return inf
     block, grain = runs.size * runs.apart, runs.grain
     whole = sum(number * (room // block) for room, number in runs.nodes)
     if runs.ranks % block == 0 and runs.ranks <= whole * block:
@@ -132,7 +173,7 @@ def _fewest_cut(runs: CutRuns, part: int) -> int:
             cost[rooms >= length, begin, length - 1] = cut.sum()
     answer = solve(run_program(cost, nodes, runs.ranks)[0], Limits(runs.work))
     if answer.is_proved and answer.counts is None:
-        return 0  # the ranks do not fit: others say so
+        return inf
     return max(0, ceil(answer.bound - ROUNDING))
 
 

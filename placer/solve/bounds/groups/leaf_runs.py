@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LeafRuns:
     """Sets of ranks that lie in leaves, domains of some outer tier.
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.solve.bounds.network.near import Near
 
-Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
+Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool, bool]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -79,7 +79,7 @@ class IdealNetwork:
     most_replicas: tuple[float, ...] = ()
     near: Near | None = None
     # By the identity of their array, which is kept alive: what `fewest_domains` says,
-    # and whether all members of a group may have a domain of their own.
+    # whether all members of a group may have a domain of their own, or must share one.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
@@ -209,7 +209,8 @@ class IdealNetwork:
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         else:
-            rate = self._rate_of_few(used, num_members)
+            tied = self._are_tied(members)
+            rate = self._rate_of_few(used, num_members, can_leave=not tied)
         pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
         return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
@@ -236,8 +237,12 @@ class IdealNetwork:
         seconds = max(self._outside(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
             # Together on NVLink, or split in two: NVLink and NICs work side by side.
-            together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
-            seconds = min(seconds, together + alone)
+            inner = slice(0, self.fabric.scale_up_tier + 1)
+            each = (share / self.fabric.bandwidth + self.fabric.latency)[inner]
+            within = np.array([*most[inner][:-1], num_members])
+            together = exchange_latency(each, within) if len(each) else alone
+            is_apart = not len(each) or not self._are_tied(members)
+            seconds = min(seconds, together) if is_apart else together
         return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
 
     def send(
@@ -286,13 +291,15 @@ class IdealNetwork:
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         return float(times[tier:].min())
 
-    def _rate_of_few(self, used: int, num_members: int) -> float:
+    def _rate_of_few(self, used: int, num_members: int, *, can_leave: bool) -> float:
         """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
 
         Split in two it drives several NICs, next to hops inside both halves.
         """
         inner, outer = np.split(self.fabric.bandwidth, [self.fabric.scale_up_tier + 1])
         together = float(inner[used:].max(initial=0.0))
+        if together and not can_leave:
+            return together
         leaving = float(outer.max(initial=0.0))
         halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
         return max(together, leaving, halves)
@@ -303,7 +310,7 @@ class IdealNetwork:
         if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
             return False
         may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
-        return bool(may_be_whole) and are_together(self.label[tier], members)
+        return bool(may_be_whole) and self._are_tied(members)
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
@@ -326,6 +333,10 @@ class IdealNetwork:
     def may_be_apart(self, members: IntArray) -> bool:
         """Whether each member of a row may have a scale-up domain of its own."""
         return self._facts(members)[4]
+
+    def _are_tied(self, members: IntArray) -> bool:
+        """Whether the members of every row share a scale-up domain."""
+        return self._facts(members)[5]
 
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
@@ -354,7 +365,9 @@ class IdealNetwork:
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
             apart = scale_up < 0 or most_alike(self.label[scale_up][members]) == 1
-            self._known[id(members)] = members, *self._fewest_domains(members), apart
+            tied = scale_up >= 0 and are_together(self.label[scale_up], members)
+            of_domains = self._fewest_domains(members)
+            self._known[id(members)] = members, *of_domains, apart, tied
         return self._known[id(members)]
 
     def _fewest_domains(self, members: IntArray) -> Counts:

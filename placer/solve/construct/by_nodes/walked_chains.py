@@ -102,7 +102,8 @@ class Row:
         machine, axes = problem.machine, problem.job.parallelism
         colocation = colocation_of(machine, problem.job, 0)
         parts = stage_parts(problem.model, colocation)
-        if parts is None or not are_runs(parts):
+        # Chains take nodes, which are the domains only where nodes have no islands.
+        if parts is None or machine.node_tier or not are_runs(parts):
             return None
         units, times = parts.units, parts.seconds(1)
         if len(times) == 1:
