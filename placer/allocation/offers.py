@@ -157,8 +157,8 @@ class Offers:
                 raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
         self._known[key] = None
-        known = self._bounds.get(index, 0.0) if is_needed else 0.0
-        found = self._worked_out(index, nodes, share, effort, allowed, enough, known)
+        bound = self._bounds.get(index, 0.0) if is_needed else 0.0
+        found = self._worked_out(index, nodes, share, effort, allowed, enough, bound)
         self._known[key] = found
         return found
 

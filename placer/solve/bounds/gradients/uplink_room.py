@@ -117,7 +117,7 @@ class UplinkRoom:
         most = int(self.network.most_members(groups, inner).max())
         most = max(min(most, groups.shape[1] // 2), 1)
         fewest = least_alike(self.network.label[inner][groups])
-        return min(fewest / most, 1.0)
+        return float(min(fewest / most, 1.0))
 
     def paces(self, groups: IntArray, *, in_trees: bool = False) -> FloatArray:
         """Seconds a byte of so many rings over each uplink, the least first.

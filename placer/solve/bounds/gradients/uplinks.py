@@ -299,8 +299,8 @@ class _Uplinks:
         ]
         if not every:
             return in_one
-        slow = slow_sync(model, self.network, *every)
-        return max(in_one, replace(self.step, sync=slow).exposed_data_parallel_s)
+        of_all = slow_sync(model, self.network, *every)
+        return max(in_one, replace(self.step, sync=of_all).exposed_data_parallel_s)
 
     @cached_property
     def _shares(self) -> dict[int, float]:
