@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.budgets import under, use_of
+from placer.cost.noise import DIFFERENCE
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE, params_of
+from placer.solve.problem.effort import NORMAL, QUICK, params_of
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
@@ -84,6 +85,20 @@ class Offers:
         alike = [_content(wanted) for wanted in question.jobs]
         self._first_alike = [alike.index(content) for content in alike]
         self._known: dict[tuple[object, ...], Offer | None] = {}
+        # Of each job on all free nodes, which holds on any of them.
+        self._bounds: dict[int, float] = {}
+
+    def alone(self, index: int, effort: Effort) -> Offer:
+        """A job with all free nodes to itself; its bound then holds on any of them.
+
+        Raises
+        ------
+        InfeasibleError
+            If they cannot hold it.
+        """
+        found = self.needed(index, self.question.free, effort=effort)
+        self._bounds[self._first_alike[index]] = found.solution.lower_bound
+        return found
 
     def best(
         self,
@@ -93,13 +108,19 @@ class Offers:
         effort: Effort = QUICK,
         allowed: Allowance | None = None,
         enough: float = 0.0,
+        *,
+        is_needed: bool = False,
     ) -> Offer | None:
         """The offer of a job for some nodes; None where they cannot hold it.
 
-        The search ends with a placement of value ``enough``.
+        The search ends with a placement of value ``enough``. Where nothing worse will
+        do (``is_needed``), it asks no programs and works out no bound of its own: that
+        on all free nodes holds.
         """
         try:
-            return self.needed(index, nodes, share, effort, allowed, enough)
+            return self.needed(
+                index, nodes, share, effort, allowed, enough, is_needed=is_needed
+            )
         except InfeasibleError:
             return None
 
@@ -111,6 +132,8 @@ class Offers:
         effort: Effort = QUICK,
         allowed: Allowance | None = None,
         enough: float = 0.0,
+        *,
+        is_needed: bool = False,
     ) -> Offer:
         """The same, with an allowance of the limits; by default all that is allowed.
 
@@ -124,9 +147,9 @@ class Offers:
         allowed = self._within_need(index, allowed)
         index = self._first_alike[index]
         same = index, nodes.tobytes(), shares, effort, allowed
-        key = (*same, enough)
-        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0
-        for known_key in (key, (*same, 0.0), harder):
+        key = (*same, enough, is_needed)
+        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0, False
+        for known_key in (key, (*same, 0.0, False), harder):
             known = self._known.get(known_key)
             if known is not None:
                 return known
@@ -134,7 +157,8 @@ class Offers:
                 raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
         self._known[key] = None
-        found = self._worked_out(index, nodes, share, effort, allowed, enough)
+        bound = self._bounds.get(index, 0.0) if is_needed else 0.0
+        found = self._worked_out(index, nodes, share, effort, allowed, enough, bound)
         self._known[key] = found
         return found
 
@@ -154,12 +178,13 @@ class Offers:
         effort: Effort,
         allowed: Allowance,
         enough: float,
+        known_bound: float,
     ) -> Offer:
         wanted = self.question.jobs[index]
         stay = self._stay(index, nodes, allowed)
         try:
             part = self.question.part(nodes, share)
-            new = self._placed(index, part, effort, allowed, enough)
+            new = self._placed(index, part, effort, allowed, enough, known_bound)
         except InfeasibleError:
             if stay is None:
                 raise
@@ -211,6 +236,7 @@ class Offers:
         effort: Effort,
         allowed: Allowance,
         enough: float,
+        known_bound: float,
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
@@ -231,7 +257,8 @@ class Offers:
         ).with_params(
             **params_of(effort),
             enough_value=enough,
-            search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else WORTHWHILE,
+            known_bound=known_bound,
+            search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
         within = self.budget.anew(self.budget.seconds_left)
         chosen, solution = solve_orders(problem, within)

@@ -84,7 +84,8 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     """
     question = offers.question
     uses = Uses(question.machine, always)
-    alone = [_alone(offers, index) for index in range(len(question.jobs))]
+    effort, indices = _effort(question), range(len(question.jobs))
+    alone = [offers.alone(index, effort) for index in indices]
     leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
     least = least_together(question, leasts)
     argument = "every job with all free nodes to itself"
@@ -164,18 +165,6 @@ def _loss(question: Question, alone: Offer, found: Offer | None, index: int) -> 
     if found is None:
         return inf
     return question.jobs[index].weight * (found.cost - alone.cost)
-
-
-def _alone(offers: Offers, index: int) -> Offer:
-    """A job with all free nodes to itself.
-
-    Raises
-    ------
-    InfeasibleError
-        If they cannot hold it.
-    """
-    question = offers.question
-    return offers.needed(index, question.free, effort=_effort(question))
 
 
 def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:

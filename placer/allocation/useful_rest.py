@@ -64,6 +64,7 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
                 nodes,
                 allowed=_allowed(question, best, index),
                 enough=best.offers[index].solution.value,
+                is_needed=True,
             )
             if found is None or found.solution.value > limits[index]:
                 too_slow.add(shape)

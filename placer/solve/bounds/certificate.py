@@ -75,6 +75,9 @@ def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
 
 
 def _prove(problem: Problem, incumbent: Incumbent) -> None:
+    if problem.params.known_bound:
+        incumbent.prove(problem.params.known_bound, "known before")
+        return
     block = problem.forced_block
     for bound, proof in _proofs(problem, block, incumbent.value, incumbent.budget):
         if block == 1 or bound in OF_EVERY_LAUNCH:

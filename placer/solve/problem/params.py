@@ -174,6 +174,9 @@ class Params(BoundParams):
         A search ends once its value is no more above the bound, relative to the value.
     enough_value : float
         One that is as good as needs be: the search ends with it.
+    known_bound : float
+        A lower bound that is known before. Then no other is worked out, and no program
+        is asked for parts of expert groups.
     generations : int
         Generations of local search after all methods.
     generation_gain : float
@@ -346,6 +349,7 @@ class Params(BoundParams):
     search_gap: float = 0.0
     enough_gap: float = 0.0
     enough_value: float = 0.0
+    known_bound: float = 0.0
     generations: int = 0
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)

@@ -217,3 +217,52 @@ def test_no_placement_is_faster(seed: int) -> None:
     )
     best = least(topology, job, "time", legal_placements(topology, job))
     assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sharding", ["zero1", "zero3"])
+def test_where_leaves_hold_pipelines_the_rings_of_all_stages_wait(
+    sharding: str,
+) -> None:
+    """Pipelines of three stages, one a leaf: three rings share three quarters of a NIC.
+
+    The first and the last stage have embeddings beside their layers.
+    """
+    nine = replace(MODEL, layers=9)
+    plain = model_on([3, 3], 4.0, Parallelism(1, 1, 1, 3, 2, 1, 1), nine)
+    mode = replace(plain.job.data_parallel, sharding=sharding)
+    job = replace(plain.job, data_parallel=mode, require={"pp": "leaf"})
+    best = least(plain.topology, job, "time", legal_placements(plain.topology, job))
+    assert bound(StepModel(plain.topology, job)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *slow(range(2, 60))])
+def test_no_placement_with_pipelines_in_leaves_is_faster(seed: int) -> None:
+    """Leaves of several nodes, one pipeline or more each: rings of one NIC or more."""
+    rng = random.Random(seed)
+    cp, pp, dp = rng.choice(((1, 2, 3), (1, 3, 2), (2, 2, 2), (1, 2, 4), (3, 2, 1)))
+    axes = Parallelism(1, cp, 1, pp, dp, 1, 1)
+    world = axes.world_size
+    leaf = sorted([0, 1, *(rng.randrange(3) for _ in range(2))])
+    gpus = [rng.choice((2, 3)) for _ in leaf]
+    thin, middle = float(rng.choice((2, 4, 16))), float(rng.choice((1, 4)))
+    tiers = [
+        Tier("node", 400e9, 1e-6, True, 1.0, 1.0, 1.0),
+        Tier("leaf", OUTER, 5e-6, False, middle, 1.0, 2.0),
+        Tier("cluster", OUTER, 5e-6, False, thin, 1.0, 9.0),
+    ]
+    leaf = np.unique(leaf, return_inverse=True)[1].tolist()
+    topology = machine_of(gpus, [leaf, [0] * len(gpus)], tiers)
+    model = random_model(rng, axes)
+    job = replace(
+        model_on([1] * world, 1.0, axes, model).job,
+        data_parallel=DataParallel(
+            sharding=rng.choice(("zero1", "ddp", "zero3")),
+            overlap_reduce=rng.random() < 0.5,
+            overlap_gather=rng.random() < 0.5,
+        ),
+        compute=Compute(micro_batch_time=rng.choice((1e-5, 1e-3))),
+        micro_batches=pp,
+        require={"pp": "leaf"},
+    )
+    best = least(topology, job, "time", legal_placements(topology, job))
+    assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)

@@ -20,6 +20,7 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.limit import all_reduces_on_uplink, ring_buffers
+from placer.solve.bounds.network.runs import least_alike
 from placer.solve.tree.capacity import ancestor_of_domain
 
 if TYPE_CHECKING:
@@ -84,6 +85,39 @@ class UplinkRoom:
     def crossing(self, units: IntArray, groups: IntArray) -> IntArray:
         """Groups that cross each uplink where its domain has a unit; (C,)."""
         return np.maximum(self._fewest(units, groups) - self.whole(groups), 0)
+
+    def share_of_each(self, groups: IntArray, kind: IntArray) -> float:
+        """Least pace of a ring of each kind, as a share of that of the slowest.
+
+        Where a domain has ranks, it has some of each kind; no group is whole there, so
+        rings of each kind cross beside the slowest. One of ``q`` NICs waits for all
+        bytes of rings with no more, and for ``h / q`` of those of one with ``h``. By
+        hand: a ring of two NICs beside one of a single NIC, both over an uplink of one
+        NIC, is done after 1.5 bytes, the other after 2.
+
+        Parameters
+        ----------
+        groups : ndarray, shape (g, n)
+        kind : ndarray, shape (R,)
+            Of each rank, alike in a group.
+
+        Returns
+        -------
+        share : float
+            0 where a domain may have no such ring of some kind.
+        """
+        found = np.sort(kind[self.sets], axis=1)
+        kinds = 1 + np.count_nonzero(np.diff(found, axis=1), axis=1)
+        is_alone = kind.max() == 0 or kinds.min() <= kind.max()
+        if is_alone or self.whole(groups).any():
+            return 0.0
+        inner = self.network.fabric.scale_up_tier
+        if inner < 0:
+            return 1.0
+        most = int(self.network.most_members(groups, inner).max())
+        most = max(min(most, groups.shape[1] // 2), 1)
+        fewest = least_alike(self.network.label[inner][groups])
+        return float(min(fewest / most, 1.0))
 
     def paces(self, groups: IntArray, *, in_trees: bool = False) -> FloatArray:
         """Seconds a byte of so many rings over each uplink, the least first.

@@ -10,6 +10,8 @@ For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 * A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, and
   so does PAT (proof below). Where rules keep ranks of other groups beside each member,
   a group brings more than ``n`` ranks; with less room than that none is whole.
+* Where each set has ranks of all stages, those of all stages cross there together, each
+  as slow as that ring, or nearly (`UplinkRoom.share_of_each`).
 * A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
   for rings of tp and cp.
 * Gradients that take ``p`` seconds a byte let ``p U`` rings cross, and so few ranks
@@ -38,7 +40,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import inf
@@ -47,7 +49,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.gradients import sync_groups
+from placer.cost.gradients import REPLICATE, sync_groups
 from placer.solve.bounds.gradients.uplink_exchange import Exchanges
 from placer.solve.bounds.gradients.uplink_parts import RingParts
 from placer.solve.bounds.gradients.uplink_room import UplinkRoom
@@ -281,7 +283,7 @@ class _Uplinks:
         together = (
             [slow] if len(stages) ** len(slow) <= MOST_CHOICES else [[s] for s in slow]
         )
-        return max(
+        in_one = max(
             min(
                 with_slow_stages(
                     self.step, zip(some, chosen, strict=True)
@@ -290,3 +292,28 @@ class _Uplinks:
             )
             for some in together
         )
+        every = [
+            replace(one, uplink_pace=one.uplink_pace * share, trees_pace=0.0)
+            for one in limits
+            if (share := self._shares[id(one.groups)]) > 0
+        ]
+        if not every:
+            return in_one
+        of_all = slow_sync(model, self.network, *every)
+        return max(in_one, replace(self.step, sync=of_all).exposed_data_parallel_s)
+
+    @cached_property
+    def _shares(self) -> dict[int, float]:
+        """How slow every stage is where one is, by the identity of a family.
+
+        As a share, 0 where others may not be, or may be all-reduced in trees.
+        """
+        model = self.step.model
+        job, sorts = model.job, sync_groups(model.job, model.volumes)
+        in_trees = any(axis.endswith(REPLICATE) for axis in sorts)
+        in_trees |= job.data_parallel.sharding == "ddp"
+        stage = job.parallelism.coordinates["pp"]
+        return {
+            id(groups): 0.0 if in_trees else self._room.share_of_each(groups, stage)
+            for groups in self._families
+        }
