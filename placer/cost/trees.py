@@ -108,7 +108,10 @@ def double_tree(rings: Rings) -> Edges:
     group = np.repeat(np.arange(len(first)), rings.domains)
     count = rings.domains[group]
     found = []
-    for parent in (_parent(position, count), _parent_in_second(position, count)):
+    for parent in (
+        parent_in_tree(position, count),
+        _parent_in_second(position, count),
+    ):
         hangs = parent >= 0
         child_gpu = first[group[hangs], position[hangs]]
         found.append((group[hangs], child_gpu, first[group[hangs], parent[hangs]]))
@@ -146,7 +149,7 @@ def _domains(rings: Rings) -> tuple[IntArray, IntArray]:
     return first, column[starts]
 
 
-def _parent(vertex: IntArray, count: IntArray) -> IntArray:
+def parent_in_tree(vertex: IntArray, count: IntArray) -> IntArray:
     """Parent of each vertex among ``count``; -1 for the root, vertex 0."""
     lowest = vertex & -vertex
     cleared = vertex ^ lowest
@@ -157,6 +160,8 @@ def _parent(vertex: IntArray, count: IntArray) -> IntArray:
 def _parent_in_second(vertex: IntArray, count: IntArray) -> IntArray:
     """The same in the second tree: shifted by one, or mirrored for even counts."""
     odd = count % 2 == 1
-    parent = _parent(np.where(odd, (vertex - 1) % count, count - 1 - vertex), count)
+    parent = parent_in_tree(
+        np.where(odd, (vertex - 1) % count, count - 1 - vertex), count
+    )
     back = np.where(odd, (parent + 1) % count, count - 1 - parent)
     return np.where(parent < 0, -1, back)

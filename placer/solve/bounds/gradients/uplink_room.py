@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.bounds.network.limit import all_reduces_on_uplink, ring_buffers
+from placer.solve.bounds.network.limit import all_reduces_on_uplink
 from placer.solve.bounds.network.runs import least_alike
 from placer.solve.tree.capacity import ancestor_of_domain
 
@@ -40,10 +40,13 @@ class UplinkRoom:
     network : IdealNetwork
     tier : int
         That the uplinks lead to.
+    has_trees : bool
+        Whether all-reduces take rings or trees, nothing else.
     """
 
     network: IdealNetwork
     tier: int
+    has_trees: bool = False
 
     @cached_property
     def ranks(self) -> IntArray:
@@ -132,7 +135,7 @@ class UplinkRoom:
         for uplink, number in most.items():
             crossing: FloatArray = np.arange(number + 1.0)
             if in_trees:
-                crossing = all_reduces_on_uplink(crossing, groups.shape[1])
+                crossing = self.all_reduces(crossing, groups)
             found.append(crossing / uplink)
         return np.unique(np.concatenate(found))
 
@@ -162,7 +165,7 @@ class UplinkRoom:
             Whether they may be all-reduces in trees too, and the pace the buffer's.
         """
         size = groups.shape[1]
-        rings = self._carried(pace, size if in_trees else None)
+        rings = self.reduced(pace, groups) if in_trees else self.carried(pace)
         part = np.minimum(self._most_members(groups), size - least)
         part[part < least] = 0
         held = np.zeros_like(self.ranks)
@@ -182,7 +185,7 @@ class UplinkRoom:
 
     def touched(self, groups: IntArray, pace: float) -> IntArray:
         """Most groups of which each domain has ranks, with rings no slower; (C,)."""
-        rings = self._carried(pace, None)
+        rings = self.carried(pace)
         beside = (self.ranks - rings) // groups.shape[1]
         return np.asarray(rings + np.minimum(self.whole(groups), beside))
 
@@ -202,13 +205,33 @@ class UplinkRoom:
         found[self.sets] = np.arange(len(self.sets))[:, None]
         return found
 
-    def _carried(self, pace: float, size: int | None) -> IntArray:
-        """Rings that each uplink carries in the time, or all-reduces of ``size``."""
+    def all_reduces(
+        self, crossing: IntArray | FloatArray, groups: IntArray
+    ) -> FloatArray:
+        """Buffers on an uplink of so many of the groups, in rings or in trees."""
+        return all_reduces_on_uplink(crossing, groups.shape[1], self.nics_of(groups))
+
+    def nics_of(self, groups: IntArray) -> int:
+        """Most NICs that one of the groups drives in a domain that it leaves."""
+        scale_up, size = self.network.fabric.scale_up_tier, groups.shape[1]
+        if scale_up < 0 or size == 1:
+            return 1
+        most = int(self.network.most_members(groups, scale_up).max())
+        return int(max(min(most, size // 2), 1))
+
+    def carried(self, pace: float) -> IntArray:
+        """Rings that each uplink carries in so many seconds a byte; (C,)."""
+        rings = np.floor(pace * self.uplink * (1 + ROUNDING) + ROUNDING)
+        return np.minimum(rings, self.ranks).astype(np.int64)
+
+    def reduced(self, pace: float, groups: IntArray) -> IntArray:
+        """The same of all-reduces of the groups, in rings or in trees, a buffer's."""
         buffers = pace * self.uplink * (1 + ROUNDING) + ROUNDING
-        carried = np.floor(buffers)
-        if size is not None:  # in trees, and others in rings beside them
-            carried += np.floor(buffers / ring_buffers(size))
-        return np.minimum(carried, self.ranks).astype(np.int64)
+        need = self.all_reduces(np.arange(1.0, self.ranks.max() + 1), groups)
+        # Where more groups took less, so many are carried as take the least of all.
+        need = np.minimum.accumulate(need[::-1])[::-1]
+        carried = np.searchsorted(need, buffers, side="right")
+        return np.minimum(carried, self.ranks)
 
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray] | None:

@@ -24,7 +24,8 @@ of these with which there is room for all ranks goes with ``x``; the bound on th
 is the best such pair.
 
 An all-reduce may also run over a double tree, each tree with half the buffer both ways:
-both enter a domain that has some members of a group (`all_reduces_on_uplink`).
+both enter a domain that has some members of a group (`all_reduces_on_uplink`), and all
+edges together take their part of all uplinks (`uplink_trees.py`).
 
 PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
 some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:
@@ -53,11 +54,12 @@ from placer.cost.gradients import REPLICATE, sync_groups
 from placer.solve.bounds.gradients.uplink_exchange import Exchanges
 from placer.solve.bounds.gradients.uplink_parts import RingParts
 from placer.solve.bounds.gradients.uplink_room import UplinkRoom
+from placer.solve.bounds.gradients.uplink_shards import ShardGrids
+from placer.solve.bounds.gradients.uplink_trees import least_in_trees
 from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
     Limit,
-    all_reduces_on_uplink,
     slow_sync,
     with_slow_stages,
 )
@@ -137,7 +139,8 @@ class _Uplinks:
 
     @cached_property
     def _room(self) -> UplinkRoom:
-        return UplinkRoom(self.network, self.tier)
+        algorithm = self.step.model.job.collectives.all_reduce
+        return UplinkRoom(self.network, self.tier, algorithm != "hierarchical")
 
     @cached_property
     def _waits(self) -> list[Exchanges | RingParts]:
@@ -221,7 +224,7 @@ class _Uplinks:
         paces = []
         for groups in families:
             crossing = self._room.crossing(units, groups)
-            either = all_reduces_on_uplink(crossing, groups.shape[1])
+            either = self._room.all_reduces(crossing, groups)
             paces += [crossing / uplink, either / uplink]
         table = np.array(paces)
         order = np.lexsort(table)
@@ -249,7 +252,11 @@ class _Uplinks:
             )
             for groups in self._families
         ]
-        return self._exposed_with(limits) if limits else 0.0
+        least = self._exposed_with(limits) if limits else 0.0
+        for grids in ShardGrids.of(self.step.model, self._room):
+            exposed = [self._exposed_with(ways) for ways in grids.limits()]
+            least = max(least, min(exposed, default=0.0))
+        return least
 
     def _least_pace(self, groups: IntArray, *, in_trees: bool = False) -> float:
         """Least seconds a byte with which domains hold all ranks of groups.
@@ -262,7 +269,8 @@ class _Uplinks:
             groups.size,
             key=lambda pace: int(room.held(groups, pace, in_trees=in_trees).sum()),
         )
-        return float(paces[min(full, len(paces) - 1)])
+        pace = float(paces[min(full, len(paces) - 1)])
+        return max(pace, least_in_trees(room, groups)) if in_trees else pace
 
     @cached_property
     def _families(self) -> list[IntArray]:

@@ -110,17 +110,30 @@ def ring_buffers(size: int) -> float:
     return 2 * (size - 1) / size
 
 
-def all_reduces_on_uplink(groups: IntArray | FloatArray, size: int) -> FloatArray:
+def all_reduces_on_uplink(
+    groups: IntArray | FloatArray, size: int, nics: int
+) -> FloatArray:
     """Least buffers that pass an uplink by when the last of so many groups is done.
 
     With ``W`` groups, ``a`` in rings of ``k = 2 (n-1)/n`` buffers and the others in
-    trees, each as fast as if all did the same: the last of the first is done after
-    ``k a``, the last of the others after ``W - a``. The least over ``a`` of the larger.
+    trees, each as fast as if all did the same. The last of the first drives the fewest
+    NICs of them, so each other has sent as much, and each of the rest ``1/q`` of it or
+    more, where no group drives more than ``q`` NICs: ``k (a + (W-a)/q)``. Alike the
+    last of the others is done after ``W - a + a/q``. The least over ``a`` of the
+    larger, or what all have in trees or all in rings.
     """
-    ring = ring_buffers(size)
-    few = np.floor(groups / (1 + ring))
-    loads = [np.maximum(ring * a, groups - a) for a in (few, few + 1)]
-    return np.asarray(np.minimum(*loads))
+    ring, number = ring_buffers(size), np.asarray(groups, dtype=np.float64)
+    best = np.asarray(min(ring, 1.0) * number)
+    if nics == 1:
+        return best
+    balance = (1 - ring / nics) / ((1 + ring) * (1 - 1 / nics))
+    few = np.floor(number * max(balance, 0.0))
+    for a in (few, few + 1):
+        in_rings, in_trees = ring * (a + (number - a) / nics), number - a + a / nics
+        are_mixed = (a >= 1) & (a < number)
+        mixed = np.where(are_mixed, np.maximum(in_rings, in_trees), np.inf)
+        best = np.minimum(best, mixed)
+    return np.asarray(best)
 
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:

@@ -1,0 +1,174 @@
+"""Shard groups and groups of equal shards behind thin uplinks: one of them crosses.
+
+Ranks that hold the same parameters are a grid: a row is a shard group of ``n`` ranks,
+a column the ``m`` ranks of a shard. A domain with less room than a grid needs has some
+of its ranks. Of these ``a`` rows and ``b`` columns leave it, which it has neither whole
+nor not at all. How many ranks may these be?
+
+* rows whole, no column whole: all columns leave, and at most ``m - 1`` rows are there
+* columns whole, no row whole: all rows leave, at most ``n - 1`` columns are there
+* neither whole: at most ``a b`` ranks
+* both: what is missing lies in the rows and columns that leave, ``a b`` ranks at most
+
+Uplinks carry so many rings of either in a time. All domains together must hold all
+ranks. By hand: a grid of 4 x 4 on four racks of four. Rows whole let 4 columns leave,
+columns whole 4 rows, and with 2 of each a rack has four ranks, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+from placer.cost.gradients import REPLICATE, sync_groups
+from placer.solve.bounds.gradients.uplink_trees import Known, least_in_trees
+from placer.solve.bounds.network.limit import Limit
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.solve.bounds.gradients.uplink_room import UplinkRoom
+
+MARKS = 16  # paces of shard groups that are told apart
+
+
+@dataclass(frozen=True, eq=False)
+class ShardGrids:
+    """Parameters of one sort that several shard groups hold.
+
+    Attributes
+    ----------
+    rows, columns : ndarray, shape (g, n) and (h, m)
+        Shard groups; groups of equal shards.
+    room : UplinkRoom
+    """
+
+    rows: IntArray
+    columns: IntArray
+    room: UplinkRoom
+
+    @classmethod
+    def of(cls, model: StepModel, room: UplinkRoom) -> list[ShardGrids]:
+        """One for each sort of parameters that is sharded so."""
+        groups = sync_groups(model.job, model.volumes)
+        return [
+            cls(rows, groups[axis + REPLICATE], room)
+            for axis, rows in groups.items()
+            if axis + REPLICATE in groups and rows.shape[1] > 1
+        ]
+
+    def limits(self) -> Iterator[list[Limit]]:
+        """What holds rows and columns back; every placement has one of these."""
+        paces, size = self.room.paces(self.rows), self.rows.shape[1]
+        marks = np.unique(np.linspace(0, len(paces) - 1, MARKS).astype(np.int64))
+        # Rings slower than a mark and faster than the next have the pace before it.
+        for mark, beyond in zip(marks, [*marks[1:], len(paces)], strict=True):
+            rows = self.room.carried(float(paces[beyond - 1]))
+            ways: list[tuple[Limit, int | None]]
+            ways = [(Limit(self.rows, size, float(paces[mark])), None)]
+            if not rows.any():
+                # All rows in scale-up domains, or some in two of them.
+                ways = [(Limit(self.rows, size), self._together_in_rows)]
+                if size > 1 and self.room.tier - 1 > self._scale_up:
+                    ways.append((Limit(self.rows, size // 2), None))
+            for of_rows, together in ways:
+                of_columns = self._of_columns(rows, together)
+                if of_columns is not None:
+                    yield [of_rows, of_columns]
+
+    def held(self, rows: IntArray, columns: IntArray) -> IntArray:
+        """Most ranks of each domain that so many rows and columns leave; (C,)."""
+        n, m = self.rows.shape[1], self.columns.shape[1]
+        ranks = self.room.ranks
+        left = ranks % (n * m)
+        most = np.zeros_like(left)
+        for with_rows in range(3):
+            for with_columns in range(3):
+                more_rows = rows - with_columns * m
+                more_columns = columns - with_rows * n
+                here = with_rows * n * (m - 1) + with_columns * m * (n - 1)
+                fits = (more_rows >= 0) & (more_columns >= 0)
+                here = np.where(fits, here + more_rows * more_columns, 0)
+                most = np.maximum(most, here)
+        may_have_both = rows * columns >= n * m - left
+        beside = np.where(may_have_both, left, np.minimum(left, most))
+        return np.asarray(ranks - left + beside)
+
+    def _of_columns(self, rows: IntArray, together: int | None) -> Limit | None:
+        """What holds columns back where so many rows leave domains; None for no room.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (C,)
+        together : int, optional
+            Most ranks of a column in a scale-up domain; 0 where no row fits.
+        """
+        rings = self._pace(rows)
+        trees = self._pace(rows, in_trees=True)
+        if rings is None or trees is None or together == 0:
+            return None
+        if not rows.any():
+            trees = max(trees, self._trees_of_whole(together))
+        return Limit(self.columns, self.columns.shape[1], rings, trees_pace=trees)
+
+    def _trees_of_whole(self, together: int | None) -> float:
+        """Least seconds a byte of the buffer of columns where no row leaves domains."""
+        n, m = self.rows.shape[1], self.columns.shape[1]
+        grids = self._grids_of_a_set(self.room.tier - 1)
+        # Wherever there are ranks all columns leave, if they do not fit. Those of a
+        # grid drive as many NICs each where rows are in one scale-up domain.
+        leave = np.where(self.room.ranks < grids * n * m, grids * n, 0)
+        alike = n if together is not None else 1
+        rooms = np.sort(self.room.ranks // (grids * n))[::-1]
+        domains = int(np.searchsorted(np.cumsum(rooms), m)) + 1
+        known = Known(domains, together, leave, alike)
+        return least_in_trees(self.room, self.columns, known)
+
+    def _pace(self, rows: IntArray, *, in_trees: bool = False) -> float | None:
+        """Least pace of columns with which domains hold all ranks; None with none.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (C,)
+            That leave each domain.
+        in_trees : bool
+            Whether of the buffer, in rings or trees.
+        """
+        room, groups = self.room, self.columns
+        paces = room.paces(groups, in_trees=in_trees)
+
+        def is_enough(pace: float) -> bool:
+            columns = room.reduced(pace, groups) if in_trees else room.carried(pace)
+            return bool(self.held(rows, columns).sum() >= groups.size)
+
+        first = bisect_left(paces, True, key=is_enough)
+        return float(paces[first]) if first < len(paces) else None
+
+    @property
+    def _scale_up(self) -> int:
+        return self.room.network.fabric.scale_up_tier
+
+    @cached_property
+    def _together_in_rows(self) -> int:
+        """Most members of a column in a scale-up domain where all rows are in one."""
+        if self._scale_up < 0:
+            return 0
+        room = self.room.network.capacities[self._scale_up]
+        in_a_row = int(self.rows.shape[1]) * self._grids_of_a_set(self._scale_up)
+        return int(room.max()) // in_a_row
+
+    def _grids_of_a_set(self, tier: int) -> int:
+        """Grids of which a domain of a tier holds as many ranks together, at least."""
+        across = self.columns.shape[1]
+        grid = np.empty(self.rows.size, dtype=np.int64)
+        grid[self.rows] = np.arange(len(self.rows))[:, None] // across
+        pairs = np.stack((self.room.network.label[tier], grid))
+        (of_set, _), ranks = np.unique(pairs, axis=1, return_counts=True)
+        if (ranks != ranks[0]).any():
+            return 1
+        return int(np.unique(of_set, return_counts=True)[1].min())
