@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import placer
-from placer.allocation import least_strict, offers
+from placer.allocation import offers
 from placer.allocation.least_strict import Slices, worst_machine
 from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
@@ -367,8 +369,7 @@ def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
         searched.append(problem.job.name)
         return solve_orders(problem, budget, *more)
 
-    for module in (offers, least_strict):
-        monkeypatch.setattr(module, "solve_orders", counted)
+    monkeypatch.setattr(offers, "solve_orders", counted)
     for sizes, times in (({}, 2), ({"pp": 4}, 3)):
         searched.clear()
         jobs = [replica("one"), replica("two", **sizes)]
@@ -377,3 +378,27 @@ def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
         assert [job.plan.job["name"] for job in found.jobs] == ["one", "two"]
         apart = placer.allocate(FIVE, jobs[1], stop=lambda: True)
         assert found.jobs[1].plan.job == apart.jobs[0].plan.job
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"time_limit": 0.1}, "time-limit"), ({"stop": lambda: True}, "interrupted")],
+)
+def test_a_search_that_does_not_look_up_is_left_behind(monkeypatch, limits, reason):
+    """A program in an engine ends late; its job gets the best it has told by then."""
+    end = threading.Event()
+
+    def deaf(problem, budget, tell):
+        found = solve_orders(problem, budget, tell)
+        end.wait(60)
+        return found
+
+    monkeypatch.setattr(offers, "solve_orders", deaf)
+    began = time.monotonic()
+    jobs = [replica("one", dp=2), replica("two")]
+    found = placer.allocate(FIVE, jobs, free="A[01-18],B[01-18],C[01-16]", **limits)
+    end.set()
+    assert time.monotonic() - began < 50
+    assert found.stop_reason in (reason, "proved")
+    for job in found.jobs:
+        placer.check(job.plan)
