@@ -338,6 +338,21 @@ def test_jobs_without_room_are_told_what_would_help(jobs, more, hint):
         placer.allocate(FIVE, [replica(name) for name in jobs], **more)
 
 
+def test_jobs_of_more_ranks_than_gpus_are_not_searched(monkeypatch):
+    """Any placement of a job tells that it fits alone, and who finds no room."""
+    enough = []
+
+    def noted(problem, budget, *more):
+        enough.append(problem.params.enough_value)
+        return solve_orders(problem, budget, *more)
+
+    monkeypatch.setattr(offers, "solve_orders", noted)
+    jobs = [replica(name, require={"tp": "node"}) for name in ("one", "two", "three")]
+    with pytest.raises(InfeasibleError, match="need 192 GPUs, 160 are free"):
+        placer.allocate(FIVE, jobs, free="A[01-18],B[01-12],C[01-10]")
+    assert {*enough} == {float("inf")}
+
+
 def test_jobs_that_would_fit_in_shared_racks_are_told_so():
     """Two jobs of eight nodes in one free rack, apart: sharing it is the way out."""
     halves = [replica(name, pp=4) for name in ("one", "two")]
