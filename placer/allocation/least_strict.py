@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.allocation.offers import solved_in_time
 from placer.errors import InfeasibleError
 from placer.job.rules import Rules
-from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
 from placer.solve.run.solution import EXACT
@@ -101,7 +101,7 @@ def _worst(
     problem = Problem.of(machine, job, question.objective, question.seed)
     problem = problem.with_params(**params_of(QUICK))
     try:
-        _, solution = solve_orders(problem, budget.anew(budget.seconds_left))
+        _, solution = solved_in_time(problem, budget)
     except InfeasibleError:
         return np.inf
     return solution.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from placer.allocation.budgets import less
 from placer.allocation.offers import Offers
@@ -53,9 +54,11 @@ def _left_out(offers: Offers) -> list[str]:
     question = offers.question
     sizes = [wanted.job.world_size for wanted in question.jobs]
     free, left = question.free.copy(), question.allowance
+    # Any placement tells that a job fits; apart, a better one takes fewer domains.
+    enough = inf if question.apart is None else 0.0
     found = []
     for index in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
-        offer = offers.best(index, free, allowed=left)
+        offer = offers.best(index, free, allowed=left, enough=enough)
         if offer is None:
             found.append(question.jobs[index].name)
             continue

@@ -15,11 +15,13 @@ import numpy as np
 from placer.allocation.budgets import under, use_of
 from placer.cost.noise import DIFFERENCE
 from placer.errors import InfeasibleError
+from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import NORMAL, QUICK, params_of
+from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.effort import Effort
     from placer.solve.problem.submachine import Submachine
     from placer.solve.run.budget import Budget
-    from placer.solve.run.solution import Solution
+    from placer.solve.run.solution import Progress, Solution
 
 
 # Free nodes of a machine on which nothing less than a proof will do.
@@ -260,8 +262,7 @@ class Offers:
             known_bound=known_bound,
             search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
-        within = self.budget.anew(self.budget.seconds_left)
-        chosen, solution = solve_orders(problem, within)
+        chosen, solution = solved_in_time(problem, self.budget)
         gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
         used = np.zeros(question.machine.num_nodes, dtype=bool)
         used[question.machine.node_of_gpu[gpus]] = True
@@ -279,6 +280,23 @@ class Offers:
         return Offer(
             job, solution, nodes, value, least, uses=uses, least_beside=least_beside
         )
+
+
+def solved_in_time(problem: Problem, budget: Budget) -> tuple[Problem, Solution]:
+    """The problem in the order of its ranks, and the best that is found in time.
+
+    A job without nodes is no answer, so the first placement is waited for.
+    """
+
+    def search(tell: Progress, within: Budget) -> tuple[Problem, Solution]:
+        return solve_orders(problem, within, tell)
+
+    within = budget.anew(budget.seconds_left)
+    found = InTime(search, within, patience=Patience(for_any=True)).run()
+    if isinstance(found, LeftBehind):
+        job = in_order(problem.job, found.order)
+        return problem.on(problem.machine, job), found.solution
+    return found
 
 
 def _content(wanted: Wanted) -> tuple[bytes, Running | None]:

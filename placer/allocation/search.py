@@ -85,6 +85,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     question = offers.question
     uses = Uses(question.machine, always)
     effort, indices = _effort(question), range(len(question.jobs))
+    if _are_too_many(question):
+        # Those that do not even fit alone are told so first.
+        for index in indices:
+            offers.needed(index, question.free, enough=inf)
+        raise no_room(offers)
     alone = [offers.alone(index, effort) for index in indices]
     leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
     least = least_together(question, leasts)
@@ -174,6 +179,12 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     question = offers.question
     found = offers.best(index, question.free, uses.kept, _effort(question))
     return alone.least if found is None else max(alone.least, found.least_beside)
+
+
+def _are_too_many(question: Question) -> bool:
+    """Whether the jobs have more ranks than there are free GPUs."""
+    free = question.machine.gpus_of_node[question.free].sum()
+    return sum(one.job.world_size for one in question.jobs) > int(free)
 
 
 def _effort(question: Question) -> Effort:

@@ -136,6 +136,7 @@ def _idle(whole: Topology, path: str) -> list[str]:
     found = [node for node in idle if node in known]
     if not found:
         message = f"none of the {len(idle)} idle nodes is of {whole.name}"
+        message = message if idle else "no node that is listed is idle"
         raise InputError([Problem(message, source, key="free")])
     return found
 

@@ -141,7 +141,7 @@ def allocate(context: click.Context, /, **options: Any) -> None:
         _write(found, options)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best allocation so far", err=True)
-        end(context, interrupts.exit_code)
+    end(context, interrupts.exit_code)
 
 
 def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:

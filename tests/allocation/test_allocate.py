@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import placer
-from placer.allocation import least_strict, offers
+from placer.allocation import offers
 from placer.allocation.least_strict import Slices, worst_machine
 from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
@@ -336,6 +338,21 @@ def test_jobs_without_room_are_told_what_would_help(jobs, more, hint):
         placer.allocate(FIVE, [replica(name) for name in jobs], **more)
 
 
+def test_jobs_of_more_ranks_than_gpus_are_not_searched(monkeypatch):
+    """Any placement of a job tells that it fits alone, and who finds no room."""
+    enough = []
+
+    def noted(problem, budget, *more):
+        enough.append(problem.params.enough_value)
+        return solve_orders(problem, budget, *more)
+
+    monkeypatch.setattr(offers, "solve_orders", noted)
+    jobs = [replica(name, require={"tp": "node"}) for name in ("one", "two", "three")]
+    with pytest.raises(InfeasibleError, match="need 192 GPUs, 160 are free"):
+        placer.allocate(FIVE, jobs, free="A[01-18],B[01-12],C[01-10]")
+    assert {*enough} == {float("inf")}
+
+
 def test_jobs_that_would_fit_in_shared_racks_are_told_so():
     """Two jobs of eight nodes in one free rack, apart: sharing it is the way out."""
     halves = [replica(name, pp=4) for name in ("one", "two")]
@@ -367,8 +384,7 @@ def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
         searched.append(problem.job.name)
         return solve_orders(problem, budget, *more)
 
-    for module in (offers, least_strict):
-        monkeypatch.setattr(module, "solve_orders", counted)
+    monkeypatch.setattr(offers, "solve_orders", counted)
     for sizes, times in (({}, 2), ({"pp": 4}, 3)):
         searched.clear()
         jobs = [replica("one"), replica("two", **sizes)]
@@ -377,3 +393,27 @@ def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
         assert [job.plan.job["name"] for job in found.jobs] == ["one", "two"]
         apart = placer.allocate(FIVE, jobs[1], stop=lambda: True)
         assert found.jobs[1].plan.job == apart.jobs[0].plan.job
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"time_limit": 0.1}, "time-limit"), ({"stop": lambda: True}, "interrupted")],
+)
+def test_a_search_that_does_not_look_up_is_left_behind(monkeypatch, limits, reason):
+    """A program in an engine ends late; its job gets the best it has told by then."""
+    end = threading.Event()
+
+    def deaf(problem, budget, tell):
+        found = solve_orders(problem, budget, tell)
+        end.wait(60)
+        return found
+
+    monkeypatch.setattr(offers, "solve_orders", deaf)
+    began = time.monotonic()
+    jobs = [replica("one", dp=2), replica("two")]
+    found = placer.allocate(FIVE, jobs, free="A[01-18],B[01-18],C[01-16]", **limits)
+    end.set()
+    assert time.monotonic() - began < 50
+    assert found.stop_reason in (reason, "proved")
+    for job in found.jobs:
+        placer.check(job.plan)

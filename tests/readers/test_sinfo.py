@@ -120,6 +120,9 @@ def test_allocate_takes_the_idle_nodes_of_the_machine(tmp_path):
     found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
     assert found.exit_code == 2
     assert "none of the 1 idle nodes is of" in found.stderr
+    path.write_text("NODELIST NODES PARTITION STATE\na01 1 p alloc\n")
+    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
+    assert "no node that is listed is idle" in found.stderr
 
 
 def test_place_says_what_the_idle_nodes_would_save(tmp_path):

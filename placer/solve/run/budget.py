@@ -121,11 +121,14 @@ class Patience:
         What it gets to end by itself when asked to stop, and past its limit.
     look_after : float, s
         Between two looks at it.
+    for_any : bool
+        Whether one without a placement is waited for even when asked to stop.
     """
 
     interrupted: float = 0.5
     time_limit: float = 1.0
     look_after: float = 0.05
+    for_any: bool = False
 
 
 class LeftBehind(NamedTuple):
@@ -170,7 +173,7 @@ class InTime(Generic[Answer]):
         Raises
         ------
         StoppedError
-            If it was asked to stop before it had a placement.
+            If it was asked to stop before it had a placement, and is not waited for.
         """
         start(self._run, SEARCH_THREAD)
         try:
@@ -214,9 +217,11 @@ class InTime(Generic[Answer]):
             late = self._budget.elapsed_s - self._budget.seconds
             if asked is None and self._budget.is_stopped:
                 asked = now
-            if asked is not None and now - asked > self._patience.interrupted:
+            has_any = self._best is not None
+            is_deaf = asked is not None and now - asked > self._patience.interrupted
+            if is_deaf and (has_any or not self._patience.for_any):
                 return self._leave("interrupted")
-            if self._best is not None and late > self._patience.time_limit:
+            if has_any and late > self._patience.time_limit:
                 return self._leave("time-limit")
         return None
 

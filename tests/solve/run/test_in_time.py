@@ -1,6 +1,7 @@
 """A search in a thread: its answer, or the best it told when it does not end."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_stopped_without_a_placement() -> None:
 
 
 def test_the_first_placement_is_waited_for() -> None:
-    """Out of time but without a placement, the search goes on to its answer."""
+    """Out of time without a placement, or stopped where one must be, it goes on."""
     begun = Event()
 
     def slow(_tell: Progress, _within: Budget) -> str:
@@ -107,6 +108,9 @@ def test_the_first_placement_is_waited_for() -> None:
         return "answer"
 
     assert InTime(slow, Budget(0.0), patience=QUICK).run() == "answer"
+    begun.clear()
+    patient = replace(QUICK, for_any=True)
+    assert InTime(slow, Budget(60.0, lambda: True), patience=patient).run() == "answer"
 
 
 def test_a_search_is_told_that_it_was_left() -> None:
