@@ -303,7 +303,7 @@ class _Uplinks:
         every = [
             replace(one, uplink_pace=one.uplink_pace * share, trees_pace=0.0)
             for one in limits
-            if (share := self._shares[id(one.groups)]) > 0
+            if (share := self._shares.get(id(one.groups), 0.0)) > 0
         ]
         if not every:
             return in_one
@@ -314,14 +314,15 @@ class _Uplinks:
     def _shares(self) -> dict[int, float]:
         """How slow every stage is where one is, by the identity of a family.
 
-        As a share, 0 where others may not be, or may be all-reduced in trees.
+        As a share, 0 where others may not be; none is known where they may be
+        all-reduced in trees.
         """
         model = self.step.model
         job, sorts = model.job, sync_groups(model.job, model.volumes)
         in_trees = any(axis.endswith(REPLICATE) for axis in sorts)
         in_trees |= job.data_parallel.sharding == "ddp"
         stage = job.parallelism.coordinates["pp"]
+        families = [] if in_trees else self._families
         return {
-            id(groups): 0.0 if in_trees else self._room.share_of_each(groups, stage)
-            for groups in self._families
+            id(groups): self._room.share_of_each(groups, stage) for groups in families
         }
