@@ -204,7 +204,7 @@ def tune(
             own=own_choice(work, space),
         )
         yours = own(search, work, space, limit) if found.rows else None
-    if not found.rows and found.ended:
+    if not found.rows and found.is_cut:
         hint = "" if stop() else "\n  hint: give it more time, such as --time-limit 5m"
         raise StoppedError(f"stopped before any choice was placed{hint}")
     if not found.rows:

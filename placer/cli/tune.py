@@ -132,9 +132,12 @@ def tune(context: click.Context, /, **options: Any) -> None:
     """
     from placer.api.tune import tune as run
     from placer.cli.machine import read_machine
-    from placer.errors import StoppedError
+    from placer.errors import InputError, Problem, StoppedError
     from placer.files import check_target
 
+    if options["output"] == options["job_output"] == "-":
+        message = "only one of -o and --job-output can be written to standard output"
+        raise InputError([Problem(message)])
     for name in ("output", "job_output", "plot"):
         check_target(options[name] or "-")
     check_plot(options["plot"])

@@ -26,8 +26,8 @@ class Found:
     Attributes
     ----------
     rows : list of Row
-        Best first. Nothing comes before the first unless ``ended``; the others are the
-        best of those that were placed.
+        Best first. Nothing comes before the first unless ``is_cut``; the others are
+        the best of those that were placed.
     placed : list of Row
         All that were placed, best first.
     by_gpus, by_memory : list of Row
@@ -42,8 +42,9 @@ class Found:
     least_s : float, s
         No choice that was not placed has a shorter step; 0 where time was up before
         all were listed.
-    ended : bool
-        Whether time was up before the first row was proved.
+    is_cut : bool
+        Whether time was up before the first row was proved, and ``by_gpus`` and
+        ``by_memory`` were whole.
     """
 
     rows: list[Row]
@@ -54,7 +55,7 @@ class Found:
     too_large: int
     infeasible: int
     least_s: float
-    ended: bool
+    is_cut: bool
 
 
 class State(NamedTuple):

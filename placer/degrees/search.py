@@ -123,7 +123,7 @@ class Search:
             self.is_hurried = False
         best = self._first()
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
-        ended = best is None and (bool(self._waiting) or self.stop())
+        is_cut = self.stop()
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
@@ -135,7 +135,7 @@ class Search:
             self._too_large,
             self._infeasible,
             self._waiting.least_s if self._is_listed else 0.0,
-            ended,
+            is_cut,
         )
 
     def _placed(self) -> list[Row]:

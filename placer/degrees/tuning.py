@@ -82,6 +82,14 @@ class Tuning:
         return replace(chosen, sha256=job_digest(chosen))
 
     @property
+    def unusable_gpus(self) -> list[int]:
+        """Numbers of GPUs that were asked for, on which no legal choice fits."""
+        front = self.found.by_gpus
+        if not front or self.found.is_cut:
+            return []
+        return sorted(n for n in self.space.gpus if n < front[-1].choice.gpus)
+
+    @property
     def is_proved(self) -> bool:
         """Whether no legal choice that fits is better than the first row."""
         best = self.found.rows[0].answer.step_time_s
@@ -136,7 +144,7 @@ class Tuning:
         asked = len(found.placed) + found.too_large + found.infeasible
         others = found.considered - asked
         # Where the search was cut short some may be better, and nobody knows which.
-        is_cut = found.least_s < found.rows[0].answer.step_time_s
+        is_open = found.least_s < found.rows[0].answer.step_time_s
         return {
             "gpus": list(self.space.gpus) or self.machine.num_gpus,
             "available_gpus": self.machine.num_gpus,
@@ -147,8 +155,8 @@ class Tuning:
                 "rules": sum(self.refused.values()),
                 "memory": found.too_large,
                 "infeasible": found.infeasible,
-                "bound": 0 if is_cut else others,
-                "undecided": others if is_cut else 0,
+                "bound": 0 if is_open else others,
+                "undecided": others if is_open else 0,
             },
             "refused": dict(self.refused),
             "rows": self.rows,
@@ -158,6 +166,8 @@ class Tuning:
                 "gpus": self._rows(found.by_gpus),
                 "memory": self._rows(found.by_memory),
             },
+            "unusable_gpus": self.unusable_gpus,
+            "is_cut": found.is_cut,
             "lower_bound_s": self.lower_bound_s,
             "memory_limit_bytes": self.memory_limit,
             "proof": self.proof,

@@ -12,6 +12,7 @@ from placer.report.columns import columns, paragraphs, wrapped
 from placer.report.tune_words import (
     AXES,
     degrees,
+    fewer,
     is_same,
     sharding,
     tells,
@@ -46,7 +47,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
             wrapped(verdict(found)),
             columns(_table(rows)),
             wrapped(ties(rows)),
-            _by_gpus(found["fronts"]["gpus"]),
+            (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
             _explained(rows, found["own"]) if explain else (),
             (*wrapped(_left_out(found)), *wrapped(found["proof"] + ".")),
             _flags(found, row),

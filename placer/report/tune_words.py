@@ -114,6 +114,15 @@ def ties(rows: Sequence[Row]) -> str:
     return f"{said} Of these {'; '.join(parts)}."
 
 
+def fewer(found: Mapping[str, Any]) -> str:
+    """Why numbers of GPUs that were asked for have no row of their own."""
+    front = found["fronts"]["gpus"]
+    if found["is_cut"] and front and front[-1]["gpus"] > min(found["gpus"]):
+        return "Time was up before the best with fewer GPUs was known."
+    none = [f"{count:,}" for count in found["unusable_gpus"]]
+    return f"With {_and(none)} GPUs no legal choice fits." if none else ""
+
+
 def _amount(key: str, value: float) -> str:
     return format_bytes(value) if key.endswith("bytes") else f"{value:,}"
 

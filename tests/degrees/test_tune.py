@@ -220,6 +220,14 @@ def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> Non
     assert json.loads(done.stdout)["format"] == format
 
 
+def test_two_documents_do_not_share_stdout() -> None:
+    """Nobody could read a plan right behind a job."""
+    command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart"]
+    done = CliRunner().invoke(main, [*command, "-o", "-", "--job-output", "-"])
+    assert done.exit_code == 2
+    assert "only one of -o and --job-output" in done.stderr
+
+
 def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"

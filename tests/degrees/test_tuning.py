@@ -88,6 +88,21 @@ def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
     assert front[-1]["step_time_s"] <= front[0]["step_time_s"] * 1.5
 
 
+def test_numbers_of_gpus_without_a_row_say_why() -> None:
+    """Where the search was cut short, only that it was."""
+    odd = {"top": 1, **FEW}
+    found = placer.tune(machine(), work(), gpus=[3, 7, 8, 16], **odd)
+    said = " ".join(found.summary().split())
+    assert found.to_dict()["unusable_gpus"] == [3, 7]
+    assert "With 3 and 7 GPUs no legal choice fits." in said
+    whole = found.found
+    for front, text in ((whole.by_gpus[:1], "Time was up before"), ([], "")):
+        cut = replace(found, found=replace(whole, by_gpus=front, is_cut=True))
+        said = " ".join(cut.summary().split())
+        assert ("with fewer GPUs was known" in said) == bool(text)
+        assert cut.unusable_gpus == []
+
+
 def test_the_job_s_own_degrees(found: Tuning) -> None:
     """They are placed as they are, on as many GPUs as were asked for."""
     own = found.to_dict()["own"]
