@@ -11,8 +11,9 @@ from threading import Thread
 from time import monotonic
 from weakref import WeakSet
 
-# Seconds that they get at the end, all together: a step of a search is mostly shorter.
-PATIENCE = 5.0
+# Seconds that they get at the end, all together: a step of a search is mostly shorter,
+# but not on a busy machine.
+PATIENCE = 60.0
 
 _started: WeakSet[Thread] = WeakSet()
 

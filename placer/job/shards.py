@@ -35,38 +35,23 @@ class Flows(NamedTuple):
     size_bytes: FloatArray
 
 
-class _Turn(NamedTuple):
-    """Which of the instances that a sender serves this is, and what it had before.
-
-    Attributes
-    ----------
-    instance, instances : int
-    before, total : int
-        Pieces that others of this instance had from the same holders, and all have.
-    """
-
-    instance: int
-    instances: int
-    before: int
-    total: int
-
-
-# Flows of a piece from those who hold it to those who need it.
-_Turns = Callable[[IntArray, IntArray, float, _Turn], Flows]
-
-
 class _Boxes(NamedTuple):
     """The different boxes of a job: both ends of each side, and who holds them.
 
     Attributes
     ----------
     low, high : ndarray, shape (B, 3)
-    holders : list of ndarray
+    ranks : ndarray, shape (R,)
+        All, box by box.
+    first, number : ndarray, shape (B,)
+        Where those of a box start, and how many they are.
     """
 
     low: FloatArray
     high: FloatArray
-    holders: list[IntArray]
+    ranks: IntArray
+    first: IntArray
+    number: IntArray
 
 
 def transfer_flows(transfer: Transfer, sender: Role, receiver: Role) -> Flows:
@@ -78,9 +63,9 @@ def transfer_flows(transfer: Transfer, sender: Role, receiver: Role) -> Flows:
     if transfer.pattern == "broadcast":
         return _chains(pairs, sender, receiver, size)
     dense, expert = 1.0 - transfer.expert_share, transfer.expert_share
-    turns = _every_replica if transfer.pattern == "reshard" else _any_replica
+    cut = _for_every_replica if transfer.pattern == "reshard" else _shared_out
     parts = [
-        _reshard(pairs, sender, receiver, share * size, turns, experts=experts)
+        _reshard(pairs, sender, receiver, share * size, cut, experts=experts)
         for share, experts in ((dense, False), (expert, True))
         if share
     ]
@@ -146,7 +131,7 @@ def _reshard(
     sender: Role,
     receiver: Role,
     size: float,
-    turns: _Turns,
+    cut: Callable[[_Common, int], _Cut],
     *,
     experts: bool,
 ) -> Flows:
@@ -155,56 +140,90 @@ def _reshard(
     low = np.maximum(held.low[:, None], needed.low)
     high = np.minimum(held.high[:, None], needed.high)
     volume = np.prod(np.maximum(high - low, 0.0), axis=2)
-    common = [
-        (held.holders[box], needed.holders[need], size * volume[box, need])
-        for box, need in zip(*np.nonzero(volume > _NOTHING), strict=True)
-    ]
-    served = -(-len(pairs) // sender.instances)
-    total: dict[int, int] = {}
-    for holders, targets, _ in common:
-        total[int(holders[0])] = total.get(int(holders[0]), 0) + len(targets)
+    box, need = np.nonzero(volume > _NOTHING)
+    size_of_piece = size * volume[box, need]
+    common = _Common(box, held.number[box], needed.number[need], size_of_piece)
+    of, at, turn, step, size_bytes = cut(common, -(-len(pairs) // sender.instances))
+    receivers = needed.ranks[needed.first[need][of] + at % common.targets[of]]
+    first, count = held.first[box][of], common.holders[of]
     found = []
     for number, (source, target) in enumerate(pairs):
-        first, second = sender.offsets[source], receiver.offsets[target]
-        sent: dict[int, int] = {}
-        for holders, targets, piece in common:
-            holder = int(holders[0])
-            before = sent.get(holder, 0)
-            sent[holder] = before + len(targets)
-            turn = _Turn(number // sender.instances, served, before, total[holder])
-            flows = turns(holders, targets, piece, turn)
-            found.append(
-                Flows(flows.senders + first, flows.receivers + second, flows.size_bytes)
+        own = (number // sender.instances * step + turn) % count
+        found.append(
+            Flows(
+                held.ranks[first + own] + sender.offsets[source],
+                receivers + receiver.offsets[target],
+                size_bytes,
             )
+        )
     return _together(found)
 
 
-def _every_replica(
-    holders: IntArray, targets: IntArray, size: float, turn: _Turn
-) -> Flows:
-    """The piece for each of the targets.
+class _Common(NamedTuple):
+    """What boxes of both sides have in common, piece by piece; shapes (P,).
+
+    Attributes
+    ----------
+    box : ndarray
+        That the piece is taken from, in order.
+    holders, targets : ndarray
+        How many ranks hold the piece, and need it.
+    size_bytes : ndarray
+    """
+
+    box: IntArray
+    holders: IntArray
+    targets: IntArray
+    size_bytes: FloatArray
+
+    def repeated(self, times: IntArray) -> tuple[IntArray, IntArray]:
+        """Each piece so many times: which it is, and how often it was before; (F,)."""
+        of = np.repeat(np.arange(len(times)), times)
+        return of, np.arange(len(of)) - (np.cumsum(times) - times)[of]
+
+
+class _Cut(NamedTuple):
+    """Flows of all pieces between two instances; shapes (F,).
+
+    Attributes
+    ----------
+    of, at : ndarray
+        The piece, and which of its flows this is.
+    turn : ndarray
+        Which of the holders sends to the first instance that a sender serves.
+    step : ndarray
+        How many holders further on for each next instance.
+    size_bytes : ndarray
+    """
+
+    of: IntArray
+    at: IntArray
+    turn: IntArray
+    step: IntArray
+    size_bytes: FloatArray
+
+
+def _for_every_replica(common: _Common, instances: int) -> _Cut:
+    """A piece for each of its targets.
 
     Each instance has holders of its own where there are enough, so that it is near all
     that serve it; each of them serves the next few targets, so that pieces of other
     sides come from its neighbours.
     """
-    each = max(len(holders) // turn.instances, 1)
-    index = (np.arange(len(targets)) + turn.before) * each // turn.total
-    own = holders[(turn.instance * each + index) % len(holders)]
-    return Flows(own, targets, np.full(len(targets), size))
+    of, at = common.repeated(common.targets)
+    before = np.cumsum(common.targets) - common.targets
+    first = np.searchsorted(common.box, common.box)
+    total = np.bincount(common.box, common.targets).astype(np.int64)[common.box]
+    each = np.maximum(common.holders // instances, 1)[of]
+    turn = (at + (before - before[first])[of]) * each // total[of]
+    return _Cut(of, at, turn, each, common.size_bytes[of])
 
 
-def _any_replica(
-    holders: IntArray, targets: IntArray, size: float, _turn: _Turn
-) -> Flows:
-    """The piece once, shared out: each replica holds, or takes, a part of it."""
-    count = max(len(holders), len(targets))
-    turn = np.arange(count)
-    return Flows(
-        holders[turn % len(holders)],
-        targets[turn % len(targets)],
-        np.full(count, size / count),
-    )
+def _shared_out(common: _Common, _instances: int) -> _Cut:
+    """A piece once, shared out: each replica holds, or takes, a part of it."""
+    parts = np.maximum(common.holders, common.targets)
+    of, at = common.repeated(parts)
+    return _Cut(of, at, at, np.zeros_like(at), (common.size_bytes / parts)[of])
 
 
 def _boxes(job: Job, experts: bool) -> _Boxes:
@@ -222,6 +241,11 @@ def _boxes(job: Job, experts: bool) -> _Boxes:
     sides = np.array([axes.pp, cut, parts])
     boxes, which = np.unique(index, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    by_box = np.argsort(which, kind="stable")
-    starts = np.searchsorted(which[by_box], np.arange(1, len(boxes)))
-    return _Boxes(boxes / sides, (boxes + 1) / sides, np.split(by_box, starts))
+    count = np.bincount(which)
+    return _Boxes(
+        boxes / sides,
+        (boxes + 1) / sides,
+        np.argsort(which, kind="stable"),
+        np.cumsum(count) - count,
+        count,
+    )

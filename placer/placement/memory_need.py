@@ -34,6 +34,8 @@ _PER_RANK_AND_TIER_OF_EXCHANGE = 5
 _PER_EDGE = 4
 # Numbers a member of a custom group, which is also kept as a list of ranks.
 _PER_MEMBER = 20
+# Numbers a flow of roles: its ends and bytes, and what bounds sort and add up of them.
+_PER_FLOW = 64
 
 
 def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> float:
@@ -45,10 +47,12 @@ def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> floa
         + _PER_EDGE * _edges_per_rank(job)
     )
     members = sum(len(ranks) for group in job.groups for ranks in group.ranks)
+    flows = 0 if job.traffic is None else len(job.traffic.senders)
     numbers = (
         (2 * num_tiers + _PER_GPU) * num_gpus
         + per_rank * job.world_size
         + _PER_MEMBER * members
+        + _PER_FLOW * flows
     )
     return _PROGRAM + BYTES_A_NODE * num_nodes + _NUMBER * numbers
 

@@ -40,6 +40,19 @@ weights: {{tp: 4000, pp: 40, dp: 4}}
 compute: {{tflops_per_gpu: 500}}
 """
 
+WORKLOAD = """\
+format: placer/workload
+version: 1
+name: flows
+roles:
+  - name: a
+    steps: 0
+    job: {parallelism: {tp: 2, dp: 512}, data_parallel: {sharding: zero3}}
+  - {name: b, steps: 0, instances: 128, job: {parallelism: {tp: 8}}}
+transfers:
+  - {from: a, to: b, bytes: 80GB}
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
@@ -61,15 +74,29 @@ def test_the_estimate_is_near_the_peak(
     """The peak of a real run is at most 1.25 times the estimate, at least a third."""
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(axes=axes, model=model))
+    peak, need = peak_and_need(machine, path)
+    assert peak / 1.25 <= need <= 3 * peak
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
+def test_flows_of_a_workload_count(tmp_path: Path) -> None:
+    """The same of half a million flows: every trainer sends to every rollout."""
+    path = tmp_path / "job.yaml"
+    path.write_text(WORKLOAD)
+    peak, need = peak_and_need("block:4 rack:8 node:18 gpu:4", path)
+    assert peak / 1.25 <= need <= 3 * peak
+
+
+def peak_and_need(machine: str, path: Path) -> tuple[int, float]:
+    """What placing a job took, and the estimate, bytes."""
     script = PEAK.format(root=str(ROOT), machine=machine, job=str(path))
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    peak = int(run.stdout) * 1024
     topology = read_topology(machine)
     size = topology.num_gpus, topology.num_nodes, len(topology.tiers)
-    need = memory_need(*size, read_job(str(path)))
-    assert peak / 1.25 <= need <= 3 * peak
+    return int(run.stdout) * 1024, memory_need(*size, read_job(str(path)))
 
 
 def test_the_estimate_grows_in_proportion() -> None:
