@@ -103,7 +103,7 @@ def test_five_sets_are_three_in_one_leaf() -> None:
     assert replace(in_leaves, ranks=32).fewest_cut(4) == 0
 
 
-@pytest.mark.parametrize("seed", [*range(60), *slow(range(60, 600))])
+@pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
 def test_no_leaves_cut_fewer_groups(seed: int) -> None:
     """Sets shared out in every way, each leaf's in every run of its nodes."""
     rng = random.Random(f"leaves {seed}")
