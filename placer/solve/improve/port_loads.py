@@ -150,16 +150,23 @@ class PortLoads:
         for load, seconds in self._parts(flow, *home[ends]):
             total += np.bincount(load, seconds, len(total))
         if self._uplinks:
-            wait, longest = self._waits(home), np.zeros(len(total))
-            for load, seconds in self._on_uplinks(flow, *home[ends]):
+            longest = np.zeros(len(total))
+            tier = self._tiers(*home[ends])
+            wait = self._waits(tier)
+            for load, seconds in self._on_uplinks(flow, tier, *home[ends]):
                 np.maximum.at(longest, load, np.where(seconds > 0, wait, 0.0))
             total += longest
         return total
 
-    def _waits(self, home: IntArray) -> FloatArray:
-        """Seconds of all messages at the slower port of each flow; shape (F,)."""
+    def _waits(self, tier: IntArray) -> FloatArray:
+        """Seconds of all messages at the slower port of each flow; shape (F,).
+
+        Parameters
+        ----------
+        tier : ndarray, shape (F,)
+            That each flow passes.
+        """
         messages = self.messages
-        tier = self._tiers(*home[messages.ends])
         hop = messages.runs * self._fabric.latency[tier]
         found = np.zeros(len(hop))
         for port in messages.ports:
@@ -238,13 +245,13 @@ class PortLoads:
         port_s, waits = size / fabric.bandwidth[tier], runs * fabric.latency[tier]
         for end, port in zip((source, target), messages.ports, strict=True):
             yield port[flow] + shift, port_s / self._factor[end] + waits
-        yield from self._on_uplinks(flow, source, target)
+        yield from self._on_uplinks(flow, tier, source, target)
 
     def _on_uplinks(
-        self, flow: IntArray, source: IntArray, target: IntArray
+        self, flow: IntArray, tier: IntArray, source: IntArray, target: IntArray
     ) -> Iterator[tuple[IntArray, FloatArray]]:
-        """The same of uplinks alone."""
-        messages, tier = self.messages, self._tiers(source, target)
+        """The same of uplinks alone, for what passes so wide a tier."""
+        messages = self.messages
         size = messages.size_bytes[flow]
         for uplinks in self._uplinks:
             crosses = np.where(tier >= uplinks.tier, size, 0.0)

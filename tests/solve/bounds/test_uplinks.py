@@ -188,6 +188,20 @@ def test_sorts_of_gradient_groups_with_the_same_ranks() -> None:
     assert bound(model) == pytest.approx(best)
 
 
+def random_job(rng: random.Random, axes: Parallelism) -> Job:
+    """Any model and sharding on these axes."""
+    return replace(
+        model_on([1] * axes.world_size, 1.0, axes, random_model(rng, axes)).job,
+        data_parallel=DataParallel(
+            sharding=rng.choice(("zero1", "ddp", "zero3")),
+            overlap_reduce=rng.random() < 0.5,
+            overlap_gather=rng.random() < 0.5,
+        ),
+        compute=Compute(micro_batch_time=rng.choice((1e-5, 1e-3))),
+        micro_batches=axes.pp,
+    )
+
+
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 60))])
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of six ranks with experts over three thin leaves beats the bound."""
@@ -205,16 +219,7 @@ def test_no_placement_is_faster(seed: int) -> None:
     topology = machine_of(gpus, [leaf, [0] * len(gpus)], tiers)
     if sum(gpus) < 6:
         pytest.skip("too few GPUs")
-    job = replace(
-        model_on([1] * 6, 1.0, axes, random_model(rng, axes)).job,
-        data_parallel=DataParallel(
-            sharding=rng.choice(("zero1", "ddp", "zero3")),
-            overlap_reduce=rng.random() < 0.5,
-            overlap_gather=rng.random() < 0.5,
-        ),
-        compute=Compute(micro_batch_time=rng.choice((1e-5, 1e-3))),
-        micro_batches=pp,
-    )
+    job = random_job(rng, axes)
     best = least(topology, job, "time", legal_placements(topology, job))
     assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)
 
@@ -241,7 +246,6 @@ def test_no_placement_with_pipelines_in_leaves_is_faster(seed: int) -> None:
     rng = random.Random(seed)
     cp, pp, dp = rng.choice(((1, 2, 3), (1, 3, 2), (2, 2, 2), (1, 2, 4), (3, 2, 1)))
     axes = Parallelism(1, cp, 1, pp, dp, 1, 1)
-    world = axes.world_size
     leaf = sorted([0, 1, *(rng.randrange(3) for _ in range(2))])
     gpus = [rng.choice((2, 3)) for _ in leaf]
     thin, middle = float(rng.choice((2, 4, 16))), float(rng.choice((1, 4)))
@@ -252,17 +256,6 @@ def test_no_placement_with_pipelines_in_leaves_is_faster(seed: int) -> None:
     ]
     leaf = np.unique(leaf, return_inverse=True)[1].tolist()
     topology = machine_of(gpus, [leaf, [0] * len(gpus)], tiers)
-    model = random_model(rng, axes)
-    job = replace(
-        model_on([1] * world, 1.0, axes, model).job,
-        data_parallel=DataParallel(
-            sharding=rng.choice(("zero1", "ddp", "zero3")),
-            overlap_reduce=rng.random() < 0.5,
-            overlap_gather=rng.random() < 0.5,
-        ),
-        compute=Compute(micro_batch_time=rng.choice((1e-5, 1e-3))),
-        micro_batches=pp,
-        require={"pp": "leaf"},
-    )
+    job = replace(random_job(rng, axes), require={"pp": "leaf"})
     best = least(topology, job, "time", legal_placements(topology, job))
     assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)

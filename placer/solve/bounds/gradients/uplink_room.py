@@ -117,10 +117,8 @@ class UplinkRoom:
         inner = self.network.fabric.scale_up_tier
         if inner < 0:
             return 1.0
-        most = int(self.network.most_members(groups, inner).max())
-        most = max(min(most, groups.shape[1] // 2), 1)
         fewest = least_alike(self.network.label[inner][groups])
-        return float(min(fewest / most, 1.0))
+        return float(min(fewest / self.nics_of(groups), 1.0))
 
     def paces(self, groups: IntArray, *, in_trees: bool = False) -> FloatArray:
         """Seconds a byte of so many rings over each uplink, the least first.

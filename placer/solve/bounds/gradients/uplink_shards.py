@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.cost.gradients import REPLICATE, sync_groups
+from placer.cost.gradients import REPLICATE
 from placer.solve.bounds.gradients.uplink_trees import Known, least_in_trees
 from placer.solve.bounds.network.limit import Limit
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
     from placer.solve.bounds.gradients.uplink_room import UplinkRoom
 
 MARKS = 16  # paces of shard groups that are told apart
@@ -53,9 +52,8 @@ class ShardGrids:
     room: UplinkRoom
 
     @classmethod
-    def of(cls, model: StepModel, room: UplinkRoom) -> list[ShardGrids]:
-        """One for each sort of parameters that is sharded so."""
-        groups = sync_groups(model.job, model.volumes)
+    def of(cls, groups: dict[str, IntArray], room: UplinkRoom) -> list[ShardGrids]:
+        """One for each sort of parameters that is sharded so, of gradient groups."""
         return [
             cls(rows, groups[axis + REPLICATE], room)
             for axis, rows in groups.items()

@@ -253,7 +253,7 @@ class _Uplinks:
             for groups in self._families
         ]
         least = self._exposed_with(limits) if limits else 0.0
-        for grids in ShardGrids.of(self.step.model, self._room):
+        for grids in ShardGrids.of(self._sorts, self._room):
             exposed = [self._exposed_with(ways) for ways in grids.limits()]
             least = max(least, min(exposed, default=0.0))
         return least
@@ -273,11 +273,15 @@ class _Uplinks:
         return max(pace, least_in_trees(room, groups)) if in_trees else pace
 
     @cached_property
+    def _sorts(self) -> dict[str, IntArray]:
+        """Gradient groups of each sort."""
+        return sync_groups(self.step.model.job, self.step.model.volumes)
+
+    @cached_property
     def _families(self) -> list[IntArray]:
-        """Gradient groups of each sort; once where two sorts have the same groups."""
-        model = self.step.model
+        """Those of each sort; once where two sorts have the same groups."""
         found: list[IntArray] = []
-        for groups in sync_groups(model.job, model.volumes).values():
+        for groups in self._sorts.values():
             is_known = any(np.array_equal(groups, known) for known in found)
             if groups.shape[1] > 1 and not is_known:
                 found.append(groups)
@@ -317,9 +321,8 @@ class _Uplinks:
         As a share, 0 where others may not be; none is known where they may be
         all-reduced in trees.
         """
-        model = self.step.model
-        job, sorts = model.job, sync_groups(model.job, model.volumes)
-        in_trees = any(axis.endswith(REPLICATE) for axis in sorts)
+        job = self.step.model.job
+        in_trees = any(axis.endswith(REPLICATE) for axis in self._sorts)
         in_trees |= job.data_parallel.sharding == "ddp"
         stage = job.parallelism.coordinates["pp"]
         families = [] if in_trees else self._families

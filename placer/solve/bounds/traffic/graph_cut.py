@@ -45,7 +45,6 @@ Shapes: V vertices, E edges.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +52,7 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
+from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,15 +92,11 @@ def least_over_uplinks(
     fabric, ranks = network.fabric, network.label.shape[1]
     graphs = [_graph(traffic, np.arange(ranks), params)]
     seconds = 0.0
-    for t in fabric.scale_out_tiers:
-        if t == 0 or len(fabric.uplink_capacity[t]) < 2:
-            continue
+    for t, sets in tiers_with_uplinks(network):
         if budget.is_over():
             break
-        # What stays together is one vertex too, where all of it is of one size.
-        sizes = np.bincount(network.label[t - 1])
-        if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
-            graphs = [graphs[0], _graph(traffic, network.label[t - 1], params)]
+        if sets is not None:
+            graphs = [graphs[0], _graph(traffic, sets, params)]
         for between, lines in graphs:
             room = network.capacities[t - 1] // (ranks // lines.vertices)
             sent = lines.least_sent(room)
@@ -119,18 +115,6 @@ def _graph(
     """What sets of ranks send each other, and what leaves any number of them."""
     between = between_sets(traffic, label)
     return between, _lines(between, int(label.max()) + 1, params.direction_work)
-
-
-def between_sets(traffic: RankTraffic, label: IntArray) -> RankTraffic:
-    """What sets of ranks send each other."""
-    count = int(label.max()) + 1
-    keys = label[traffic.senders] * count + label[traffic.receivers]
-    apart = keys // count != keys % count
-    keys, which = np.unique(keys[apart], return_inverse=True)
-    size = weighted_counts(which, traffic.size_bytes[apart], len(keys))
-    return replace(
-        traffic, senders=keys // count, receivers=keys % count, size_bytes=size
-    )
 
 
 def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> float:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.bounds.traffic.graph_cut import between_sets
+from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -50,17 +50,10 @@ def least_between_sides(
     """
     fabric, ranks = network.fabric, network.label.shape[1]
     seconds = 0.0
-    for t in fabric.scale_out_tiers:
+    for t, sets in tiers_with_uplinks(network):
         capacity = fabric.uplink_capacity[t]
-        if t == 0 or len(capacity) < 2:
-            continue
-        labels = [np.arange(ranks)]
-        # What stays together is one vertex too, where all of it is of one size.
-        sizes = np.bincount(network.label[t - 1])
-        if 1 < sizes[0] < ranks and (sizes == sizes[0]).all():
-            labels.append(network.label[t - 1])
-        for label in labels:
-            if budget.is_over():
+        for label in (np.arange(ranks), sets):
+            if label is None or budget.is_over():
                 break
             count = int(label.max()) + 1
             room = np.minimum(network.capacities[t - 1] // (ranks // count), count)

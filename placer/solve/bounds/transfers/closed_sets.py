@@ -71,6 +71,8 @@ def ways_to_close(
     in_order = closed_sets(needs, ranks, block)
     yield in_order
     anew = (np.flatnonzero(np.diff(first) < -block) + 1).tolist()
+    if not anew:
+        return
     smaller = closed_sets(needs, ranks, block, anew)
     if _largest(smaller) < _largest(in_order):
         yield smaller
