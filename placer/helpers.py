@@ -195,8 +195,12 @@ def serve() -> None:
             answer = True, work(*args)
         except Exception as error:
             answer = False, error
-        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+        message = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+        try:
+            answers.write(message)
+            answers.flush()
+        except OSError:  # who asks has ended
+            os._exit(0)
 
 
 def _receive(source: IO[bytes], requests: SimpleQueue[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -101,3 +102,22 @@ def test_a_killed_process_leaves_no_helpers(tmp_path: Path) -> None:
     while is_alive(pid) and time.monotonic() < end:
         time.sleep(0.05)
     assert not is_alive(pid)
+
+
+def test_nothing_is_said_when_nobody_reads_the_answer() -> None:
+    """A process that asks may end between its request and the answer."""
+    helper = subprocess.Popen(
+        [sys.executable, "-c", "from placer.helpers import serve; serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert helper.stdin is not None
+    assert helper.stdout is not None
+    assert helper.stderr is not None
+    helper.stdout.close()
+    with helper.stdin, helper.stderr:
+        helper.stdin.write(pickle.dumps((factorial, (3,))))
+        helper.stdin.flush()
+        assert helper.stderr.read() == b""
+        assert helper.wait() == 0
