@@ -39,6 +39,7 @@ def job(launcher, **sizes):
     return Job("j", axes, weights=weights, launcher=launcher)
 
 
+@pytest.mark.slow
 def test_a_launch_by_nodes_is_as_good_as_a_free_one():
     """Rings of 16 in six racks of 28 GPUs on eight nodes: whole ones, and halves."""
     machine = racks([[4, 3, 4, 3, 4, 3, 4, 3]] * 6, [0, 0, 0, 1, 1, 1])

@@ -20,6 +20,7 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests import plan_cases
+from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def seats(result: placer.Result) -> Found:
     return result.bound["value"], result.bound["lower_bound"], at
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(5), *slow(range(5, 10))])
 def test_listed_in_any_order(seed: int) -> None:
     """Random small cases: the same host and GPU for every rank, value and bound."""
     rng, objective = random.Random(seed), ("time", "hop-cost")[seed % 2]
