@@ -1,11 +1,14 @@
 """Annealing of the busiest ports and uplinks."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
 import placer
-from benchmarks.traffic_graphs import pipelines_of_stars
+from benchmarks.traffic_graphs import blocks, pipelines_of_stars
 from placer.document import document_of
+from placer.solve import search
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
 from placer.solve.improve.port_loads import PortLoads
@@ -13,7 +16,7 @@ from placer.solve.improve.port_search import PortState, evened
 from placer.solve.improve.region import flow_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import MoveCounts
+from placer.solve.run.incumbent import Incumbent, MoveCounts
 from placer.solve.tree.base import paced
 from placer.topology.read import decode_topology
 from tests.solve.solving import known
@@ -188,6 +191,27 @@ def test_a_round_ends_at_its_target() -> None:
     anneal(state, Budget(60.0), MoveCounts())
     assert state.is_reached
     assert state.work < 1e5
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_ports_are_evened_before_long_tiles(is_asked: bool) -> None:
+    """A short limit may end in the sweeps of tiles. Constructions do not walk."""
+    senders, receivers, size = blocks(96)
+    flows = {"from": senders.tolist(), "to": receivers.tolist(), "bytes": size.tolist()}
+    machine = placer.read_topology("rack:4 node:4 gpu:8")
+    problem = Problem.of(machine, job_of(96, traffic=flows))
+    problem = problem.with_params(even_work=4e5, local_search=is_asked)
+    met = []
+
+    def tiled(_problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+        met.append(incumbent.method.startswith("evened"))
+        incumbent.is_enough = True
+
+    at = search.METHODS.index(search.tiled)
+    methods = *search.METHODS[:at], tiled
+    with patch.object(search, "METHODS", methods):
+        search.plain_search(problem, Budget(60.0))
+    assert met == [is_asked]
 
 
 def test_many_busy_ports_give_way_together() -> None:
