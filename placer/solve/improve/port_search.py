@@ -62,7 +62,7 @@ DIGITS = 9
 
 
 def briefly_evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Do so with the work of a short generation: tiles may take all of the time."""
+    """Do so with the work of a short generation: all starts have a walk soon."""
     params = problem.params
     is_asked = params.local_search and not incumbent.is_within(params.search_gap)
     if is_asked and not problem.job.roles:

@@ -194,24 +194,18 @@ def test_a_round_ends_at_its_target() -> None:
 
 
 @pytest.mark.parametrize("is_asked", [True, False])
-def test_ports_are_evened_before_long_tiles(is_asked: bool) -> None:
-    """A short limit may end in the sweeps of tiles. Constructions do not walk."""
-    senders, receivers, size = blocks(96)
+def test_a_short_walk_comes_before_long_ones(is_asked: bool) -> None:
+    """Constructions alone do not walk."""
+    senders, receivers, size = blocks(48)
     flows = {"from": senders.tolist(), "to": receivers.tolist(), "bytes": size.tolist()}
-    machine = placer.read_topology("rack:4 node:4 gpu:8")
-    problem = Problem.of(machine, job_of(96, traffic=flows))
+    problem = Problem.of(
+        placer.read_topology("rack:2 node:4 gpu:8"), job_of(48, traffic=flows)
+    )
     problem = problem.with_params(even_work=4e5, local_search=is_asked)
-    met = []
-
-    def tiled(_problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-        met.append(incumbent.method.startswith("evened"))
-        incumbent.is_enough = True
-
-    at = search.METHODS.index(search.tiled)
-    methods = *search.METHODS[:at], tiled
-    with patch.object(search, "METHODS", methods):
-        search.plain_search(problem, Budget(60.0))
-    assert met == [is_asked]
+    before = search.METHODS[: search.METHODS.index(search.component_line)]
+    with patch.object(search, "METHODS", before):
+        found = search.plain_search(problem, Budget(60.0))
+    assert found.method.startswith("evened") == is_asked
 
 
 def test_many_busy_ports_give_way_together() -> None:
