@@ -16,7 +16,7 @@ from placer.solve.improve.port_search import PortState, evened
 from placer.solve.improve.region import flow_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import Incumbent, MoveCounts
+from placer.solve.run.incumbent import MoveCounts
 from placer.solve.tree.base import paced
 from placer.topology.read import decode_topology
 from tests.solve.solving import known
