@@ -146,7 +146,7 @@ def test_racks_hold_what_they_may_send():
 
 
 def test_what_one_uplink_could_carry_is_of_no_use_to_others():
-    """A path of six on racks of 3, 1, 1 and 1: two may have ends, the last sends two."""
+    """A path of six on racks of 3, 1, 1 and 1: two have ends, the last sends two."""
     problem = problem_of(nx.path_graph(6), machine_of(4, [3, 1, 1, 1], 1))
     assert bound(problem) == pytest.approx(2 * BYTES / 1e9)
 
