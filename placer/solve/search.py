@@ -72,7 +72,7 @@ from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.launches_again import launches_again
-from placer.solve.improve.port_search import evened
+from placer.solve.improve.port_search import briefly_evened, evened
 from placer.solve.improve.room_search import room_annealed
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
@@ -178,6 +178,7 @@ METHODS: tuple[Method, ...] = (
     briefly_tiled,
     partitioned,
     briefly_kept_company,
+    briefly_evened,
     tiled,
     component_line,
     transfer_runs,

@@ -61,6 +61,16 @@ CLUSTERS = 2
 DIGITS = 9
 
 
+def briefly_evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Do so with the work of a short generation: all starts have a walk soon."""
+    params = problem.params
+    is_asked = params.local_search and not incumbent.is_within(params.search_gap)
+    if is_asked and not problem.job.roles:
+        least, _ = params.generation_work
+        work = least * params.even_work
+        evened(problem.with_params(even_work=work), incumbent, budget)
+
+
 def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Anneal the elite pool on the busiest ports and uplinks."""
     if problem.goal.name != "time" or incumbent.gpu_of_rank is None:

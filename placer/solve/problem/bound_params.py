@@ -109,7 +109,7 @@ class BoundParams:
     company_work: int = 500_000
     company_ranks: int = 32
     cover_work: tuple[int, int] = (1_000_000, 12_000_000)
-    cover_program: tuple[float, float] = (0.1, 5.0)
+    cover_program: tuple[float, float] = (0.5, 5.0)
     direction_work: int = 2_000_000
     side_pairs: int = 2_000_000
     side_work: int = 50_000_000

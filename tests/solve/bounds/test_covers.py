@@ -11,7 +11,10 @@ from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.company import ROUNDING, Companies, climbed
 from placer.solve.bounds.traffic.covers import cover
 from placer.solve.bounds.traffic.traffic import step_with
-from placer.solve.construct.traffic.kept_company import kept_company
+from placer.solve.construct.traffic.kept_company import (
+    briefly_kept_company,
+    kept_company,
+)
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.incumbent import Incumbent
@@ -66,6 +69,17 @@ def test_squares_fill_a_torus_or_not(graph, nodes, room, out) -> None:
     assert bound(problem, 10**7) == pytest.approx(out * graph[2][0] / 50e9)
     found = kept(problem)
     assert found.value == pytest.approx(found.bound)
+
+
+def test_little_work_parts_a_sheet_of_hexagons() -> None:
+    """Each rank of a hexagon has two neighbours in it, and one elsewhere."""
+    sheet = nx.convert_node_labels_to_integers(nx.hexagonal_lattice_graph(13, 17))
+    graph = of_networkx(sheet)
+    problem = problem_of(graph, 88, 8)
+    incumbent = Incumbent(problem, Budget(60.0))
+    briefly_kept_company(problem, incumbent, Budget(60.0))
+    assert incumbent.value == pytest.approx(graph[2][0] / 50e9)
+    assert incumbent.value == pytest.approx(incumbent.bound)
 
 
 def test_nine_points_leave_five_elsewhere() -> None:

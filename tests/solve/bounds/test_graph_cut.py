@@ -145,6 +145,12 @@ def test_racks_hold_what_they_may_send():
     assert bound(problem) == pytest.approx(116 / 40 * BYTES / 1e9)
 
 
+def test_what_one_uplink_could_carry_is_of_no_use_to_others():
+    """A path of six on racks of 3, 1, 1 and 1: two have ends, the last sends two."""
+    problem = problem_of(nx.path_graph(6), machine_of(4, [3, 1, 1, 1], 1))
+    assert bound(problem) == pytest.approx(2 * BYTES / 1e9)
+
+
 def test_no_part_of_a_cube_sends_less():
     """Against all sets of damaged cubes of 4 dimensions."""
     rng = np.random.default_rng(0)

@@ -1,11 +1,14 @@
 """Annealing of the busiest ports and uplinks."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
 import placer
-from benchmarks.traffic_graphs import pipelines_of_stars
+from benchmarks.traffic_graphs import blocks, pipelines_of_stars
 from placer.document import document_of
+from placer.solve import search
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
 from placer.solve.improve.port_loads import PortLoads
@@ -188,6 +191,21 @@ def test_a_round_ends_at_its_target() -> None:
     anneal(state, Budget(60.0), MoveCounts())
     assert state.is_reached
     assert state.work < 1e5
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_short_walk_comes_before_long_ones(is_asked: bool) -> None:
+    """Constructions alone do not walk."""
+    senders, receivers, size = blocks(48)
+    flows = {"from": senders.tolist(), "to": receivers.tolist(), "bytes": size.tolist()}
+    problem = Problem.of(
+        placer.read_topology("rack:2 node:4 gpu:8"), job_of(48, traffic=flows)
+    )
+    problem = problem.with_params(even_work=4e5, local_search=is_asked)
+    before = search.METHODS[: search.METHODS.index(search.component_line)]
+    with patch.object(search, "METHODS", before):
+        found = search.plain_search(problem, Budget(60.0))
+    assert found.method.startswith("evened") == is_asked
 
 
 def test_many_busy_ports_give_way_together() -> None:

@@ -36,7 +36,11 @@ where domains have less to cut, then count once.
 The busiest uplink takes at least what all of them send, over what all of them carry;
 where messages are multiples of one size, until all of them together may have carried
 enough in whole ones. And in a time T each domain holds as many vertices at most as may
-send what its uplink carries in T; all domains together must hold all.
+send what its uplink carries in T; all domains together must hold all. Where lines are
+paths or rings, a domain that meets one and has ``e`` of its two ends, has two edges on
+it less ``e`` at the least. So what domains carry less in T than two edges of each line
+that they meet, adds up to no more than all ends: what one carries less than it could
+is of no use to others.
 
 Where a launch puts runs of ranks on nodes, these are vertices: a rack of five nodes has
 ten neighbours on a torus of nodes, whatever ranks might have.
@@ -45,13 +49,13 @@ Shapes: V vertices, E edges.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
+from placer.solve.bounds.traffic.convex import Segment, below, filled, hull
 from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
 
 if TYPE_CHECKING:
@@ -64,15 +68,10 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 ROUNDING = 1e-9
+# Times are told apart that differ by so much, relative to them.
+FINEST = 1e-13
 # Sizes up to here are exact as whole numbers.
 MOST_BYTES = 2.0**53
-
-
-class Segment(NamedTuple):
-    """A piece of a convex function: how steep it is, and how long."""
-
-    slope: float
-    length: float
 
 
 def least_over_uplinks(
@@ -102,8 +101,9 @@ def least_over_uplinks(
             sent = lines.least_sent(room)
             # What leaves some domain enters others, and uplinks carry as much each way.
             capacity = fabric.uplink_capacity[t]
-            busy = _least_busy(sent / 2, capacity, between.size_bytes)
-            busy = max(busy, lines.least_in_each(room, capacity))
+            message = _message_of(between.size_bytes)
+            busy = _least_busy(sent / 2, capacity, message)
+            busy = lines.least_in_each(room, capacity, message, busy)
             if busy > 0:
                 seconds = max(seconds, busy + float(fabric.latency[t:].min()))
     return seconds
@@ -117,7 +117,7 @@ def _graph(
     return between, _lines(between, int(label.max()) + 1, params.direction_work)
 
 
-def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> float:
+def _least_busy(sent: float, capacity: FloatArray, message: float) -> float:
     """Least seconds in which uplinks carry so many bytes one way, some either way.
 
     Each carries whole messages in both directions, and is busy with one of them as long
@@ -125,15 +125,25 @@ def _least_busy(sent: float, capacity: FloatArray, size_bytes: FloatArray) -> fl
     """
     capacity = capacity[capacity > 0]
     busy = sent / float(capacity.sum())
-    if (size_bytes % 1).any() or size_bytes.max(initial=0.0) > MOST_BYTES:
-        return busy
-    message = float(np.gcd.reduce(size_bytes.astype(np.int64)))
     while message:
-        carried = np.floor(busy * capacity / message * (1 + ROUNDING))
-        if float(carried.sum()) * message >= sent * (1 - ROUNDING):
+        carried = _carried(busy * capacity, message)
+        if float(carried.sum()) >= sent * (1 - ROUNDING):
             break
-        busy = float(((carried + 1) * message / capacity).min())
+        busy = float(((carried + message) / capacity).min())
     return busy
+
+
+def _carried(sent: FloatArray, message: float) -> FloatArray:
+    """The whole messages of so many bytes at most, where they are multiples of one."""
+    sent = sent * (1 + ROUNDING)
+    return np.floor(sent / message) * message if message else sent
+
+
+def _message_of(size_bytes: FloatArray) -> float:
+    """The size of which all are multiples; 0 where that is not known."""
+    if (size_bytes % 1).any() or size_bytes.max(initial=0.0) > MOST_BYTES:
+        return 0.0
+    return float(np.gcd.reduce(size_bytes.astype(np.int64)))
 
 
 class _Way(NamedTuple):
@@ -148,12 +158,15 @@ class _Way(NamedTuple):
         What is taken off over all lines.
     is_ring : bool
         Whether all lines are rings, of which a set cuts an even number of edges.
+    is_thread : bool
+        Whether all lines are paths or rings.
     """
 
     apart: FloatArray
     shared: FloatArray
     ends: float
     is_ring: bool
+    is_thread: bool
 
 
 class Lines(NamedTuple):
@@ -180,30 +193,43 @@ class Lines(NamedTuple):
         shared = self._sent(room, [way.shared for way in self.ways], 2 * self.unit)
         return max(apart, shared - sum(way.ends for way in self.ways), 0.0)
 
-    def least_in_each(self, room: IntArray, capacity: FloatArray) -> float:
-        """Least seconds for which domains may hold all vertices, by what each sends.
+    def least_in_each(
+        self, room: IntArray, capacity: FloatArray, message: float, known: float
+    ) -> float:
+        """Least seconds, those known or more, for which domains may hold all vertices.
 
-        For a time a domain holds as many vertices at most as may send so little.
+        For a time a domain holds as many at most as may send so little; where it sends
+        less than two edges of each line that it meets, ends of lines make up for it.
         """
-        rooms = np.minimum(room, self.vertices)
-        rates = np.where(capacity > 0, capacity, np.inf)
+        rooms = np.minimum(room, self.vertices)[room > 0]
+        rates = capacity[room > 0]
+        if rooms.sum() < self.vertices or not (rates > 0).all():
+            return known
         leaves = self._leaves(rooms, [way.apart for way in self.ways], self.pair)
+        meets = self._leaves(rooms, [way.shared for way in self.ways], 2 * self.unit)
+        are_threads = all(way.is_thread for way in self.ways)
+        ends = sum(way.ends for way in self.ways) if are_threads else np.inf
         kinds, number = np.unique(np.stack((rooms, rates)), axis=1, return_counts=True)
-        # Seconds, a number of vertices, and by how many more domains then hold them.
-        steps: list[tuple[float, int]] = []
-        for most, rate, domains in zip(*kinds.tolist(), number.tolist(), strict=True):
-            # Of larger sets that send no more the largest counts.
-            least = np.minimum.accumulate(leaves[int(most) :: -1])[::-1] / 2 / rate
-            at, count = np.unique(least, return_counts=True)
-            more = count.tolist()
-            more[0] -= 1  # none at all is one of the numbers
-            steps += zip(at.tolist(), (domains * m for m in more), strict=True)
-        held = 0
-        for seconds, more in sorted(steps):
-            held += more
-            if held >= self.vertices:
-                return seconds * (1 - ROUNDING)
-        return 0.0
+
+        def may_do(seconds: float) -> bool:
+            """Whether so many vertices fit, and lines have ends enough."""
+            more = []
+            for most, rate, count in zip(*kinds, number, strict=True):
+                carried = 2 * _carried(rate * seconds, message)
+                may = np.flatnonzero(leaves[: int(most) + 1] <= carried)
+                lacks = np.maximum(meets[: may[-1] + 1] - carried, 0.0)
+                more.append(np.repeat(np.diff(below(lacks)), count))
+            least = np.sort(np.concatenate(more))[: self.vertices]
+            return len(least) == self.vertices and least.sum() <= ends * (1 + ROUNDING)
+
+        most_sent = max(leaves.max(), meets.max()) / 2 + message
+        low, high = known, float(most_sent / rates.min())
+        if may_do(known):
+            return known
+        while high - low > FINEST * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if may_do(middle) else (middle, high)
+        return low
 
     @property
     def pair(self) -> float:
@@ -218,18 +244,20 @@ class Lines(NamedTuple):
         rooms, counts = np.unique(np.minimum(room, self.vertices), return_counts=True)
         leaves = self._leaves(rooms, profiles, unit)
         for own, count in zip(rooms.tolist(), counts.tolist(), strict=True):
-            hull = _hull(np.arange(own + 1.0), leaves[: own + 1])
-            found += [part._replace(length=part.length * count) for part in hull]
-        return _filled(found, self.vertices) * (1 - ROUNDING)
+            parts = hull(np.arange(own + 1.0), leaves[: own + 1])
+            found += [part._replace(length=part.length * count) for part in parts]
+        return filled(found, self.vertices) * (1 - ROUNDING)
 
     def _leaves(
         self, rooms: IntArray, profiles: Sequence[FloatArray], unit: float
     ) -> FloatArray:
         """Least weight that leaves 0, 1, ... vertices, each a multiple of a unit."""
         most = int(rooms.max(initial=0))
+        leaves = _least_leaving(most, profiles)
+        if unit:
+            leaves = unit * np.ceil(leaves / unit - ROUNDING)
         # Where lines share ends two edges are counted for one of a cube at the most.
-        leaves = np.maximum(_least_leaving(most, profiles), self.cube[: most + 1])
-        return unit * np.ceil(leaves / unit - ROUNDING) if unit else leaves
+        return np.maximum(leaves, self.cube[: most + 1])
 
 
 def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:
@@ -238,42 +266,13 @@ def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:
     if len(profiles) == 1:  # a single line: as many of it as there are
         each = profiles[0][np.minimum(size, len(profiles[0])) - 1]
     else:
-        hulls = [_hull(np.log(np.arange(1, len(p) + 1.0)), p) for p in profiles]
-        gains = sorted(step for hull in hulls for step in hull if step.slope < 0)
+        hulls = [hull(np.log(np.arange(1, len(p) + 1.0)), p) for p in profiles]
+        gains = sorted(step for parts in hulls for step in parts if step.slope < 0)
         ends = np.cumsum([0.0, *(step.length for step in gains)])
         falls = np.cumsum([0.0, *(step.slope * step.length for step in gains)])
         at_first = sum(float(profile[0]) for profile in profiles)
         each = at_first + np.interp(np.log(size), ends, falls)
     return np.append(0.0, np.maximum(size * each, 0.0))
-
-
-def _filled(parts: list[Segment], length: float) -> float:
-    """What so much of the steepest descents, or the least ascents, adds up to."""
-    total = 0.0
-    for part in sorted(parts):
-        taken = min(part.length, length)
-        total += part.slope * taken
-        length -= taken
-    return total
-
-
-def _hull(at: FloatArray, value: FloatArray) -> list[Segment]:
-    """The lower convex hull of some points, from the first one on."""
-    kept: list[int] = []
-    for index in range(len(at)):
-        while len(kept) > 1 and _slope(at, value, kept[-1], index) <= _slope(
-            at, value, *kept[-2:]
-        ):
-            kept.pop()
-        kept.append(index)
-    return [
-        Segment(_slope(at, value, one, other), float(at[other] - at[one]))
-        for one, other in pairwise(kept)
-    ]
-
-
-def _slope(at: FloatArray, value: FloatArray, one: int, other: int) -> float:
-    return float((value[other] - value[one]) / (at[other] - at[one]))
 
 
 def _lines(traffic: RankTraffic, ranks: int, work: int) -> Lines:
@@ -337,7 +336,8 @@ def _way(
     least_shared = float(least[vertices > 1].min(initial=np.inf))
     shared = (2 * least_shared if longest > 1 else 0.0) / number
     ends = float(shared[0]) * len(vertices)
-    return _Way(apart, shared, ends, bool((is_ring | (vertices == 1)).all()))
+    are_rings = bool((is_ring | (vertices == 1)).all())
+    return _Way(apart, shared, ends, are_rings, bool(degree.max(initial=0) <= 2))
 
 
 def _is_connected(edges: IntArray, line: IntArray, vertices: IntArray) -> BoolArray:

@@ -8,7 +8,6 @@ tile in one piece (`partition.py`).
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.tree.base import base_tier, paced
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
-from placer.solve.tree.fill import fill_domains, fullest_first, tree_order
+from placer.solve.tree.fill import fill_domains, fullest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,9 +48,9 @@ def _tiled(
     ground = _ground_of(problem, incumbent.gpu_of_rank)
     if ground is None:
         return
-    ways = list(product(SWEEPS, ground.fills()))
+    fill = ground.fill()
     most = max(1, problem.params.tile_vertices // ground.units)
-    for sweep, fill in ways[:most][turns]:
+    for sweep in SWEEPS[:most][turns]:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
             return
@@ -106,23 +105,15 @@ class _Ground(NamedTuple):
         """How many there are, all of one size."""
         return int(self.label.max()) + 1
 
-    def fills(self) -> list[_Fill]:
-        """Domains filled to the end, or all in proportion, in tree order or not."""
+    def fill(self) -> _Fill:
+        """Domains filled to the end, the fullest of the tree first."""
         machine = self.problem.machine
         room = self.takes[self.tier] * self.units // self.problem.job.world_size
-        found: dict[bytes, _Fill] = {}
-        for nodes in (
-            fullest_first(machine, self.problem.capacity),
-            tree_order(machine),
-        ):
-            along = machine.domain_of_node[self.tier][nodes]
-            domains = by_appearance(along)[0]
-            ends = np.cumsum(room[domains])
-            for end in (np.minimum(ends, self.units), ends * self.units // ends[-1]):
-                sizes = np.diff(end, prepend=0)
-                fill = _Fill(domains[sizes > 0], sizes[sizes > 0])
-                found.setdefault(fill.domains.tobytes() + fill.sizes.tobytes(), fill)
-        return list(found.values())
+        nodes = fullest_first(machine, self.problem.capacity)
+        domains = by_appearance(machine.domain_of_node[self.tier][nodes])[0]
+        ends = np.minimum(np.cumsum(room[domains]), self.units)
+        sizes = np.diff(ends, prepend=0)
+        return _Fill(domains[sizes > 0], sizes[sizes > 0])
 
     def tiled(
         self, fill: _Fill, sweep: Sweep, is_over: Callable[[], bool]
