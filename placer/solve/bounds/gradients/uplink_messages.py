@@ -88,13 +88,13 @@ class Messages:
 
     def _slow_stages(self, pace: float, held: IntArray, together: IntArray) -> int:
         """Stages of some replica that send more slowly than a pace, at the least."""
-        axes, (lanes, size) = self.step.model.job.parallelism, self.groups.shape
+        world, (lanes, size) = self.step.model.job.world_size, self.groups.shape
         messages = self.room.carried(pace)
         divided = messages * 2 if self._is_open else messages
         part = np.minimum(together, size - 1)
         whole = np.where(together >= size, held // size * size, 0)
         fast = np.minimum(held, whole + divided * part)
-        missing = axes.world_size - int(fast.sum())
+        missing = world - int(fast.sum())
         if missing <= 0:
             return 0
         more = np.sort(held - fast)[::-1]
@@ -102,7 +102,7 @@ class Messages:
         sent = int(np.sort(messages[held > fast] + 1)[:slow].sum())
         if self._is_open and slow > 1:
             sent = -(-sent // 2)  # what leaves one of them may enter the other
-        return -(-sent // lanes)
+        return -(-sent // int(lanes))
 
     def _with_slow(self, pace: float, stages: int) -> float:
         """Least time of a pipeline that sends so slowly from so many stages, s."""

@@ -303,7 +303,7 @@ class UplinkRoom:
         group_of_rank = np.empty(groups.size, dtype=np.int64)
         group_of_rank[groups] = np.arange(len(groups))[:, None]
         found = np.sort(group_of_rank[units], axis=1)
-        return 1 + np.count_nonzero(np.diff(found, axis=1), axis=1)
+        return np.asarray(1 + np.count_nonzero(np.diff(found, axis=1), axis=1))
 
 
 def _longest(groups: IntArray, most: int) -> IntArray:

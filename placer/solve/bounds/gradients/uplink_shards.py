@@ -170,7 +170,7 @@ class ShardGrids:
         And in such columns: they lie alike in a domain. 1 where that is not so.
         """
         sets = self.room.sets
-        size = sets.shape[1]
+        size = int(sets.shape[1])
         if self._grids_of_a_set(self.room.tier - 1) != size:
             return 1
         for groups in (self.rows, self.columns):
