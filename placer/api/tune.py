@@ -188,20 +188,21 @@ def tune(
         return stop() or monotonic() - start > time_limit
 
     def is_enough() -> bool:
-        return stop() if search.is_hurried else is_over()
+        return not search.is_hurried and is_over()
 
     def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
         return run(points)
 
     least = Least(machine.by_island, work, model)
-    search = Search(legal, least, limit, ask, is_over, stop, progress)
+    search = Search(legal, least, limit, ask, is_over, progress)
     evaluation = Evaluation(machine, work, seed)
+    mine = own_choice(work, space)
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
         found = search.best(
             top,
             by_gpus=len(space.gpus) > 1,
             slack=slack,
-            own=own_choice(work, space),
+            own=None if isinstance(mine, str) else mine,
         )
         yours = own(search, work, space, limit) if found.rows else None
     if not found.rows and found.is_cut:

@@ -27,11 +27,11 @@ class Own(NamedTuple):
 def own(search: Search, job: Job, space: Space, memory_limit: float) -> Own | None:
     """The job's own degrees on the GPUs and with the batch that are asked for.
 
-    None where a replica finds no number of copies for them, or time is up.
+    None where time is up.
     """
     choice = own_choice(job, space)
-    if choice is None:
-        return None
+    if isinstance(choice, str):
+        return Own(Choice.of(job), None, choice)
     needs = footprint(choice.applied(job))
     if needs is not None and needs.total > memory_limit:
         need, limit = format_bytes(needs.total), format_bytes(memory_limit)
@@ -44,24 +44,35 @@ def own(search: Search, job: Job, space: Space, memory_limit: float) -> Own | No
     return Own(choice, search.row(choice, answer))
 
 
-def own_choice(job: Job, space: Space) -> Choice | None:
-    """The job's sizes of a replica, as many of these as GPUs and batch allow."""
+def own_choice(job: Job, space: Space) -> Choice | str:
+    """The job's sizes of a replica, as many of these as GPUs and batch allow.
+
+    Where no number of copies is legal the reason instead.
+    """
     axes = job.parallelism
     replica = axes.tp * axes.cp * axes.pp
     counts = space.gpus or (space.room(replica),)
-    most = max(counts) // replica
     samples, rest = divmod(space.global_batch, job.micro_batch)
+    if rest:
+        batch = f"{space.global_batch:,} samples"
+        return f"micro-batches of {job.micro_batch} do not divide a batch of {batch}"
+    most = max(counts) // replica
     copies = [n for n in range(1, min(most, samples) + 1) if samples % n == 0]
     if space.gpus:
         copies = [n for n in copies if n * replica in counts]
-    if rest or not copies:
-        return None
+    if not most:
+        return f"a replica has {replica:,} ranks, on {max(counts):,} GPUs"
+    if not copies:
+        of = f"replicas of {replica:,} ranks that divides {samples:,} micro-batches"
+        return f"no number of {of} takes the GPUs asked for"
     dp = copies[-1]
     if axes.tp * axes.cp * dp % (axes.ep * axes.etp):
-        return None
+        ranks = f"{axes.tp * axes.cp * dp:,} ranks of a stage"
+        return f"ep {axes.ep} x etp {axes.etp} does not divide the {ranks}"
     members, mine = dp * axes.cp, Choice.of(job)
     if mine.shard_size and mine.shard_size >= members:  # one shard group is left
         mine = replace(mine, sharding="zero3", shard_size=0)
     if mine.shard_size and members % mine.shard_size:
-        return None
+        ranks = f"{members:,} ranks with the same parameters"
+        return f"shard groups of {mine.shard_size:,} do not divide {ranks}"
     return replace(mine, dp=dp, micro_batches=samples // dp)

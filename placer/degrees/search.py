@@ -58,8 +58,6 @@ class Search:
         Answers questions.
     stop : callable
         Whether time is up.
-    interrupted : callable
-        Whether even a first answer is not waited for.
     is_hurried : bool
         Whether time is up and there is no answer: one is placed without a search.
     tell : callable
@@ -73,7 +71,6 @@ class Search:
     memory_limit: float
     run: Run
     stop: Callable[[], bool] = lambda: False
-    interrupted: Callable[[], bool] = lambda: False
     tell: Callable[[State], None] = lambda _state: None
     _waiting: Waiting = field(default_factory=Waiting)
     _answers: dict[Choice, Answer] = field(default_factory=dict)
@@ -119,7 +116,7 @@ class Search:
         self._place_early(own, self.stop)
         if not self._answers and self.stop():
             self.is_hurried = True
-            self._place_early(own, self.interrupted)
+            self._place_early(own, lambda: False)
             self.is_hurried = False
         best = self._first()
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)

@@ -65,7 +65,7 @@ from placer.solve.construct.units.whole_first import whole_first
 from placer.solve.construct.units.within_sets import within_sets
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.diagnose.counts import broken_counts
-from placer.solve.exact.enumeration import enumerated
+from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
@@ -157,6 +157,7 @@ METHODS: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     same_parts,
+    few_enumerated,
     in_parts,
     coarsely_chosen_parts,
     shortly_walked_parts,

@@ -121,11 +121,14 @@ def test_the_job_s_own_degrees(found: Tuning) -> None:
 
 
 def test_own_degrees_that_are_none() -> None:
-    """Those that fit no number of GPUs are left out; those that lack memory say so."""
+    """Those that fit no number of GPUs, or lack memory, say so."""
     assert own_choice(work(), Space((8, 16), 16)) == Choice(
         tp=2, etp=2, pp=2, dp=4, micro_batches=4, sharding="zero1"
     )
-    assert own_choice(work(), Space((6,), 16)) is None
+    assert "takes the GPUs asked for" in own_choice(work(), Space((6,), 16))
+    assert "on 3 GPUs" in own_choice(work(), Space((3,), 16))
+    few = placer.tune(machine(), work(), gpus=[2], top=1, **FEW | {"pp": [1]})
+    assert "cannot be used: a replica has 4 ranks" in " ".join(few.summary().split())
     assert own_choice(work(), Space((), 16, at_most=15)).dp == 2
     plain = replace(work(), data_parallel=DataParallel(sharding="ddp"))
     limit = footprint(plain).total - 1

@@ -51,9 +51,21 @@ class Every:
     complete: bool
 
 
+def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Offer every placement where there are very few: sooner done than programs."""
+    params = problem.params
+    most = min(params.listed[problem.goal.name], params.listed_under_rules)
+    every = every_placement(problem, budget, most=most)
+    if every.complete:
+        _offer(problem, incumbent, every)
+
+
 def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement of a small job; complete, that is a proof."""
-    every = every_placement(problem, budget)
+    _offer(problem, incumbent, every_placement(problem, budget))
+
+
+def _offer(problem: Problem, incumbent: Incumbent, every: Every) -> None:
     for node_of_rank in every.nodes_of_rank:
         if incumbent.ends():
             return

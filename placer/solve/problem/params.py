@@ -89,7 +89,8 @@ class Params(BoundParams):
     listed : mapping of str to int
         Placements that are tried one by one, by objective: all of a small job's.
     listed_under_rules : int
-        Placements that are tried one by one before any other search under rules.
+        Placements that are tried one by one before any other search under rules, and
+        without rules before programs.
     listed_units, listed_sample : int
         Nodes' worth of units of a small job; placements tried of more than are listed.
     exact_work : float

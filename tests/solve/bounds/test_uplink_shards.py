@@ -90,6 +90,16 @@ def test_ranks_in_order_on_four_racks(mode: DataParallel) -> None:
     assert 0.97 * in_order <= bound(model) <= in_order * (1 + 1e-9)
 
 
+def test_shards_of_tp_groups_on_four_racks() -> None:
+    """Four grids lie alike, as each node has a rank of each: no rack holds one."""
+    axes = Parallelism(4, 1, 1, 1, 16, 1, 1)
+    mode = DataParallel(sharding="hsdp", shard_size=4)
+    model = model_on([[4] * 4] * 4, 16.0, axes, mode)
+    model = StepModel(model.topology, replace(model.job, require={"tp": "node"}))
+    in_order = model.step(np.arange(64)).step_time_s
+    assert 0.97 * in_order <= bound(model) <= in_order * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 80))])
 def test_no_placement_is_faster(seed: int) -> None:
     """Random racks, jobs and placements, better and better ones."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import placer
 from placer.job.axes import Parallelism
 from placer.job.read import read_job
 from placer.solve.exact.enumeration import Enumeration, every_placement, fewest
@@ -127,3 +128,31 @@ def test_a_walk_that_is_given_up_says_so() -> None:
     assert sum(1 for _ in short.units()) < everything
     assert whole.complete
     assert not short.complete
+
+
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_very_few_placements_are_listed_before_programs(launcher: str) -> None:
+    """Six ranks with experts on three nodes of two, constructions alone: proved.
+
+    Anywhere there are 15 placements, and nodes of runs have one.
+    """
+    job = read_job("quickstart")
+    model = replace(job.model, experts=4, top_k=2, expert_ffn=512, moe_layers=32)
+    axes = Parallelism(1, 2, 2, 3, 1, 1, 1)
+    job = replace(job, model=model, parallelism=axes, micro_batches=6)
+    topology = parse_topology(
+        """
+        format: placer/topology
+        version: 1
+        name: thin
+        tiers:
+          - {name: node, size: 2, bandwidth: 400GB/s, latency: 1us, scale_up: true}
+          - {name: cluster, bandwidth: 50GB/s, latency: 5us, oversubscription: 16}
+        layout: "cluster:1 node:3"
+        """,
+        "thin",
+    )
+    job = replace(job, launcher=launcher, weights={})
+    found = placer.place(topology, job, effort="quick")
+    assert found.status == "optimal"
+    assert launcher != "free" or "all 15 ways" in found.plan.bound["argument"]

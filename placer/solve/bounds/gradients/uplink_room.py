@@ -120,10 +120,13 @@ class UplinkRoom:
         fewest = least_alike(self.network.label[inner][groups])
         return float(min(fewest / self.nics_of(groups), 1.0))
 
-    def paces(self, groups: IntArray, *, in_trees: bool = False) -> FloatArray:
+    def paces(
+        self, groups: IntArray, *, in_trees: bool = False, together: int = 1
+    ) -> FloatArray:
         """Seconds a byte of so many rings over each uplink, the least first.
 
-        Of the buffer of all-reduces, in rings or in trees, if ``in_trees``.
+        Of the buffer of all-reduces, in rings or in trees, if ``in_trees``. Rings cross
+        so many ``together``.
         """
         most: dict[float, int] = {}
         for room, uplink in zip(self.ranks.tolist(), self.uplink.tolist(), strict=True):
@@ -131,7 +134,7 @@ class UplinkRoom:
             most[uplink] = max(rings, most.get(uplink, 0))
         found = []
         for uplink, number in most.items():
-            crossing: FloatArray = np.arange(number + 1.0)
+            crossing: FloatArray = np.arange(0.0, number + 1, together)
             if in_trees:
                 crossing = self.all_reduces(crossing, groups)
             found.append(crossing / uplink)
@@ -187,6 +190,19 @@ class UplinkRoom:
         beside = (self.ranks - rings) // groups.shape[1]
         return np.asarray(rings + np.minimum(self.whole(groups), beside))
 
+    def together(
+        self, members: IntArray, groups: IntArray, touched: IntArray
+    ) -> IntArray:
+        """Most ranks of one of ``members`` where domains touch so many groups; (C,).
+
+        All ranks of a row bring so many groups with their sets, and a rank less takes
+        no more of them away than a set has.
+        """
+        size, of_all = members.shape[1], self._fewest(self.units(members), groups)
+        of_a_set = int(self._touching(self.sets, groups).max())
+        missing = np.maximum(of_all - touched, 0)
+        return np.asarray(size - -(-missing // of_a_set))
+
     def whole(self, groups: IntArray) -> IntArray:
         """Most groups that each domain holds whole; (C,)."""
         is_short = self._most_members(groups) < groups.shape[1]
@@ -225,11 +241,24 @@ class UplinkRoom:
     def reduced(self, pace: float, groups: IntArray) -> IntArray:
         """The same of all-reduces of the groups, in rings or in trees, a buffer's."""
         buffers = pace * self.uplink * (1 + ROUNDING) + ROUNDING
+        carried = np.searchsorted(self._needs(groups), buffers, side="right")
+        return np.minimum(carried, self.ranks)
+
+    def trees_beyond(self, groups: IntArray, pace: float) -> float:
+        """Least seconds a byte of the buffer where some uplink has more rings; s/B.
+
+        More than it carries in ``pace`` seconds a byte.
+        """
+        need, carried = self._needs(groups), self.carried(pace)
+        has_more = carried < np.minimum(len(need), self.ranks)
+        more = need[np.minimum(carried, len(need) - 1)] / self.uplink
+        return float(more[has_more].min()) if has_more.any() else 0.0
+
+    def _needs(self, groups: IntArray) -> FloatArray:
+        """Buffers on an uplink of one of the groups, two of them and so on, or more."""
         need = self.all_reduces(np.arange(1.0, self.ranks.max() + 1), groups)
         # Where more groups took less, so many are carried as take the least of all.
-        need = np.minimum.accumulate(need[::-1])[::-1]
-        carried = np.searchsorted(need, buffers, side="right")
-        return np.minimum(carried, self.ranks)
+        return np.minimum.accumulate(need[::-1])[::-1]
 
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray] | None:
@@ -267,10 +296,14 @@ class UplinkRoom:
 
     def _fewest(self, units: IntArray, groups: IntArray) -> int:
         """Fewest of ``groups`` that a row of ``units`` has ranks of."""
+        return int(self._touching(units, groups).min())
+
+    def _touching(self, units: IntArray, groups: IntArray) -> IntArray:
+        """Of how many of ``groups`` each row of ``units`` has ranks; (u,)."""
         group_of_rank = np.empty(groups.size, dtype=np.int64)
         group_of_rank[groups] = np.arange(len(groups))[:, None]
         found = np.sort(group_of_rank[units], axis=1)
-        return 1 + int(np.count_nonzero(np.diff(found, axis=1), axis=1).min())
+        return np.asarray(1 + np.count_nonzero(np.diff(found, axis=1), axis=1))
 
 
 def _longest(groups: IntArray, most: int) -> IntArray:

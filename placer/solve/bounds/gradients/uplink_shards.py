@@ -62,7 +62,8 @@ class ShardGrids:
 
     def limits(self) -> Iterator[list[Limit]]:
         """What holds rows and columns back; every placement has one of these."""
-        paces, size = self.room.paces(self.rows), self.rows.shape[1]
+        size = self.rows.shape[1]
+        paces = self.room.paces(self.rows, together=self._alike)
         marks = np.unique(np.linspace(0, len(paces) - 1, MARKS).astype(np.int64))
         # Rings slower than a mark and faster than the next have the pace before it.
         for mark, beyond in zip(marks, [*marks[1:], len(paces)], strict=True):
@@ -82,7 +83,9 @@ class ShardGrids:
     def held(self, rows: IntArray, columns: IntArray) -> IntArray:
         """Most ranks of each domain that so many rows and columns leave; (C,)."""
         n, m = self.rows.shape[1], self.columns.shape[1]
-        ranks = self.room.ranks
+        # Of grids that lie alike in a domain each has its part.
+        alike = self._alike
+        ranks, rows, columns = self.room.ranks // alike, rows // alike, columns // alike
         left = ranks % (n * m)
         most = np.zeros_like(left)
         for with_rows in range(3):
@@ -95,7 +98,7 @@ class ShardGrids:
                 most = np.maximum(most, here)
         may_have_both = rows * columns >= n * m - left
         beside = np.where(may_have_both, left, np.minimum(left, most))
-        return np.asarray(ranks - left + beside)
+        return np.asarray((ranks - left + beside) * alike)
 
     def _of_columns(self, rows: IntArray, together: int | None) -> Limit | None:
         """What holds columns back where so many rows leave domains; None for no room.
@@ -159,6 +162,24 @@ class ShardGrids:
         room = self.room.network.capacities[self._scale_up]
         in_a_row = int(self.rows.shape[1]) * self._grids_of_a_set(self._scale_up)
         return int(room.max()) // in_a_row
+
+    @cached_property
+    def _alike(self) -> int:
+        """Grids of which each set has a rank, in rows that always go together.
+
+        And in such columns: they lie alike in a domain. 1 where that is not so.
+        """
+        sets = self.room.sets
+        size = int(sets.shape[1])
+        if self._grids_of_a_set(self.room.tier - 1) != size:
+            return 1
+        for groups in (self.rows, self.columns):
+            of_rank = np.empty(groups.size, dtype=np.int64)
+            of_rank[groups] = np.arange(len(groups))[:, None]
+            found = np.unique(np.sort(of_rank[sets], axis=1), axis=0)
+            if len(found) * size != len(groups) or len(np.unique(found)) < found.size:
+                return 1
+        return size
 
     def _grids_of_a_set(self, tier: int) -> int:
         """Grids of which a domain of a tier holds as many ranks together, at least."""

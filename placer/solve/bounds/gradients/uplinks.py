@@ -13,7 +13,7 @@ For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 * Where each set has ranks of all stages, those of all stages cross there together, each
   as slow as that ring, or nearly (`UplinkRoom.share_of_each`).
 * A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
-  for rings of tp and cp.
+  for rings of tp and cp, `uplink_messages.py` for messages of pipelines.
 * Gradients that take ``p`` seconds a byte let ``p U`` rings cross, and so few ranks
   into the domain (`uplink_room.py`), and few of one expert group: each of these has
   gradients of its own.
@@ -52,6 +52,7 @@ import numpy as np
 from placer.arrays import FloatArray, IntArray
 from placer.cost.gradients import REPLICATE, sync_groups
 from placer.solve.bounds.gradients.uplink_exchange import Exchanges
+from placer.solve.bounds.gradients.uplink_messages import Messages
 from placer.solve.bounds.gradients.uplink_parts import RingParts
 from placer.solve.bounds.gradients.uplink_room import UplinkRoom
 from placer.solve.bounds.gradients.uplink_shards import ShardGrids
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
     from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
+
+Wait = Exchanges | Messages | RingParts
 
 MARKS = 16  # paces of gradients of a family that are told apart
 # Stages tried at once for several sorts of gradient groups.
@@ -143,16 +146,18 @@ class _Uplinks:
         return UplinkRoom(self.network, self.tier, algorithm != "hierarchical")
 
     @cached_property
-    def _waits(self) -> list[Exchanges | RingParts]:
+    def _waits(self) -> list[Wait]:
         """What pipelines may wait for beside gradients."""
         label, axes = self.network.label[self.tier - 1], self.step.model.job.parallelism
         kind = self.step.model.job.context_parallel.communication
-        found: list[Exchanges | RingParts] = []
+        found: list[Wait] = []
         for axis in ("tp", "cp"):
             if axes.size(axis) == 1 or (axis, kind) == ("cp", "a2a"):
                 continue
             if not are_together(label, axes.ranks_of_group[axis]):
                 found.append(RingParts(self.step, axis, self._room, self.params))
+        if axes.pp > 1 and not are_together(label, axes.ranks_of_group["pp"]):
+            found.append(Messages(self.step, self._room, self.params))
         exchanges = Exchanges.of(self.step, self._room)
         return [*found, exchanges] if exchanges is not None else found
 
@@ -164,12 +169,14 @@ class _Uplinks:
             paces = self._room.paces(groups)
             first = int(np.searchsorted(paces, self._least_pace(groups)))
             some = np.unique(np.linspace(first, len(paces) - 1, MARKS).astype(np.int64))
-            exposed = [
-                self._exposed_with([Limit(groups, groups.shape[1], pace)])
-                for pace in paces[some].tolist()
-            ]
             # Rings that expose less than a mark are faster: of the pace before it.
-            found[number] = paces[np.maximum(some - 1, 0)], np.array(exposed)
+            before = paces[np.maximum(some - 1, 0)]
+            exposed = []
+            for pace, faster in zip(paces[some].tolist(), before, strict=True):
+                trees = self._room.trees_beyond(groups, faster) if pace else 0.0
+                limit = Limit(groups, groups.shape[1], pace, trees_pace=trees)
+                exposed.append(self._exposed_with([limit]))
+            found[number] = before, np.array(exposed)
         return found
 
     def _held_below(self, exposed_s: float) -> IntArray:
@@ -184,7 +191,8 @@ class _Uplinks:
     ) -> IntArray:
         """Most ranks of one of some groups in each domain, as above; (C,).
 
-        They are of no more gradient groups than the domain has ranks of.
+        They, and what stays with them, are of no more gradient groups than the domain
+        has ranks of.
 
         Parameters
         ----------
@@ -206,6 +214,7 @@ class _Uplinks:
             )
             touched = self._room.touched(groups, pace)
             most = np.minimum(most, touched * int(alike.max()))
+            most = np.minimum(most, self._room.together(members, groups, touched))
         return most
 
     def _paces_below(self, exposed_s: float) -> Iterator[tuple[IntArray, float]]:

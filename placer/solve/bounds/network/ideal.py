@@ -250,27 +250,26 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of a message along each row, a chain or a closed ring of ranks.
 
-        Where no two ranks of a row can share a domain, every message leaves it.
+        Where no two ranks of a row can share a domain, every message leaves it. A row
+        whose messages are known to wait for an uplink sends none before.
         """
         first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
         closed = np.array_equal(first[:, 0], last[:, -1])
         members = first if closed else np.hstack((first, last[:, -1:]))
         all_apart = self._spread(members) == members.shape[1]
         apart = int(np.flatnonzero(all_apart).max(initial=0))
-        seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
+        over_uplink = size_bytes * self._limit_of(members).uplink_pace
+        over_uplink += float(self.fabric.latency.min())
+        least = max(self.message_from(apart, size_bytes), over_uplink)
+        seconds = np.full(senders.shape, least)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """Least cost where a message leaves every domain that cannot hold its row."""
         cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
         used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
-        over_uplink = size_bytes * self._limit_of(members).uplink_pace
-        least = max(
-            self.message_from(used, size_bytes),
-            over_uplink + float(self.fabric.latency.min()),
-        )
-        slowest = np.maximum(cost.seconds, least)
-        return replace(cost, seconds=slowest)
+        least = self.message_from(used, size_bytes)
+        return replace(cost, seconds=np.maximum(cost.seconds, least))
 
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray

@@ -1,0 +1,118 @@
+"""Messages of pipelines that leave a domain with a thin uplink.
+
+A lane is the ranks of a replica that pass on to each other, one a stage. A domain that
+has some of its ranks and not all sends one of its messages or receives one, and both
+where the last stage sends to the first (several chunks a rank). All messages go at
+once. So an uplink that carries ``x`` messages in a time has ``x`` divided lanes, or
+``2 x`` of open chains.
+
+A domain that holds more ranks than so many lanes allow is slow, and so is every message
+that leaves it one way, more than ``x``. By hand: four racks of 16 ranks, which hold one
+rank of a lane each. With 15 messages in the time a rack holds 15 ranks; all four need
+to hold a 16th, and 64 messages are slow: all stages of all replicas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+from placer.cost.stage_times import pipeline_hops
+from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipelines_s
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+    from placer.solve.bounds.gradients.uplink_room import UplinkRoom
+    from placer.solve.problem.params import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """Messages of pipelines behind the uplinks of a tier.
+
+    Attributes
+    ----------
+    step : Step
+        On the network of ``room``.
+    room : UplinkRoom
+    params : Params
+    """
+
+    step: Step
+    room: UplinkRoom
+    params: Params
+
+    @property
+    def groups(self) -> IntArray:
+        """Ranks of each lane, a row a lane."""
+        return self.step.model.job.parallelism.ranks_of_group["pp"]
+
+    def pipeline_s(self, held: IntArray, together: IntArray) -> float:
+        """Least time of the slowest pipeline, s.
+
+        Parameters
+        ----------
+        held, together : ndarray, shape (C,)
+            Most ranks of each domain, and of one lane there.
+        """
+        found, paces = 0.0, self.room.paces(self.groups)
+        last = len(paces) - 1
+        for stages in range(1, self._most_stages + 1):
+            low, high = 0, last
+            while low < high:
+                middle = (low + high) // 2
+                if self._slow_stages(float(paces[middle]), held, together) < stages:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low == 0:
+                break
+            last = low
+            found = max(found, self._with_slow(float(paces[low]), stages))
+        return found
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the last stage sends nothing to the first."""
+        return self.step.model.job.parallelism.vp == 1
+
+    @property
+    def _most_stages(self) -> int:
+        """Most stages of a replica whose messages are counted as slow."""
+        pp = self.step.model.job.parallelism.pp
+        return min(most_stages(pp, self.params.cut_sets), pp - self._is_open)
+
+    def _slow_stages(self, pace: float, held: IntArray, together: IntArray) -> int:
+        """Stages of some replica that send more slowly than a pace, at the least."""
+        world, (lanes, size) = self.step.model.job.world_size, self.groups.shape
+        messages = self.room.carried(pace)
+        divided = messages * 2 if self._is_open else messages
+        part = np.minimum(together, size - 1)
+        whole = np.where(together >= size, held // size * size, 0)
+        fast = np.minimum(held, whole + divided * part)
+        missing = world - int(fast.sum())
+        if missing <= 0:
+            return 0
+        more = np.sort(held - fast)[::-1]
+        slow = int(np.searchsorted(np.cumsum(more), missing)) + 1
+        sent = int(np.sort(messages[held > fast] + 1)[:slow].sum())
+        if self._is_open and slow > 1:
+            sent = -(-sent // 2)  # what leaves one of them may enter the other
+        return -(-sent // int(lanes))
+
+    def _with_slow(self, pace: float, stages: int) -> float:
+        """Least time of a pipeline that sends so slowly from so many stages, s."""
+        model, groups = self.step.model, self.groups
+        limit = Limit(groups, groups.shape[1], uplink_pace=pace)
+        network = self.room.network.with_limits(limit)
+        slow = pipeline_hops(network, model.job, model.volumes)
+        seconds = slow_pipelines_s(self.step, "pp", slow, stages)
+        if self._is_open:
+            last = groups.shape[1] - 1
+            chosen = combinations(range(groups.shape[1]), stages)
+            seconds = seconds[[last not in some for some in chosen]]
+        return float(seconds.min())
