@@ -302,10 +302,14 @@ def solved_in_blocks(program: Program, limits: Limits) -> Answer:
         return solve(program, limits)
     brief = replace(limits, work=min(LADDER[1], limits.work), probes=False)
     answer = solve(program, brief)
+    if answer.is_proved and answer.counts is None:
+        return answer
     for ask in (parted.answer, partial(solve, program)):
         left = limits.work - answer.work
-        if answer.is_proved or left <= 0:
+        if left <= 0:
             break
         more = ask(replace(limits, work=left))
         answer = more._replace(work=answer.work + more.work)
+        if answer.is_proved:
+            break
     return answer
