@@ -61,10 +61,7 @@ def counted_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> N
 
     In half of the time that is left: walks need theirs.
     """
-    if incumbent.terms is None and problem.goal.name == "time":
-        together = colocation_of(problem.machine, problem.job, problem.forced_block)
-        if stage_parts(problem.model, together) is not None:
-            _prove(problem, incumbent, budget.share(2))
+    _count_experts(problem, incumbent, budget.share(2))
 
 
 def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -74,7 +71,15 @@ def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     if incumbent.is_within(params.parts_gap) and not is_close:
         known = float(incumbent.launch_bound)
         again = problem.searched_anew(problem.seed, expert_known=known)
-        counted_experts(again, incumbent, budget)
+        _count_experts(again, incumbent, budget)
+
+
+def _count_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Prove with programs, where parts of expert groups matter."""
+    if incumbent.terms is None and problem.goal.name == "time":
+        together = colocation_of(problem.machine, problem.job, problem.forced_block)
+        if stage_parts(problem.model, together) is not None:
+            _prove(problem, incumbent, budget)
 
 
 def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
