@@ -46,7 +46,7 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
     else:
-        _prove(problem, incumbent)
+        _prove(problem, incumbent, incumbent.budget)
 
 
 def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
@@ -56,12 +56,12 @@ def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
     prove(problem, incumbent)
 
 
-def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The bound on the step time with the programs that the first one left out."""
-    if incumbent.terms is None and problem.goal.name == "time":
-        together = colocation_of(problem.machine, problem.job, problem.forced_block)
-        if stage_parts(problem.model, together) is not None:
-            _prove(problem, incumbent)
+def counted_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The bound on the step time with the programs that the first one left out.
+
+    In half of the time that is left: walks need theirs.
+    """
+    _count_experts(problem, incumbent, budget.share(2))
 
 
 def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -71,15 +71,23 @@ def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     if incumbent.is_within(params.parts_gap) and not is_close:
         known = float(incumbent.launch_bound)
         again = problem.searched_anew(problem.seed, expert_known=known)
-        counted_experts(again, incumbent, budget)
+        _count_experts(again, incumbent, budget)
 
 
-def _prove(problem: Problem, incumbent: Incumbent) -> None:
+def _count_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Prove with programs, where parts of expert groups matter."""
+    if incumbent.terms is None and problem.goal.name == "time":
+        together = colocation_of(problem.machine, problem.job, problem.forced_block)
+        if stage_parts(problem.model, together) is not None:
+            _prove(problem, incumbent, budget)
+
+
+def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if problem.params.known_bound:
         incumbent.prove(problem.params.known_bound, "known before")
         return
     block = problem.forced_block
-    for bound, proof in _proofs(problem, block, incumbent.value, incumbent.budget):
+    for bound, proof in _proofs(problem, block, incumbent.value, budget):
         if block == 1 or bound in OF_EVERY_LAUNCH:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil, floor, inf
 from time import monotonic
 from typing import NamedTuple
@@ -293,11 +294,22 @@ def solved_in_blocks(program: Program, limits: Limits) -> Answer:
     """A solution, a proof that there is none, or neither; prices are left out.
 
     The program as a whole is asked where its blocks leave it open, or it has but one.
+    With little work also before them: what follows from its rows together may refute in
+    no time what patterns do not.
     """
     parted = Parted(program)
-    answer = parted.answer(limits) if parted.blocks > 1 else NONE
-    left = limits.work - answer.work
-    if answer.is_proved or left <= 0:
+    if parted.blocks == 1:
+        return solve(program, limits)
+    brief = replace(limits, work=min(LADDER[1], limits.work), probes=False)
+    answer = solve(program, brief)
+    if answer.is_proved and answer.counts is None:
         return answer
-    whole = solve(program, replace(limits, work=left))
-    return whole._replace(work=answer.work + whole.work)
+    for ask in (parted.answer, partial(solve, program)):
+        left = limits.work - answer.work
+        if left <= 0:
+            break
+        more = ask(replace(limits, work=left))
+        answer = more._replace(work=answer.work + more.work)
+        if answer.is_proved:
+            break
+    return answer

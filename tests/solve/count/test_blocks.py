@@ -8,7 +8,7 @@ import pytest
 
 from placer.solve.count import blocks
 from placer.solve.count.blocks import Parted, solved_in_blocks
-from placer.solve.count.engine import Limits, solve
+from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program, Term
 
 ENOUGH = Limits(10.0)
@@ -94,5 +94,23 @@ def test_a_relaxation_without_solution_is_refuted_at_once(
     program.row([Term(column) for column in range(0, 6, 2)], 6)
     program.row([Term(column) for column in range(1, 6, 2)], 4)
     refuted = Parted(program).answer(ENOUGH)
+    assert refuted.is_proved
+    assert refuted.counts is None
+
+
+def test_the_whole_is_asked_before_blocks_take_all_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parity of all rows together refutes at once; blocks would spend all there is."""
+
+    def spent(_: Parted, limits: Limits) -> Answer:
+        return blocks.NONE._replace(work=limits.work)
+
+    monkeypatch.setattr(Parted, "answer", spent)
+    program = Program()
+    for block in range(2):
+        program.column(9, block=block)
+    program.row([Term(0, 2), Term(1, 2)], 7, 7)
+    refuted = solved_in_blocks(program, ENOUGH)
     assert refuted.is_proved
     assert refuted.counts is None

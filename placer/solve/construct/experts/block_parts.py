@@ -36,10 +36,13 @@ ROUNDING = 1e-9
 
 
 def block_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Parts of expert groups by blocks with thin uplinks, as the bound counts them."""
+    """Parts of expert groups by blocks with thin uplinks, as the bound counts them.
+
+    Half of the time that is left is for walks, which need no program to have ended.
+    """
     if problem.goal.name == "time":
         incumbent.offer_all(_walked_before(problem, incumbent, budget))
-        incumbent.offer_all(block_fills(problem, incumbent, budget))
+        incumbent.offer_all(block_fills(problem, incumbent, budget.share(2)))
 
 
 def _walked_before(
