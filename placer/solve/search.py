@@ -55,6 +55,7 @@ from placer.solve.construct.traffic.kept_company import (
 )
 from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfers.component_line import component_line
+from placer.solve.construct.transfers.counted_sides import counted_sides
 from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
 from placer.solve.construct.transfers.held_runs import held_runs
 from placer.solve.construct.transfers.seated_runs import seated_runs
@@ -175,6 +176,7 @@ METHODS: tuple[Method, ...] = (
     stitched,
     last_replicas,
     cut_alike,
+    counted_sides,
     boxed,
     briefly_tiled,
     partitioned,

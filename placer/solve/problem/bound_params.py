@@ -56,6 +56,9 @@ class BoundParams:
     side_pairs, side_work : int
         Pairs of ranks of two sides in all components, at most; entries that are looked
         at to add up what a domain has of several.
+    side_columns, side_count_work : int, float
+        Columns of the program that counts both sides of components in domains, at most,
+        and its work.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_run_work : float
@@ -113,6 +116,8 @@ class BoundParams:
     direction_work: int = 2_000_000
     side_pairs: int = 2_000_000
     side_work: int = 50_000_000
+    side_columns: int = 2_000
+    side_count_work: float = 0.5
     size_steps: int = 2500
     cut_run_work: float = 0.5
     cut_sets: int = 1000

@@ -1,8 +1,8 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `rack_ranks`, `set_prices`). The needs change at
-some times only, so bisection over these finds the first one.
+it near (`partners`, `component_parts`, `side_counts`, `rack_ranks`, `set_prices`). The
+needs change at some times only, so bisection over these finds the first one.
 
 How many partners a rank needs says nothing of which. Where messages differ in size,
 heavy ones ask for more: of eight partners of 1 and 37 MB, any four may be near for some
@@ -29,6 +29,7 @@ from placer.solve.bounds.transfers.component_parts import Parts
 from placer.solve.bounds.transfers.partners import ROUNDING, Kind, Partners
 from placer.solve.bounds.transfers.rack_ranks import RackRanks
 from placer.solve.bounds.transfers.set_prices import SetPrices
+from placer.solve.bounds.transfers.side_counts import SideCounts
 from placer.solve.problem.colocation import join
 from placer.solve.run.budget import ENDLESS
 
@@ -48,6 +49,8 @@ class Transfers:
 
     Attributes
     ----------
+    sides : SideCounts
+        What domains hold of components.
     ranks, prices : RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     heavy : Transfers or None
@@ -55,6 +58,7 @@ class Transfers:
     """
 
     directions: list[Partners]
+    sides: SideCounts
     ranks: RackRanks | None
     prices: SetPrices | None
     heavy: Transfers | None = None
@@ -89,7 +93,8 @@ class Transfers:
         if not directions:
             return None
         ranks, prices = RackRanks.of(network, params), SetPrices.of(network, params)
-        return cls(directions, ranks, prices)
+        sides = SideCounts(directions[0].room, params)
+        return cls(directions, sides, ranks, prices)
 
     @cached_property
     def times(self) -> FloatArray:
@@ -176,8 +181,8 @@ class Transfers:
         if not self._fit_whole(needs, seconds):
             return False
         by_node = [of for of in (self.ranks, self.prices) if of is not None]
-        kinds = self.kinds(seconds) if by_node else []
-        if not all(of.may_hold(kinds, budget) for of in by_node):
+        kinds = self.kinds(seconds)
+        if not all(of.may_hold(kinds, budget) for of in (self.sides, *by_node)):
             return False
         if self.heavy is not None and not self.heavy._fit(seconds, budget):
             return False

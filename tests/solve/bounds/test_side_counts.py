@@ -1,0 +1,108 @@
+"""Counts of both sides in domains: never a refusal where some placement meets needs."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from placer.solve.bounds import certificate
+from placer.solve.bounds.transfers.side_counts import SideCounts
+from placer.solve.construct.transfers.counted_sides import counted_sides
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.params import Params
+from placer.solve.run.budget import Budget
+from tests.solve.bounds.test_rack_ranks import kind_of
+from tests.solve.solving import known
+from tests.solve.test_transfers import role
+from tests.solve.test_workloads import machine_of, workload_of
+
+
+def random_case(rng):
+    """Components of a few ranks, some in none, and uneven domains; some GPUs spare."""
+    ranks, kinds = rng.randrange(3, 8), []
+    left = rng.sample(range(ranks), ranks)
+    while len(left) > 1:
+        own, left = left[: (size := rng.randrange(2, 6))], left[size:]
+        if len(own) < 2:
+            break
+        middle = rng.randrange(1, len(own))
+        one, other = own[:middle], own[middle:]
+        kinds.append(kind_of(ranks, one, other, rng.randrange(1, len(other) + 1)))
+        if rng.random() < 0.5:
+            kinds.append(kind_of(ranks, other, one, rng.randrange(1, len(one) + 1)))
+    room = [rng.randrange(0, 5) for _ in range(rng.randrange(2, 5))]
+    room[0] += max(0, ranks + rng.randrange(3) - sum(room))
+    return kinds, ranks, room
+
+
+def can_be_placed(kinds, ranks, room):
+    """Whether one of all ways to deal ranks to domains meets all needs."""
+    homes = np.array(list(product(range(len(room)), repeat=ranks)))
+    held = homes[:, :, None] == np.arange(len(room))
+    fits = (held.sum(axis=1) <= room).all(axis=1)
+    for kind in kinds:
+        near = held[:, kind.partners].sum(axis=1)
+        has = held[:, kind.ranks].any(axis=1)
+        fits &= ((near >= kind.needs) | ~has).all(axis=1)
+    return bool(fits.any())
+
+
+def compared(seeds):
+    """How many cases some placement meets, and how many were refused."""
+    met = refused = 0
+    for seed in seeds:
+        kinds, ranks, room = random_case(random.Random(seed))
+        holds = SideCounts(np.array(room), Params()).may_hold(kinds)
+        placed = can_be_placed(kinds, ranks, room)
+        assert holds or not placed, seed
+        met, refused = met + placed, refused + (not holds)
+    return met, refused
+
+
+def test_no_needs_are_refused_that_some_placement_meets():
+    met, refused = compared(range(150))
+    assert met > 40
+    assert refused > 15
+
+
+@pytest.mark.slow
+def test_nor_in_many_cases():
+    compared(range(1000, 4000))
+
+
+def test_components_that_share_no_domain_are_refused():
+    """By hand: 27 ranks of each of three, where two domains have room for 27."""
+    kinds = [
+        kind_of(114, range(at, at + 4), range(at + 4, at + 38), 23)
+        for at in (0, 38, 76)
+    ]
+    counts = SideCounts(np.array([52, 36, 16, 16, 12]), Params())
+    assert not counts.may_hold(kinds)
+    assert counts.may_hold([kind._replace(needs=22) for kind in kinds])
+
+
+def problem_of(trainer, rollouts, racks):
+    """A trainer and rollouts on racks of so many nodes of four, launched free."""
+    sent = {"from": "a", "to": "b", "bytes": "80GB"}
+    job = workload_of([trainer, rollouts], [sent], launcher={"ranks": "free"})
+    return Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "rollouts", "racks"),
+    [
+        (role("a", 12, pp=4), role("b", 104, 52, tp=2), [4, 9, 13, 3, 4]),
+        (
+            role("a", 242, sharding="zero3", tp=2),
+            role("b", 80, 10, tp=8),
+            [9, 8, 17, 17, 14, 6, 9, 6, 4],
+        ),
+    ],
+)
+def test_what_is_counted_is_placed_and_proved(trainer, rollouts, racks):
+    problem = problem_of(trainer, rollouts, racks)
+    start = known(problem, np.arange(problem.job.world_size))
+    counted_sides(problem, start, Budget(60))
+    bound = certificate.lower_bound(problem, 1, start.value)
+    assert start.value == pytest.approx(bound.value, rel=2e-3)
