@@ -75,12 +75,14 @@ def in_turn(
     for place, index in enumerate(order):
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
+        offers.to_come = len(order) - place
         offer = offers.best(index, free, allowed=allowed, enough=enough[index])
         if offer is None:
             break
         found[index] = offer
         free &= ~question.taken(offer.nodes)
         left = less(left, offer.uses)
+    offers.to_come = 1
     return found
 
 

@@ -1,0 +1,58 @@
+"""Jobs share the time limit: the first of several does not take it all."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import placer.allocation.offers as module
+from placer.allocation.offers import Offers
+from placer.api.allocate import allocate
+from placer.solve.run.budget import Budget
+from tests.allocation.machines import racks, training
+
+
+def test_every_job_has_its_share_of_the_time():
+    """Each search may take an equal part of what those before it left."""
+    given: list[float] = []
+    placed = module.solved_in_time
+
+    def told(problem, budget):
+        given.append(budget.seconds_left)
+        return placed(problem, budget)
+
+    machine = racks(dict.fromkeys("abcdefgh", 4))
+    jobs = [training(f"job{i}", tp=4, pp=2, dp=i) for i in (1, 2, 3)]
+    with patch.object(module, "solved_in_time", told):
+        allocate(machine, jobs, time_limit=600)
+    # Three alone and three together.
+    assert 90 < given[0] <= 100
+    assert given[0] < given[1] < given[2]
+
+
+def test_a_search_cut_short_is_told():
+    """Though time is left; and what is left goes to the job that was cut short."""
+    machine = racks(dict.fromkeys("abcdefgh", 6), oversubscription=4)
+    jobs = [training(tp=4, pp=4, dp=9), training(tp=4, pp=1, dp=1)]
+
+    def shorter(self: Budget, count: int) -> Budget:
+        return self.anew(0.0 if count == 4 else self.seconds_left / count)
+
+    with patch.object(Budget, "share", shorter):
+        found = allocate(machine, jobs, time_limit=600)
+    assert found.cost <= 1.01 * allocate(machine, jobs).cost
+    assert found.stop_reason == "time-limit"
+
+
+def test_jobs_that_are_alike_are_searched_once():
+    machine = racks({"a": 2, "b": 2})
+    jobs = [training(f"job{i}", tp=4, dp=1) for i in range(3)]
+    seen: list[int] = []
+    alone = Offers.alone
+
+    def told(self, index, effort):
+        seen.append(self.to_come)
+        return alone(self, index, effort)
+
+    with patch.object(Offers, "alone", told):
+        allocate(machine, jobs)
+    assert seen == [4, 4, 4]
