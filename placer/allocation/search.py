@@ -98,12 +98,9 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         for low, one in zip(leasts, alone, strict=True)
     ]
     all_enough = least_together(question, enough)
-    best = _in_turn(offers, uses, alone, all_enough)
     is_enough = partial(_is_enough, question, all_enough)
-    if question.limits and not is_enough(best):
-        fair = _in_turn(offers, uses, alone, all_enough, is_fair=True)
-        best = fair if best is None else best if fair is None else _better(best, fair)
-    if best is not None and not is_enough(best):
+    best = _all_in_turn(offers, uses, alone, all_enough)
+    if best is not None and not is_enough(best) and not _are_apart(question, uses):
         best = _one_by_one(offers, uses, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
@@ -131,6 +128,32 @@ def _stop_reason(offers: Offers, is_proved: bool) -> str:
         return "interrupted"
     is_over = offers.is_cut_short or offers.budget.is_over()
     return "time-limit" if is_over else "searched"
+
+
+def _all_in_turn(
+    offers: Offers, uses: Uses, alone: Sequence[Offer], enough: float
+) -> Together | None:
+    """The best of turns in which each job takes what it likes, and of fair ones."""
+    question = offers.question
+    if _are_apart(question, uses):
+        # The first order will do: in any other they have as many domains.
+        fair = _in_turn(offers, uses, alone, inf, is_fair=True)
+        return fair or _in_turn(offers, uses, alone, enough)
+    best = _in_turn(offers, uses, alone, enough)
+    may_help = bool(question.limits) or (len(alone) > 1 and uses.meet)
+    if may_help and not _is_enough(question, enough, best):
+        fair = _in_turn(offers, uses, alone, enough, is_fair=True)
+        best = fair if best is None else best if fair is None else _better(best, fair)
+    return best
+
+
+def _are_apart(question: Question, uses: Uses) -> bool:
+    """Whether jobs have domains of their own: behind thin uplinks on huge machines.
+
+    To look for those that do well beside each other takes long there.
+    """
+    is_huge = int(question.free.sum()) > SEARCHED_NODES
+    return is_huge and uses.meet and len(question.jobs) > 1
 
 
 def _in_turn(
