@@ -24,6 +24,8 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
     from placer.arrays import BoolArray, FloatArray
@@ -83,12 +85,19 @@ class Offers:
 
     def __init__(self, question: Question, budget: Budget) -> None:
         self.question, self.budget = question, budget
+        # Searches that share what time is left, the next one among them, and whether
+        # one ended for want of time.
+        self.to_come, self.is_cut_short = 1, False
         self.count = 0
         alike = [_content(wanted) for wanted in question.jobs]
         self._first_alike = [alike.index(content) for content in alike]
         self._known: dict[tuple[object, ...], Offer | None] = {}
         # Of each job on all free nodes, which holds on any of them.
         self._bounds: dict[int, float] = {}
+
+    def different(self, indices: Iterable[int]) -> int:
+        """How many of some jobs are not alike."""
+        return len({self._first_alike[index] for index in indices})
 
     def alone(self, index: int, effort: Effort) -> Offer:
         """A job with all free nodes to itself; its bound then holds on any of them.
@@ -262,7 +271,8 @@ class Offers:
             known_bound=known_bound,
             search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
-        chosen, solution = solved_in_time(problem, self.budget)
+        chosen, solution = solved_in_time(problem, self.budget.share(self.to_come))
+        self.is_cut_short |= solution.is_cut_short
         gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
         used = np.zeros(question.machine.num_nodes, dtype=bool)
         used[question.machine.node_of_gpu[gpus]] = True
@@ -291,8 +301,7 @@ def solved_in_time(problem: Problem, budget: Budget) -> tuple[Problem, Solution]
     def search(tell: Progress, within: Budget) -> tuple[Problem, Solution]:
         return solve_orders(problem, within, tell)
 
-    within = budget.anew(budget.seconds_left)
-    found = InTime(search, within, patience=Patience(for_any=True)).run()
+    found = InTime(search, budget, patience=Patience(for_any=True)).run()
     if isinstance(found, LeftBehind):
         job = in_order(problem.job, found.order)
         return problem.on(problem.machine, job), found.solution

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from placer.allocation.question import Question
     from placer.allocation.shared import Use
     from placer.solve.problem.effort import Effort
-    from placer.solve.run.budget import Budget
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24
@@ -84,25 +83,24 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     """
     question = offers.question
     uses = Uses(question.machine, always)
-    effort, indices = _effort(question), range(len(question.jobs))
     if _are_too_many(question):
         # Those that do not even fit alone are told so first.
-        for index in indices:
+        for index in range(len(question.jobs)):
             offers.needed(index, question.free, enough=inf)
         raise no_room(offers)
-    alone = [offers.alone(index, effort) for index in indices]
+    alone = _alone(offers, uses)
     leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
     least = least_together(question, leasts)
     argument = "every job with all free nodes to itself"
     # A job that is as good as alone has nothing to gain from those beside it.
-    enough = [max(low, one.cost) for low, one in zip(leasts, alone, strict=True)]
+    enough = [
+        low if one.solution.is_cut_short else max(low, one.cost)
+        for low, one in zip(leasts, alone, strict=True)
+    ]
     all_enough = least_together(question, enough)
-    best = _in_turn(offers, uses, alone, all_enough)
     is_enough = partial(_is_enough, question, all_enough)
-    if question.limits and not is_enough(best):
-        fair = _in_turn(offers, uses, alone, all_enough, is_fair=True)
-        best = fair if best is None else best if fair is None else _better(best, fair)
-    if best is not None and not is_enough(best):
+    best = _all_in_turn(offers, uses, alone, all_enough)
+    if best is not None and not is_enough(best) and not _are_apart(question, uses):
         best = _one_by_one(offers, uses, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
@@ -118,17 +116,44 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         raise no_room(offers)
     best = with_useful_rest(offers, uses, best)
     least = min(least, best.cost)
-    why = _stop_reason(offers.budget, is_reached(best.cost, least))
+    why = _stop_reason(offers, is_reached(best.cost, least))
     return Found(best, tuple(alone), least, argument, why)
 
 
-def _stop_reason(budget: Budget, is_proved: bool) -> str:
+def _stop_reason(offers: Offers, is_proved: bool) -> str:
     """Why the search ended; a proof counts more than a limit that was met as well."""
     if is_proved:
         return "proved"
-    if not budget.is_over():
-        return "searched"
-    return "interrupted" if budget.is_stopped else "time-limit"
+    if offers.budget.is_stopped:
+        return "interrupted"
+    is_over = offers.is_cut_short or offers.budget.is_over()
+    return "time-limit" if is_over else "searched"
+
+
+def _all_in_turn(
+    offers: Offers, uses: Uses, alone: Sequence[Offer], enough: float
+) -> Together | None:
+    """The best of turns in which each job takes what it likes, and of fair ones."""
+    question = offers.question
+    if _are_apart(question, uses):
+        # The first order will do: in any other they have as many domains.
+        fair = _in_turn(offers, uses, alone, inf, is_fair=True)
+        return fair or _in_turn(offers, uses, alone, enough)
+    best = _in_turn(offers, uses, alone, enough)
+    may_help = bool(question.limits) or (len(alone) > 1 and uses.meet)
+    if may_help and not _is_enough(question, enough, best):
+        fair = _in_turn(offers, uses, alone, enough, is_fair=True)
+        best = fair if best is None else best if fair is None else _better(best, fair)
+    return best
+
+
+def _are_apart(question: Question, uses: Uses) -> bool:
+    """Whether jobs have domains of their own: behind thin uplinks on huge machines.
+
+    To look for those that do well beside each other takes long there.
+    """
+    is_huge = int(question.free.sum()) > SEARCHED_NODES
+    return is_huge and uses.meet and len(question.jobs) > 1
 
 
 def _in_turn(
@@ -145,7 +170,7 @@ def _in_turn(
     """
     question = offers.question
     indices = range(len(alone))
-    values = [one.solution.value for one in alone]
+    values = [0.0 if one.solution.is_cut_short else one.solution.value for one in alone]
     order = tuple(sorted(indices, key=lambda i: (-int(alone[i].nodes.sum()), i)))
     every = permutations(order) if len(order) <= MOST_PERMUTED else iter(())
     tried: set[tuple[int, ...]] = set()
@@ -172,11 +197,28 @@ def _loss(question: Question, alone: Offer, found: Offer | None, index: int) -> 
     return question.jobs[index].weight * (found.cost - alone.cost)
 
 
+def _alone(offers: Offers, uses: Uses) -> list[Offer]:
+    """Each job alone on all free nodes, an equal share of the time for each.
+
+    Those together get as much time as all alone, and where some stay as much again.
+    """
+    indices = range(len(offers.question.jobs))
+    after = len(indices) * ((len(indices) > 1) + (uses.kept is not None))
+    found = []
+    for index in indices:
+        offers.to_come = offers.different(indices[index:]) + after
+        found.append(offers.alone(index, _effort(offers.question)))
+    offers.to_come = 1
+    return found
+
+
 def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     """A bound on what a job costs on all free nodes, beside those that stay."""
     if uses.kept is None:
         return alone.least
     question = offers.question
+    jobs = len(question.jobs)
+    offers.to_come = jobs * (1 + (jobs > 1)) - index
     found = offers.best(index, question.free, uses.kept, _effort(question))
     return alone.least if found is None else max(alone.least, found.least_beside)
 
@@ -222,10 +264,15 @@ def _one_by_one(
         for index in range(len(question.jobs)):
             if offers.budget.is_over():
                 return best
-            now = best.offers[index]
-            price = now.cost - now.solution.value
-            if best.values[index] + price <= enough[index] * (1 + EXACT):
+            open_jobs = [
+                later
+                for later, one in enumerate(best.offers)
+                if best.values[later] + one.cost - one.solution.value
+                > enough[later] * (1 + EXACT)
+            ]
+            if index not in open_jobs:
                 continue
+            offers.to_come = len(open_jobs) - open_jobs.index(index)
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance
             for other in others:

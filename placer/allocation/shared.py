@@ -70,17 +70,17 @@ class Uses:
 
     def __init__(self, machine: Topology, always: Sequence[Use] = ()) -> None:
         self._machine, self._always = machine, [*always]
-        self._meet = meet(machine)
+        self.meet = meet(machine)
         self._known: dict[int, tuple[Offer, Use]] = {}
 
     @property
     def kept(self) -> Use | None:
         """What jobs that stay leave to one more; None for all of it."""
-        return left_by(self._always) if self._meet else None
+        return left_by(self._always) if self.meet else None
 
     def shares(self, offers: Sequence[Offer]) -> list[Use | None]:
         """What all others leave to each of these offers."""
-        if not self._meet:
+        if not self.meet:
             return [None] * len(offers)
         uses = [self._of(offer) for offer in offers]
         return [

@@ -67,7 +67,8 @@ def in_turn(
 
     A placement of a value that is ``enough`` for its job ends the search for one.
     Those before the first that finds no room, if there is one. A fair turn leaves to
-    those that come later their share of every budget, by their size.
+    those that come later their share of every budget, and of the domains behind thin
+    uplinks, by their size.
     """
     question = offers.question
     free, left = question.free.copy(), question.allowance
@@ -75,13 +76,40 @@ def in_turn(
     for place, index in enumerate(order):
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
-        offer = offers.best(index, free, allowed=allowed, enough=enough[index])
+        offers.to_come = len(order) - place
+        nodes = _fair_part(question, free, order[place:]) if is_fair else free
+        offer = offers.best(index, nodes, allowed=allowed, enough=enough[index])
         if offer is None:
             break
         found[index] = offer
         free &= ~question.taken(offer.nodes)
         left = less(left, offer.uses)
+    offers.to_come = 1
     return found
+
+
+def _fair_part(question: Question, free: BoolArray, coming: Sequence[int]) -> BoolArray:
+    """Free nodes of so many domains as are the share of the first of some jobs; (N,).
+
+    All of them where no tier has thin uplinks. Domains that no job has nodes of are
+    shared, the roomiest first; the others too where these are too few.
+    """
+    machine = question.machine
+    tiers = enumerate(machine.tiers)
+    thin = [t for t, tier in tiers if t and tier.oversubscription > 1]
+    if not thin:
+        return free
+    row = machine.domain_of_node[thin[0] - 1]
+    sizes = [question.jobs[index].job.world_size for index in coming]
+    room = np.bincount(row, free * machine.gpus_of_node)
+    is_shared = np.bincount(row, question.free & ~free) > 0
+    alone = np.where(is_shared, 0.0, room)
+    room = alone if alone.sum() >= sum(sizes) else room
+    roomiest = np.argsort(-room, kind="stable")
+    before = np.cumsum(room[roomiest]) - room[roomiest]
+    chosen = roomiest[before < room.sum() * sizes[0] / sum(sizes)]
+    part: BoolArray = free & np.isin(row, chosen)
+    return part
 
 
 def _shares(question: Question, later: Sequence[int]) -> list[int]:

@@ -47,6 +47,7 @@ from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.stages.cut_alike import cut_alike
+from placer.solve.construct.stages.spread_runs import spread_runs
 from placer.solve.construct.traffic.boxes import boxed
 from placer.solve.construct.traffic.communicators import partitioned
 from placer.solve.construct.traffic.kept_company import (
@@ -175,6 +176,7 @@ METHODS: tuple[Method, ...] = (
     cheapest_parts,
     stitched,
     last_replicas,
+    spread_runs,
     cut_alike,
     counted_sides,
     boxed,

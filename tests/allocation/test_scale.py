@@ -39,3 +39,19 @@ def test_ten_jobs_on_18432_nodes(require):
     found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
     assert process_time() - start < 45  # 30 on a quiet machine
     assert all(job.value <= 1.01 * job.lower_bound for job in found.jobs)
+
+
+@pytest.mark.slow
+def test_ten_jobs_behind_thin_uplinks():
+    """Each has racks of its own, in which runs of pipelines are few."""
+    machine = racks({f"r{i:04}": 18 for i in range(1_024)}, oversubscription=4)
+    busy = random.Random(1).sample(machine.node_names, 500)
+    jobs = [
+        training(f"job{i}", **REPLICA, dp=dp, require={"tp": "node"})
+        for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
+    ]
+    start = process_time()
+    found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
+    assert process_time() - start < 60  # 30 on a quiet machine
+    assert found.cost <= 1.031 * found.lower_bound
+    assert all(job.value <= 1.05 * job.lower_bound for job in found.jobs)

@@ -77,6 +77,9 @@ class Params(BoundParams):
         programs together.
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
+    spread_ways : int
+        Ways to spread runs of pipelines over domains that are priced: estimates name
+        the best among the first few.
     pattern_runs, patterns_combined, patterns : int
         Kinds of runs that a leaf holds in such a program, and how many combinations
         of them are looked at and kept.
@@ -290,6 +293,7 @@ class Params(BoundParams):
     cut_nodes: int = 100
     all_cut_patterns: int = 100_000
     cut_ways: int = 64
+    spread_ways: int = 16
     pattern_runs: int = 3
     patterns_combined: int = 3_000_000
     patterns: int = 20_000

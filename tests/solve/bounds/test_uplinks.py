@@ -18,6 +18,7 @@ from placer.solve.bounds.steps.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
+from tests.allocation.machines import racks, training
 from tests.marks import slow
 from tests.solve.oracle import least, legal_placements
 from tests.solve.random_cases import machine_of, random_model
@@ -259,3 +260,18 @@ def test_no_placement_with_pipelines_in_leaves_is_faster(seed: int) -> None:
     job = replace(random_job(rng, axes), require={"pp": "leaf"})
     best = least(topology, job, "time", legal_placements(topology, job))
     assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("thin", [2, 4])
+def test_rings_of_all_stages_are_as_slow_where_a_rack_may_hold_two_replicas(thin):
+    """Each replica brings one member of every group, so no stage drives more NICs."""
+    machine = racks(dict.fromkeys("abc", 8), oversubscription=thin)
+    rules = {"tp": "node", "pp": "rack"}
+    job = training(tp=4, pp=4, vp=2, dp=4, require=rules)
+    problem = Problem.of(machine, job, "time")
+    # Two replicas in each of two racks, the ranks of a stage a node.
+    stage, replica = np.divmod(np.arange(job.world_size) // 4, 4)
+    node = replica // 2 * 8 + replica % 2 * 4 + stage
+    best = float(problem.goal.value(node * 4 + np.arange(job.world_size) % 4))
+    bound = certificate.lower_bound(problem, problem.forced_block).value
+    assert bound == pytest.approx(best)

@@ -96,7 +96,8 @@ class UplinkRoom:
         rings of each kind cross beside the slowest. One of ``q`` NICs waits for all
         bytes of rings with no more, and for ``h / q`` of those of one with ``h``. By
         hand: a ring of two NICs beside one of a single NIC, both over an uplink of one
-        NIC, is done after 1.5 bytes, the other after 2.
+        NIC, is done after 1.5 bytes, the other after 2. Where every set has as many
+        ranks of each group, all drive as many NICs wherever they are.
 
         Parameters
         ----------
@@ -116,6 +117,9 @@ class UplinkRoom:
             return 0.0
         inner = self.network.fabric.scale_up_tier
         if inner < 0:
+            return 1.0
+        together = np.sort(self.network.label[inner][groups], axis=1)
+        if (together == together[0]).all():
             return 1.0
         fewest = least_alike(self.network.label[inner][groups])
         return float(min(fewest / self.nics_of(groups), 1.0))

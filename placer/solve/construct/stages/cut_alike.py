@@ -95,12 +95,16 @@ def cut_placements(
     if trade is None:
         return
     params = problem.params
+    outer = model.fabric.scale_up_tier + 1
+    is_thin = model.topology.tiers[outer].oversubscription > 1
+    uplink = float(model.fabric.uplink_capacity[outer].max()) if is_thin else 0.0
     for units in _units(problem):
         patterns_left = params.all_cut_patterns
         tried: set[bytes] = set()
         had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
-        for target, stages in product(_targets(trade, value), units):
-            if budget.is_over() or patterns_left <= 0 or target.seconds >= value:
+        for target, stages in product(_targets(trade, value, uplink), units):
+            is_worth = target.seconds < value * (1 - params.search_gap)
+            if budget.is_over() or patterns_left <= 0 or not is_worth:
                 break
             if any(target.is_weaker(better) for better in had[stages.lanes]):
                 continue
@@ -141,12 +145,23 @@ def _units(problem: Problem) -> Iterator[list[Stages]]:
         yield [replace(lanes, lanes=1)]
 
 
-def _targets(trade: NicTrade, value: float) -> list[Target]:
-    """Compromises that promise less than ``value``, the most promising first."""
+def _targets(trade: NicTrade, value: float, uplink: float) -> list[Target]:
+    """Compromises that promise less than ``value``, the most promising first.
+
+    Parameters
+    ----------
+    uplink : float, B/s
+        Of a leaf, if that is thin; else 0.
+    """
     crossings = trade.crossings
     found = []
     for level in trade.levels:
-        fits = crossings.fits(level.need)
+        need = level.need
+        if uplink:
+            # Of stages as often there as each other all wait, not one of them.
+            longest = level.pace * uplink / trade.rings * (1 + SAME)
+            need = need._replace(longest=np.minimum(longest, need.longest))
+        fits = crossings.fits(need)
         times = np.unique(crossings.seconds[fits])
         apart = np.diff(times, prepend=-np.inf) > SAME * times
         for time in times[apart].tolist():
