@@ -26,6 +26,7 @@ from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
 from placer.solve.construct.by_nodes.same_parts import same_parts
+from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.by_nodes.told_lengths import told_lengths
 from placer.solve.construct.by_nodes.walked_chains import walked_chains
 from placer.solve.construct.chains.chains import laid_chains, stitched
@@ -159,6 +160,7 @@ METHODS: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     same_parts,
+    seated_hosts,
     few_enumerated,
     in_parts,
     coarsely_chosen_parts,
@@ -220,6 +222,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     same_parts,
+    seated_hosts,
     in_parts,
     transfer_runs,
     seated_runs,

@@ -106,3 +106,11 @@ def test_groups_are_cut_between_islands_of_hosts_in_turn() -> None:
         island = hosts.node_of_gpu[gpu_of_rank].reshape(-1, 2)
         fewest = min(fewest, int((island[:, 0] != island[:, 1]).sum()))
     assert fewest == 2  # the other one lies on two islands of three
+
+
+def test_a_unit_between_islands_of_a_host_is_not_cut() -> None:
+    """A host of 4 + 4 holds a unit of 8; one on two hosts of 3 + 4 is cut, evenly."""
+    assert Chain(1, (4, 4), ((4, 4),)).cut == []
+    apart = Chain(1, (0, 4, 0, 4), ((3, 4), (3, 4)))
+    assert apart.cut == [0]
+    assert apart.slowness == [1.0]

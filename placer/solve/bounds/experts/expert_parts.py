@@ -65,6 +65,8 @@ class StageParts:
         Of units, in pieces.
     room : ndarray, shape (D,)
         Of each domain, in pieces.
+    exposed_s : float, s
+        Of gradients at least, in the placements that are asked about.
     """
 
     step: Step
@@ -72,6 +74,7 @@ class StageParts:
     units: Units
     packing: Packing
     room: IntArray
+    exposed_s: float = 0.0
 
     @classmethod
     def of(cls, case: Case) -> StageParts | None:
@@ -283,11 +286,12 @@ class StageParts:
         needed = units.number * units.pieces
         last = int(np.searchsorted(np.cumsum(room), needed))
         if last == len(room):  # no placement is of this case
-            return 0.0
+            return self.exposed_s
         held = HeldStages(self.step, self.network)
         label = self.network.label[self.network.fabric.scale_up_tier]
         piece = label if units.ranks > 1 else np.arange(len(label))
-        return held.least_s(int(room[last]) * units.ranks, piece)
+        least_s = held.least_s(int(room[last]) * units.ranks, piece)
+        return max(least_s, self.exposed_s)
 
     def least_steps(
         self,

@@ -24,6 +24,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.groups.cut_runs import CutRuns
 from placer.solve.bounds.groups.even_parts import most_even
+from placer.solve.bounds.groups.host_runs import fewest_leaving, hosts_of
 from placer.solve.bounds.groups.run_counts import RunCounts
 from placer.solve.bounds.groups.run_patterns import (
     MOST,
@@ -173,7 +174,26 @@ class CutGroups:
             half = max(1, self.members.shape[1] // 2)
             slow = self._slow(half, self.far)
             found = max(found, slow_pipeline_s(self.step, self.axis, slow))
+        for stages, even in self._leaving_hosts:
+            slow = self._slow(even, self.step.model.topology.node_tier)
+            stages = min(stages, most_stages(axes.pp, self.params.cut_sets))
+            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
         return found
+
+    @property
+    def _leaving_hosts(self) -> list[tuple[int, int]]:
+        """Stages of a replica with a group that leaves its host, by its least part."""
+        topology, size = self.step.model.topology, self.members.shape[1]
+        tier, axes = topology.node_tier, self.step.model.job.parallelism
+        is_far = self.network.fabric.scale_up_tier < tier <= self.far
+        if not (self.network.by_nodes and self._in_order and is_far):
+            return []
+        hosts, ranks = hosts_of(topology), self.members.size
+        found = []
+        for part in (*range(2, size // 2 + 1), size):
+            cut = fewest_leaving(hosts, size, part, ranks, self.params.cut_run_work)
+            found.append((self._stages(cut, axes), max(1, min(part - 1, size // 2))))
+        return [one for one in found if one[0]]
 
     def with_parts(self, parts: Sequence[int]) -> Step:
         """The step where domains hold few ranks of a group.

@@ -19,7 +19,8 @@ Valid because the step is monotone in the time of every operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
+MOST_FLOORS = 2  # of a tier that parts of expert groups are worked out for
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (
     "gradient groups on the most NICs their domains allow, rings over the fewest "
@@ -154,13 +156,18 @@ def _outside(case: Case, axis: str, far: int, budget: Budget) -> Iterator[Proof]
         parts = cut.with_parts if axis == "tp" else None
         trade = cache(partial(NicTrade.of, case, parts))
         ways.append(partial(_with_cuts, trade, cut, slow_s))
-    yield from _in_turn(case, ways)
+    of_tiers = yield from _in_turn(case, ways)
     if axis != "pp":
-        yield _in_parts(StageParts.of(case), case.params, budget)
+        yield from _in_parts(case, of_tiers, budget)
 
 
-def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
-    """Bounds of each way: alone, with what is certain, past uplinks of each tier."""
+def _in_turn(
+    case: Case, ways: Sequence[Callable[[Floor], Proof]]
+) -> Generator[Proof, None, list[list[Floor]]]:
+    """Bounds of each way: alone, with what is certain, past uplinks of each tier.
+
+    Returns floors of which every placement has one, for each tier with thin uplinks.
+    """
     for way in ways:
         yield way(FREE)
     known = certain(case)
@@ -169,15 +176,13 @@ def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[P
         proof = way(known)
         text = f"{proof.argument}, and groups that no placement keeps near"
         yield proof._replace(argument=text)
-    of_tiers = floors(case)
+    of_tiers = [[floor.above(known) for floor in found] for found in floors(case)]
     for way in ways:
         for of_tier in of_tiers:
-            over = min(
-                (way(floor.above(known)) for floor in of_tier),
-                key=lambda one: one.value,
-            )
+            over = min((way(floor) for floor in of_tier), key=lambda one: one.value)
             text = f"{over.argument}, and what has to pass thin uplinks"
             yield over._replace(argument=text)
+    return of_tiers or [[known]]
 
 
 def _inside(step: Step, floor: Floor) -> Proof:
@@ -203,14 +208,45 @@ def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
     return Proof(_above(cut.step, floor, slow_s), text)
 
 
-def _in_parts(parts: StageParts | None, params: Params, budget: Budget) -> Proof:
-    """Least step time for parts of expert groups that fit scale-up domains."""
-    value = parts.least(params, budget) if parts else 0.0
-    argument = (
-        "expert groups in parts that fit the scale-up domains, "
-        "the smallest of a group setting its pace"
-    )
-    return Proof(value, f"{argument}, {BEST}")
+def _in_parts(
+    case: Case, of_tiers: Sequence[Sequence[Floor]], budget: Budget
+) -> Iterator[Proof]:
+    """Least step time for parts of expert groups that fit scale-up domains.
+
+    With the floors of each tier, of which every placement has one.
+    """
+    parts = StageParts.of(case)
+    if parts is None:
+        return
+    for of_tier in of_tiers:
+        value = _parts_above(parts, of_tier, case.params, budget)
+        argument = (
+            "expert groups in parts that fit the scale-up domains, "
+            f"the smallest of a group setting its pace, {BEST}"
+        )
+        if len(of_tier) > 1:
+            argument += ", and what has to pass thin uplinks"
+        yield Proof(value, argument)
+
+
+def _parts_above(
+    parts: StageParts, of_tier: Sequence[Floor], params: Params, budget: Budget
+) -> float:
+    """The least step on any of some floors, s.
+
+    What holds where gradients expose so much holds where they expose more. So the floor
+    that seems the cheapest is looked at, until it has been.
+    """
+    floors = sorted(of_tier, key=lambda floor: floor.exposed_s)
+    values = [_above(parts.step, floor) for floor in floors]
+    at, looked = 0, set[int]()
+    while at not in looked and len(looked) < MOST_FLOORS:
+        looked.add(at)
+        exposing = replace(parts, exposed_s=floors[at].exposed_s)
+        value = exposing.least(params, budget)
+        values[at:] = [max(value, known) for known in values[at:]]
+        at = int(np.argmin(values))
+    return min(values)
 
 
 def _with_cuts(

@@ -66,7 +66,8 @@ class Chain(NamedTuple):
     @property
     def cut(self) -> list[int]:
         """Units of the chain that lie on several nodes, from 0 on."""
-        ends = accumulate(self.held)
+        islands = [0, *accumulate(len(node) for node in self.nodes)]
+        ends = (sum(self.held[:last]) for last in islands)
         return sorted({end // self.size for end in ends if end % self.size})
 
     @property
@@ -141,7 +142,7 @@ def fewest_cut_chains(
             chain
             for units in range(1, longest + 1)
             for chain in chains_of(units, size, least, sorts)
-            if chain.cut
+            if chain.cut or len(chain.nodes) == 1
         ]
         chosen = _chosen([*whole, *cut], numbers, world // size)
         if chosen is not None:
@@ -292,14 +293,14 @@ def _begins(
     *,
     is_spread: bool,
 ) -> dict[int, Chain] | None:
-    """First unit of each chain, as few units of a replica cut as can be.
+    """First unit of each chain, no replica with many or slow units that are cut.
 
     Such units are of the given stage, or of the next ones. Chains lie far apart, or
     each as soon as it can: more of them then fit the first stages.
     """
     later = (stage - start) % (int(stage.max()) + 1)
     is_taken = np.zeros(len(stage), dtype=bool)
-    load = np.zeros(int(replica.max()) + 1, dtype=np.int64)
+    load = np.zeros(int(replica.max()) + 1)
     found: dict[int, Chain] = {}
     for place, chain in enumerate(sorted(cut, key=lambda one: -one.units)):
         first = np.arange(len(stage) - chain.units + 1)
@@ -309,13 +310,14 @@ def _begins(
         away = np.abs(first - is_spread * place * len(stage) // len(cut))
         parted = first[:, None] + np.array(chain.cut)
         owner = replica[parted]
-        own = (owner[:, :, None] == owner[:, None, :]).sum(axis=2)
+        slow = np.array(chain.slowness)
+        own = ((owner[:, :, None] == owner[:, None, :]) * slow).sum(axis=2)
         worst = (load[owner] + own).max(axis=1)
         last = later[parted].max(axis=1)
         begin = int(np.lexsort((away, last, worst, ~free))[0])
         found[begin] = chain
         is_taken[begin : begin + chain.units] = True
-        np.add.at(load, owner[begin], 1)
+        np.add.at(load, owner[begin], slow)
     return found
 
 

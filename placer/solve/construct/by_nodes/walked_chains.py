@@ -24,6 +24,8 @@ from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.experts.part_runs import are_runs
 from placer.solve.construct.by_nodes.chain_kinds import Chain, cut_chains, least_parts
 from placer.solve.construct.by_nodes.cut_at_nodes import LONGEST, MOST_RANKS, SORTS
+from placer.solve.construct.by_nodes.seated_hosts import NAME as SEATED
+from placer.solve.construct.by_nodes.seated_hosts import Seats
 from placer.solve.construct.experts.parts_pace import Pace
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.run.cooling import accepts, cooling, exchanged
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
+NAME = "chains of nodes, annealed"
 WALKS = 2  # from each placement
 # Changes of a walk: at most, and times the units that are priced with each.
 MOST_CHANGES, MOST_PRICED = 300_000, 60_000_000
@@ -64,6 +67,7 @@ def chain_fills(
     row = Row.of(problem)
     if row is None:
         return
+    seats = Seats.of(problem)
     laid = [row.chains(machine.node_of_gpu[gpus]) for gpus in incumbent.elite]
     starts = [one for one in laid if one and len({chain.least for chain in one}) > 1]
     for turn, (number, start) in product(range(WALKS), enumerate(starts)):
@@ -75,7 +79,10 @@ def chain_fills(
         for order in permutations(("pp", "dp")):
             nodes = row.node_of_rank(walk.best, order)
             gpus = machine.gpus_on(nodes)
-            yield "chains of nodes, annealed", gpus
+            yield NAME, gpus
+            if seats is not None:
+                nodes = seats.seated(nodes, budget)
+                yield f"{NAME}, {SEATED}", machine.gpus_on(nodes)
 
 
 @dataclass(frozen=True, eq=False)
