@@ -78,8 +78,7 @@ class Params(BoundParams):
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
     spread_ways : int
-        Ways to spread runs of pipelines over domains that are priced: estimates name
-        the best among the first few.
+        Ways to spread runs of pipelines over domains that are priced.
     pattern_runs, patterns_combined, patterns : int
         Kinds of runs that a leaf holds in such a program, and how many combinations
         of them are looked at and kept.
