@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 import placer.allocation.offers as module
 from placer.allocation.offers import Offers
@@ -33,6 +34,7 @@ def test_every_job_has_its_share_of_the_time():
     assert given[0] < given[1] < given[2]
 
 
+@pytest.mark.slow
 def test_a_search_cut_short_is_told():
     """Though time is left; and what is left goes to the job that was cut short."""
     machine = racks(dict.fromkeys("abcdefgh", 6), oversubscription=4)
