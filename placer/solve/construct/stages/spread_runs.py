@@ -10,6 +10,7 @@ wait for half the rings that runs of two do, and have one message more to wait f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-
-ROUNDING = 1e-9
 
 
 class Way(NamedTuple):
@@ -61,7 +60,7 @@ def spread_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     stages = Stages.of(model, problem.colocation, problem.capacity)
     if stages is None or not (stages.capacity > 0).any():
         return
-    ways = sorted(_ways(problem, stages), key=lambda way: way.seconds)
+    ways = sorted(_ways(problem, stages, budget), key=lambda way: way.seconds)
     for way in ways[: problem.params.spread_ways]:
         if budget.is_over() or way.seconds >= incumbent.value:
             return
@@ -69,7 +68,7 @@ def spread_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.offer("runs of pipelines spread over domains", gpus)
 
 
-def _ways(problem: Problem, stages: Stages) -> Iterator[Way]:
+def _ways(problem: Problem, stages: Stages, budget: Budget) -> Iterator[Way]:
     """Ways that the domains have room for."""
     case = Case.of(problem.model, problem.colocation, problem.params)
     step, fabric = case.step, case.network.fabric
@@ -80,10 +79,20 @@ def _ways(problem: Problem, stages: Stages) -> Iterator[Way]:
     uplink, sent = float(uplinks.max()), stages.ranks.shape[2] * size
     room = int(stages.capacity.max())
     other_s = step.model.fixed_s + sum(step.exposed_custom_s.values())
-    exposed: dict[tuple[int, int], FloatArray] = {}
     groups = gradient_groups(problem.job)
     rings = stages.ranks.shape[2] // stages.members
+
+    @cache
+    def exposed_s(number: int, length: int) -> FloatArray:
+        """What so many copies of a run so long expose, by its slowest stage; (P,)."""
+        limit = Limit(groups, number * stages.members, length * rings / uplink)
+        slow = slow_sync(step.model, case.network, limit)
+        steps = with_one_slow_stage(step, slow)
+        return np.array([one.exposed_data_parallel_s for one in steps])
+
     for copies in range(1, min(room, stages.replicas) + 1):
+        if budget.is_over():
+            return
         waiting = copies * sent / uplink - size / fabric.bandwidth[outer]
         crossings = Crossings.of(
             step, message_s + max(float(waiting), 0.0), problem.params.cut_sets
@@ -95,19 +104,9 @@ def _ways(problem: Problem, stages: Stages) -> Iterator[Way]:
                 continue
             slowest = 0.0
             for run, number in zip(runs, held, strict=True):
-                key = number, run.length
-                if key not in exposed:
-                    pace = run.length * rings / uplink
-                    limit = Limit(groups, number * stages.members, pace)
-                    slow = slow_sync(step.model, case.network, limit)
-                    exposed[key] = np.array(
-                        [
-                            one.exposed_data_parallel_s
-                            for one in with_one_slow_stage(step, slow)
-                        ]
-                    )
                 here = np.arange(run.start, run.start + run.length) % stages.number
-                slowest = max(slowest, float(exposed[key][here].max()))
+                exposed = exposed_s(number, run.length)
+                slowest = max(slowest, float(exposed[here].max()))
             yield Way(other_s + float(seconds) + slowest, runs, held)
 
 
