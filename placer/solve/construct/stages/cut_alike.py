@@ -103,8 +103,7 @@ def cut_placements(
         tried: set[bytes] = set()
         had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
         for target, stages in product(_targets(trade, value, uplink), units):
-            is_worth = target.seconds < value * (1 - params.search_gap)
-            if budget.is_over() or patterns_left <= 0 or not is_worth:
+            if budget.is_over() or patterns_left <= 0 or target.seconds >= value:
                 break
             if any(target.is_weaker(better) for better in had[stages.lanes]):
                 continue
