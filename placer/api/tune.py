@@ -204,7 +204,7 @@ def tune(
             slack=slack,
             own=None if isinstance(mine, str) else mine,
         )
-        yours = own(search, work, space, limit) if found.rows else None
+        yours = own(search, work, mine, limit) if found.rows else None
     if not found.rows and found.is_cut:
         hint = "" if stop() else "\n  hint: give it more time, such as --time-limit 5m"
         raise StoppedError(f"stopped before any choice was placed{hint}")

@@ -24,12 +24,13 @@ class Own(NamedTuple):
     refusal: str = ""
 
 
-def own(search: Search, job: Job, space: Space, memory_limit: float) -> Own | None:
-    """The job's own degrees on the GPUs and with the batch that are asked for.
+def own(
+    search: Search, job: Job, choice: Choice | str, memory_limit: float
+) -> Own | None:
+    """The job's own degrees, or the reason why they are not among the choices.
 
     None where time is up.
     """
-    choice = own_choice(job, space)
     if isinstance(choice, str):
         return Own(Choice.of(job), None, choice)
     needs = footprint(choice.applied(job))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import BoolArray, FloatArray, IntArray, row_of_number
 from placer.solve.bounds.network.limit import all_reduces_on_uplink
 from placer.solve.bounds.network.runs import least_alike
 from placer.solve.tree.capacity import ancestor_of_domain
@@ -219,9 +219,7 @@ class UplinkRoom:
 
     @cached_property
     def _set_of_rank(self) -> IntArray:
-        found = np.empty(self.sets.size, dtype=np.int64)
-        found[self.sets] = np.arange(len(self.sets))[:, None]
-        return found
+        return row_of_number(self.sets)
 
     def all_reduces(
         self, crossing: IntArray | FloatArray, groups: IntArray
@@ -294,9 +292,7 @@ class UplinkRoom:
         It then has the sets of all members: with tp 4 in a node, a group of ten
         members brings ten nodes.
         """
-        of_member = np.sort(self._set_of_rank[groups], axis=1)
-        sets = 1 + np.count_nonzero(np.diff(of_member, axis=1), axis=1)
-        return int(sets.min()) * self._set
+        return self._fewest(groups, self.sets) * self._set
 
     def _fewest(self, units: IntArray, groups: IntArray) -> int:
         """Fewest of ``groups`` that a row of ``units`` has ranks of."""
@@ -304,9 +300,7 @@ class UplinkRoom:
 
     def _touching(self, units: IntArray, groups: IntArray) -> IntArray:
         """Of how many of ``groups`` each row of ``units`` has ranks; (u,)."""
-        group_of_rank = np.empty(groups.size, dtype=np.int64)
-        group_of_rank[groups] = np.arange(len(groups))[:, None]
-        found = np.sort(group_of_rank[units], axis=1)
+        found = np.sort(row_of_number(groups)[units], axis=1)
         return np.asarray(1 + np.count_nonzero(np.diff(found, axis=1), axis=1))
 
 
@@ -320,8 +314,7 @@ def _longest(groups: IntArray, most: int) -> IntArray:
     most : int
         Ranks of the longest run.
     """
-    group = np.empty(groups.size, dtype=np.int64)
-    group[groups] = np.arange(len(groups))[:, None]
+    group = row_of_number(groups)
     found, touched = np.zeros(most + 1, dtype=np.int64), np.zeros(len(group))
     for length in range(1, min(most, len(group)) + 1):
         begins = len(group) - length + 1

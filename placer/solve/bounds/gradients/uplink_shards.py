@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, row_of_number
 from placer.cost.gradients import REPLICATE
 from placer.solve.bounds.gradients.uplink_trees import Known, least_in_trees
 from placer.solve.bounds.network.limit import Limit
@@ -174,9 +174,7 @@ class ShardGrids:
         if self._grids_of_a_set(self.room.tier - 1) != size:
             return 1
         for groups in (self.rows, self.columns):
-            of_rank = np.empty(groups.size, dtype=np.int64)
-            of_rank[groups] = np.arange(len(groups))[:, None]
-            found = np.unique(np.sort(of_rank[sets], axis=1), axis=0)
+            found = np.unique(np.sort(row_of_number(groups)[sets], axis=1), axis=0)
             if len(found) * size != len(groups) or len(np.unique(found)) < found.size:
                 return 1
         return size
@@ -184,8 +182,7 @@ class ShardGrids:
     def _grids_of_a_set(self, tier: int) -> int:
         """Grids of which a domain of a tier holds as many ranks together, at least."""
         across = self.columns.shape[1]
-        grid = np.empty(self.rows.size, dtype=np.int64)
-        grid[self.rows] = np.arange(len(self.rows))[:, None] // across
+        grid = row_of_number(self.rows) // across
         pairs = np.stack((self.room.network.label[tier], grid))
         (of_set, _), ranks = np.unique(pairs, axis=1, return_counts=True)
         if (ranks != ranks[0]).any():

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.gradients import REPLICATE, sync_groups
 from placer.solve.bounds.gradients.uplink_exchange import Exchanges
 from placer.solve.bounds.gradients.uplink_messages import Messages
@@ -206,10 +206,9 @@ class _Uplinks:
             whole_s < exposed_s, most, np.minimum(most, members.shape[1] - 1)
         )
         for groups, pace in self._paces_below(exposed_s):
-            known = np.empty(groups.size, dtype=np.int64)
-            known[groups] = np.arange(len(groups))[:, None]
             _, alike = np.unique(
-                known[members] + np.arange(len(members))[:, None] * len(groups),
+                row_of_number(groups)[members]
+                + np.arange(len(members))[:, None] * len(groups),
                 return_counts=True,
             )
             touched = self._room.touched(groups, pace)
