@@ -126,6 +126,17 @@ class Fabric:
         return range(self.scale_up_tier + 1, self.num_tiers)
 
     @property
+    def thin_tiers(self) -> list[int]:
+        """Those that several uplinks lead to, which carry less than what sends."""
+        return [
+            t
+            for t in self.scale_out_tiers
+            if t > 0
+            and self.topology.tiers[t].oversubscription > 1
+            and len(self.uplink_capacity[t]) > 1
+        ]
+
+    @property
     def can_leave_scale_up(self) -> bool:
         """Whether GPUs have scale-up domains, and there is something outside these."""
         return 0 <= self.scale_up_tier < self.num_tiers - 1

@@ -82,16 +82,10 @@ MOST_CHOICES = 256
 def floors(case: Case) -> list[list[Floor]]:
     """For each tier with thin uplinks, floors of which every placement has one."""
     step, network, params = case.step, case.network, case.params
-    fabric = network.fabric
     if step.model.job.model is None:
         return []
-    return [
-        _Uplinks(step, network, t, params).floors()
-        for t in fabric.scale_out_tiers
-        if t > 0
-        and fabric.topology.tiers[t].oversubscription > 1
-        and len(fabric.uplink_capacity[t]) > 1
-    ]
+    tiers = network.fabric.thin_tiers
+    return [_Uplinks(step, network, t, params).floors() for t in tiers]
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,16 +93,10 @@ class Seats:
     @classmethod
     def of(cls, problem: Problem) -> Seats | None:
         """None where no uplink is thin, or hosts are too many or have islands."""
-        machine, fabric = problem.machine, problem.model.fabric
+        machine = problem.machine
         if problem.job.model is None or machine.node_tier:
             return None
-        tiers = [
-            t
-            for t in fabric.scale_out_tiers
-            if t > 0
-            and fabric.topology.tiers[t].oversubscription > 1
-            and len(fabric.uplink_capacity[t]) > 1
-        ]
+        tiers = problem.model.fabric.thin_tiers
         if not tiers or len(machine.gpus_of_node) > MOST_HOSTS:
             return None
         return cls(problem, tiers)
