@@ -22,6 +22,7 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.cost.stage_times import pipeline_hops
+from placer.solve.bounds.gradients.uplink_parts import paces_of_slow
 from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipelines_s
 
 if TYPE_CHECKING:
@@ -59,21 +60,15 @@ class Messages:
         held, together : ndarray, shape (C,)
             Most ranks of each domain, and of one lane there.
         """
-        found, paces = 0.0, self.room.paces(self.groups)
-        last = len(paces) - 1
-        for stages in range(1, self._most_stages + 1):
-            low, high = 0, last
-            while low < high:
-                middle = (low + high) // 2
-                if self._slow_stages(float(paces[middle]), held, together) < stages:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low == 0:
-                break
-            last = low
-            found = max(found, self._with_slow(float(paces[low]), stages))
-        return found
+
+        def slow_stages(pace: float) -> int:
+            return self._slow_stages(pace, held, together)
+
+        paces = self.room.paces(self.groups)
+        slow = paces_of_slow(paces, self._most_stages, slow_stages)
+        return max(
+            (self._with_slow(pace, stages) for stages, pace in slow), default=0.0
+        )
 
     @property
     def _is_open(self) -> bool:

@@ -11,6 +11,8 @@ are held, so of 80 groups two are slower.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +31,30 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.solve.bounds.gradients.uplink_room import UplinkRoom
     from placer.solve.problem.params import Params
+
+
+def paces_of_slow(
+    paces: FloatArray, most: int, slow_stages: Callable[[float], int]
+) -> Iterator[tuple[int, float]]:
+    """Numbers of stages, and the first pace at which fewer of a replica are slower.
+
+    Parameters
+    ----------
+    paces : ndarray, s/B
+        In ascending order; the last is one that all keep.
+    most : int
+        Stages.
+    slow_stages : callable
+        Stages of some replica that are slower than a pace, at the least.
+    """
+    last = len(paces) - 1
+    for stages in range(1, most + 1):
+        last = bisect_left(
+            paces[:last].tolist(), 1 - stages, key=lambda pace: -slow_stages(pace)
+        )
+        if last == 0:
+            return
+        yield stages, float(paces[last])
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +89,14 @@ class RingParts:
             Most ranks of each domain, and of one group there.
         """
         may_be_whole = together >= self.groups.shape[1]
-        paces, pp = self._paces, self.step.model.job.parallelism.pp
-        found, last = 0.0, len(paces) - 1
-        for stages in range(1, most_stages(pp, self.params.cut_sets) + 1):
-            low, high = 0, last
-            while low < high:
-                middle = (low + high) // 2
-                if self._slow_stages(middle, held, may_be_whole) < stages:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low == 0:
-                break
-            last = low
-            slow = self._slow(float(paces[low]))
+
+        def slow_stages(pace: float) -> int:
+            return self._slow_stages(pace, held, may_be_whole)
+
+        pp, found = self.step.model.job.parallelism.pp, 0.0
+        most = most_stages(pp, self.params.cut_sets)
+        for stages, pace in paces_of_slow(self._paces, most, slow_stages):
+            slow = self._slow(pace)
             found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
         return found
 
@@ -95,10 +115,9 @@ class RingParts:
         nics = np.arange(1, self.groups.shape[1] // 2 + 1)
         return np.union1d(paces, 1 / (nics * self.room.nic))
 
-    def _slow_stages(self, index: int, held: IntArray, may_be_whole: BoolArray) -> int:
+    def _slow_stages(self, pace: float, held: IntArray, may_be_whole: BoolArray) -> int:
         """Stages of some replica with a group slower than a pace, at the least."""
         axes, (groups, size) = self.step.model.job.parallelism, self.groups.shape
-        pace = float(self._paces[index])
 
         def missing(*, are_all: bool) -> int:
             fast = self._fast(pace, may_be_whole, are_all=are_all)
