@@ -25,7 +25,6 @@ from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
-from placer.solve.construct.by_nodes.same_parts import same_parts
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.by_nodes.told_lengths import told_lengths
 from placer.solve.construct.by_nodes.walked_chains import walked_chains
@@ -159,7 +158,6 @@ METHODS: tuple[Method, ...] = (
     cut_at_nodes,
     asked_runs,
     cut_within_sets,
-    same_parts,
     seated_hosts,
     few_enumerated,
     in_parts,
@@ -221,7 +219,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     cut_at_nodes,
     asked_runs,
     cut_within_sets,
-    same_parts,
     seated_hosts,
     in_parts,
     transfer_runs,
