@@ -72,7 +72,6 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
-from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.launches_again import launches_again
 from placer.solve.improve.port_search import briefly_evened, evened
 from placer.solve.improve.room_search import room_annealed
@@ -208,7 +207,6 @@ METHODS: tuple[Method, ...] = (
     walked_chains,
     told_lengths,
     stretches_annealed,
-    hosts_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -248,7 +246,6 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     walked_chains,
     told_lengths,
     stretches_annealed,
-    hosts_annealed,
     room_annealed,
     launches_again,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.solve.improve.host_search import hosts_annealed
 from placer.solve.improve.room_search import room_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
 from placer.solve.problem.effort import WORTHWHILE
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-WALKS = (hosts_annealed, room_annealed, stretches_annealed)
+WALKS = (room_annealed, stretches_annealed)
 
 
 def launches_again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
