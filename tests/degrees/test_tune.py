@@ -40,7 +40,7 @@ MACHINES = (
 )
 
 
-@pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
 def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
     """Work alone, then with traffic, then the bound that knows the machine."""
     random = Random(f"least {seed}")
@@ -55,7 +55,7 @@ def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
         assert cheap <= bound * (1 + 1e-9), choice
 
 
-@pytest.mark.parametrize("seed", [7, *slow(range(7))])
+@pytest.mark.parametrize("seed", [7, *slow(range(3))])
 def test_bounds_stop_at_a_known_step(seed: int) -> None:
     """A bound that stops at a step is no larger than the full one, nor too small."""
     random = Random(f"stop {seed}")

@@ -129,4 +129,4 @@ def test_no_placement_is_left_out() -> None:
 @pytest.mark.slow
 def test_no_placement_of_many_is_left_out() -> None:
     """The same of many more."""
-    assert sum(map(raises, range(200, 900))) > 25
+    assert sum(map(raises, range(200, 450))) > 10
