@@ -189,6 +189,8 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
     files = [f"{tmp_path}/plan.json", f"{tmp_path}/job.json"]
     command += ["-o", files[0], "--job-output", files[1], "--top", "2", "-q"]
+    command += ["--tp", "2,4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
+    command += ["--recompute", "none", "--sharding", "zero1"]
     done = CliRunner().invoke(main, [*command, "--format", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -216,6 +218,7 @@ def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> Non
     """Plan or job can be piped on; no table is before or after it."""
     command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--tp", "4"]
     few = ["--pp", "1", "--cp", "1", "--recompute", "none", "--gpus", "16"]
+    few += ["--micro-batch", "1", "--sharding", "zero1"]
     done = CliRunner().invoke(main, [*command, *few, option, "-"])
     assert json.loads(done.stdout)["format"] == format
 
