@@ -81,7 +81,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", slow([0, 16]))
+@pytest.mark.parametrize("seed", slow([0]))
 def test_same_inputs_same_result(seed: int, objective: str) -> None:
     """Two runs without a limit that binds give the same placement, value and bound."""
     topology, job = case(seed, objective)

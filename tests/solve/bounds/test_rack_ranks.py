@@ -151,7 +151,6 @@ def over_after(looks):
     ("title", "gpus", "racks"),
     [
         ("pairs", 128, [9, 9, 9, 7]),
-        pytest.param("wider", 64, [10, 7], marks=pytest.mark.slow),
         pytest.param("experts", 128, [9, 9, 9, 7], marks=pytest.mark.slow),
     ],
 )
