@@ -139,8 +139,9 @@ def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
 def test_the_same_on_any_number_of_processes() -> None:
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
-    first = placer.tune(topology, work, gpus=[16], top=3)
-    second = placer.tune(topology, work, gpus=[16], top=3, engine=Pool(2))
+    asked = {"gpus": [16], "tp": [2, 4], "recompute": ["none"], "top": 3}
+    first = placer.tune(topology, work, **asked)
+    second = placer.tune(topology, work, **asked, engine=Pool(2))
     assert first.to_dict() == second.to_dict()
 
 
