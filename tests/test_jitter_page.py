@@ -1,6 +1,7 @@
 """The figures of docs/jitter.md are those of the code."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,19 @@ ROW = re.compile(
 ROWS = {match["noise"]: match for match in ROW.finditer(PAGE.read_text())}
 
 
+@cache
+def model_of_azure() -> StepModel:
+    return StepModel(*azure())
+
+
 @pytest.mark.parametrize("noise", ROWS)
 def test_figures(noise: str) -> None:
     """Rise and spread of a step are as the table says, to a quarter."""
     name, _, share = noise.rpartition("=")
     deviation = float(share.removesuffix("%")) / 100
-    model = StepModel(*azure())
+    model = model_of_azure()
     found = jitter_score(
-        model, as_run(), {name: deviation} if name else deviation, samples=200
+        model, as_run(), {name: deviation} if name else deviation, samples=100
     )["step_time_s"]
     rise = 100 * (found["mean"] / model.step(as_run()).step_time_s - 1)
     spread = 100 * found["std"] / found["mean"]

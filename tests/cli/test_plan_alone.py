@@ -213,7 +213,7 @@ def damaged(inputs: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
 def test_damaged_inputs_give_clean_errors(folder: Path, count: int) -> None:
     """An answer or an error in words; and ``check`` passes no input that is another.
 

@@ -229,11 +229,10 @@ def test_no_group_is_spread_wider(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_no_group_is_spread_wider_elsewhere(name: str, seed: int) -> None:
+def test_no_group_is_spread_wider_elsewhere(name: str) -> None:
     """The same for other free nodes."""
-    check_drawn(name, seed)
+    check_drawn(name, 1)
 
 
 def check_tight(name: str, seed: int) -> None:

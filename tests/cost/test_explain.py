@@ -26,7 +26,7 @@ JOB = Job(
     micro_batches=4,
     compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
 )
-SEEDS = range(80)
+SEEDS = range(40)
 
 
 def hosts(factor: np.ndarray | None = None, *, blocks: int = 2) -> Topology:

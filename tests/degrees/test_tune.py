@@ -40,7 +40,7 @@ MACHINES = (
 )
 
 
-@pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
 def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
     """Work alone, then with traffic, then the bound that knows the machine."""
     random = Random(f"least {seed}")
@@ -55,7 +55,7 @@ def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
         assert cheap <= bound * (1 + 1e-9), choice
 
 
-@pytest.mark.parametrize("seed", [7, *slow(range(7))])
+@pytest.mark.parametrize("seed", [7, *slow(range(3))])
 def test_bounds_stop_at_a_known_step(seed: int) -> None:
     """A bound that stops at a step is no larger than the full one, nor too small."""
     random = Random(f"stop {seed}")
@@ -139,8 +139,9 @@ def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
 def test_the_same_on_any_number_of_processes() -> None:
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
-    first = placer.tune(topology, work, gpus=[16], top=3)
-    second = placer.tune(topology, work, gpus=[16], top=3, engine=Pool(2))
+    asked = {"gpus": [16], "tp": [2, 4], "recompute": ["none"], "top": 3}
+    first = placer.tune(topology, work, **asked)
+    second = placer.tune(topology, work, **asked, engine=Pool(2))
     assert first.to_dict() == second.to_dict()
 
 
@@ -189,6 +190,8 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
     files = [f"{tmp_path}/plan.json", f"{tmp_path}/job.json"]
     command += ["-o", files[0], "--job-output", files[1], "--top", "2", "-q"]
+    command += ["--tp", "2,4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
+    command += ["--recompute", "none", "--sharding", "zero1"]
     done = CliRunner().invoke(main, [*command, "--format", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -216,6 +219,7 @@ def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> Non
     """Plan or job can be piped on; no table is before or after it."""
     command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--tp", "4"]
     few = ["--pp", "1", "--cp", "1", "--recompute", "none", "--gpus", "16"]
+    few += ["--micro-batch", "1", "--sharding", "zero1"]
     done = CliRunner().invoke(main, [*command, *few, option, "-"])
     assert json.loads(done.stdout)["format"] == format
 

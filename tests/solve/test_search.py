@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,11 @@ from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.solve.count.engine import Limits
-    from placer.solve.run.solution import Improvement
+    from placer.solve.run.solution import Improvement, Solution
     from placer.topology.model import Topology
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 10.0  # s
+LIMIT = 4.0  # s
 SHORT = 0.5  # s: what is promised holds however short the time
 NEVER = 1e9  # s
 
@@ -54,7 +55,7 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", [0, *slow(range(1, 30))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 16))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
@@ -80,7 +81,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", slow([0, 16, 32]))
+@pytest.mark.parametrize("seed", slow([0]))
 def test_same_inputs_same_result(seed: int, objective: str) -> None:
     """Two runs without a limit that binds give the same placement, value and bound."""
     topology, job = case(seed, objective)
@@ -176,8 +177,9 @@ def test_experts_are_placed_before_programs_of_the_bound(
     assert 0 < found.lower_bound < found.value < even.value
 
 
-def fragmented_case() -> tuple[Topology, Job]:
-    """A case in which the search improves several times and proves nothing early."""
+@cache
+def fragmented_search() -> tuple[Topology, Job, Solution, list[Improvement]]:
+    """A search that improves several times and proves nothing early."""
     for seed in range(100):
         topology, job = case(seed, "time")
         told: list[Improvement] = []
@@ -188,18 +190,14 @@ def fragmented_case() -> tuple[Topology, Job]:
         except InfeasibleError:
             continue
         if len(told) >= 3 and found.status == "feasible":
-            return topology, job
+            return topology, job, found, told
     raise AssertionError("no such case")
 
 
 @pytest.mark.slow
 def test_progress_never_rises_and_ends_with_the_result() -> None:
     """Each report has a better value or bound, and the last is the result."""
-    topology, job = fragmented_case()
-    told: list[Improvement] = []
-    found = solve(
-        topology, job, objective="time", time_limit=LIMIT, progress=told.append
-    )
+    _, _, found, told = fragmented_search()
     steps = [(incumbent.value, -incumbent.lower_bound) for incumbent in told]
     assert steps == sorted(set(steps), reverse=True)
     bounds = [incumbent.lower_bound for incumbent in told]
@@ -211,7 +209,7 @@ def test_progress_never_rises_and_ends_with_the_result() -> None:
 @pytest.mark.slow
 def test_stop_ends_the_search_with_the_best_so_far() -> None:
     """Once asked to stop, the search returns its incumbent and says why."""
-    topology, job = fragmented_case()
+    topology, job, *_ = fragmented_search()
     told: list[Improvement] = []
     found = solve(
         topology,

@@ -52,7 +52,7 @@ def test_a_launch_by_nodes_is_as_good_as_a_free_one():
     assert value["node-contiguous"] == value["free"]
 
 
-@pytest.mark.parametrize("seed", [2, *slow([0, 1, *range(3, 20)])])
+@pytest.mark.parametrize("seed", [2, *slow([0, 1, *range(5, 10)])])
 def test_nodes_hold_consecutive_ranks_whatever_their_sizes(seed):
     """Random racks, both objectives; no better than the bound of a free launch."""
     rng = random.Random(f"uneven {seed}")

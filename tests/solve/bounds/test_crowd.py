@@ -60,7 +60,7 @@ def held_in_time(label, flows, latency, seconds):
             yield inside
 
 
-@pytest.mark.parametrize("seed", [*range(40), *slow(range(40, 400))])
+@pytest.mark.parametrize("seed", [*range(25), *slow(range(25, 160))])
 def test_no_domain_holds_more_members_in_time(seed):
     """One domain by itself, what others hold being anything: every subset of sets."""
     rng = random.Random(seed)

@@ -76,18 +76,10 @@ def test_no_time_is_refused_that_some_placement_keeps():
 
 
 @pytest.mark.slow
-def test_nor_in_many_cases():
-    assert sum(refused(seed) for seed in range(1000, 1040)) > 8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("racks", [[18, 18], [13, 7, 7]])
-def test_sharded_weights_on_racks_with_gpus_to_spare_are_proved(racks):
+def test_sharded_weights_on_racks_with_gpus_to_spare_are_proved():
     """Both lanes of tp are on every node, so that no rack holds one of them alone."""
-    machine = machine_of(racks, 4, "900GB/s")
-    size = 64 if len(racks) > 2 else 128
-    rollouts = role("b", size // 2, size // 16, tp=8)
-    roles = [role("a", size // 2, sharding="zero3", tp=2), rollouts]
+    machine = machine_of([13, 7, 7], 4, "900GB/s")
+    roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
     sent = [{"from": "a", "to": "b", "bytes": "80GB"}]
     job = workload_of(roles, sent, launcher={"ranks": "node-contiguous"})
     problem = Problem.of(machine, job, "time")

@@ -101,4 +101,4 @@ def test_no_placement_is_left_out() -> None:
 @pytest.mark.slow
 def test_no_placement_of_many_is_left_out() -> None:
     """The same of many more."""
-    assert sum(map(attack, range(150, 1_400))) > 50
+    assert sum(map(attack, range(150, 600))) > 15

@@ -105,7 +105,7 @@ def test_no_needs_are_refused_that_some_placement_meets():
 
 @pytest.mark.slow
 def test_nor_in_many_cases():
-    assert sum(refused(seed) or 0 for seed in range(1000, 1250)) > 40
+    assert sum(refused(seed) or 0 for seed in range(1000, 1120)) > 20
 
 
 def test_a_rack_holds_as_many_of_those_who_need_each_other():
@@ -151,7 +151,6 @@ def over_after(looks):
     ("title", "gpus", "racks"),
     [
         ("pairs", 128, [9, 9, 9, 7]),
-        pytest.param("wider", 64, [10, 7], marks=pytest.mark.slow),
         pytest.param("experts", 128, [9, 9, 9, 7], marks=pytest.mark.slow),
     ],
 )

@@ -48,7 +48,7 @@ def slowest(
     return np.array(found)
 
 
-@pytest.mark.parametrize("seed", [*range(40), *slow(range(40, 400))])
+@pytest.mark.parametrize("seed", [*range(25), *slow(range(25, 160))])
 def test_no_runs_are_faster(seed: int) -> None:
     """No launch has a faster slowest replica, whichever way its stages lie."""
     rng = random.Random(f"counts {seed}")

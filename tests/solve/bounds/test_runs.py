@@ -111,7 +111,7 @@ def test_hosts_of_one_scale_up_domain() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(20, 120, 10))
+@pytest.mark.parametrize("first", range(20, 70, 10))
 def test_no_placement_in_runs_of_many_is_faster(first: int) -> None:
     """The same for many more machines."""
     for seed in range(first, first + 10):

@@ -102,8 +102,7 @@ def test_no_placement_is_faster(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(5, 25, 10))
-def test_no_placement_of_many_is_faster(first: int) -> None:
+def test_no_placement_of_many_is_faster() -> None:
     """The same for many more machines."""
-    for seed in range(first, first + 10):
+    for seed in range(5, 15):
         check(seed)

@@ -44,7 +44,7 @@ def test_a_replica_or_a_stage_to_a_leaf(chunks: int, share: float) -> None:
     assert share * best * (1 - 1e-4) <= bound(model) <= best * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", [*range(6), *slow(range(6, 150))])
+@pytest.mark.parametrize("seed", [*range(6), *slow(range(6, 60))])
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of six ranks over thin leaves beats the bound, in either launch."""
     rng = random.Random(f"uplink messages {seed}")

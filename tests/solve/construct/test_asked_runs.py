@@ -9,6 +9,7 @@ import numpy as np
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.rules import Rules
+from placer.solve import search
 from placer.solve.construct.by_nodes.asked_runs import NAME, asked_runs, hosts_for
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -44,7 +45,8 @@ def test_the_smallest_part_is_in_the_last_stage_of_each_replica() -> None:
     topology = machine_of([7] * 26, [[0] * 13 + [1] * 13, [0] * 26], TIERS)
     axes = Parallelism(tp=8, pp=4, dp=5, order=ORDERS[0])
     job = Job("j", axes, MODEL, 4096, micro_batches=8, compute=Compute(0.02))
-    found = solve(topology, job, objective="time", time_limit=10)
+    problem = Problem.of(topology, job, "time").with_params(enough_gap=1e-3)
+    found = search.solve(problem, Budget(60.0))
     assert found.lower_bound >= 0.999 * found.value
     node = topology.node_of_gpu[found.placement.gpu_of_rank].reshape(5, 4, 8)
     parts = (node[..., None] == node[:, :, None]).sum(-1).min(axis=2)

@@ -31,7 +31,14 @@ def placed(problem, gpus):
 @pytest.mark.parametrize(
     ("title", "gpus", "racks", "seconds"),
     [
-        pytest.param("wider", 64, [14, 6], 2.7818e-3, id="one of two sets in halves"),
+        pytest.param(
+            "wider",
+            64,
+            [14, 6],
+            2.7818e-3,
+            marks=pytest.mark.slow,
+            id="one of two sets in halves",
+        ),
         pytest.param(
             "stages", 128, [9, 16, 7], 0.125, marks=pytest.mark.slow, id="none to spare"
         ),

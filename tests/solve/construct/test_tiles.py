@@ -69,7 +69,6 @@ def test_tiles_have_the_sizes_asked_for(sweep: Sweep) -> None:
     ("shape", "machine", "flows_out"),
     [
         ((20, 20), "rack:13 node:8 gpu:4", 2),
-        ((18, 24), "rack:14 node:8 gpu:4", 2),
         ((8, 8, 8), "rack:8 node:8 gpu:8", 3),
         ((14, 30), "rack:9 node:6 gpu:8", 2),
     ],

@@ -187,11 +187,10 @@ def test_a_stopped_search_tries_no_orders(monkeypatch: pytest.MonkeyPatch) -> No
     assert tried
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_orders_make_the_step_shorter(seed: int) -> None:
+def test_orders_make_the_step_shorter() -> None:
     """By what the cost model says of the placement, with every unit once."""
-    problem, asked = drawn(seed)
-    walk = walk_of(asked, seed)
+    problem, asked = drawn(0)
+    walk = walk_of(asked, 0)
     order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
     steps = OrderSteps(problem, asked, order, walk.held)
     start = steps.of(walk.slot)

