@@ -221,7 +221,7 @@ def _write_plans(found: Allocation, folder: str) -> None:
         stem = str(Path(folder) / name)
         with interrupts.writing(f"{stem}.json"):
             write_plan(job.plan, f"{stem}.json")
-        for suffix, text in requests(job.plan).items():
+        for suffix, text in requests(job.plan, name).items():
             write_text(f"{stem}.{suffix}", text)
 
 

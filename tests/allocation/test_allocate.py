@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 import placer
 from placer.allocation import offers
@@ -299,7 +300,7 @@ def test_the_worst_nodes_of_a_request():
 
 def test_requests_name_the_nodes_and_the_shape():
     plan = placer.allocate(FIVE, replica(dp=2), requests=True).jobs[0].plan
-    texts = requests(plan)
+    texts = requests(plan, "two")
     names = {"slurm.sbatch", "kueue.yaml", "kai.yaml", "volcano.yaml", "grove.yaml"}
     assert texts.keys() <= names
     slurm = texts["slurm.sbatch"]
@@ -307,6 +308,19 @@ def test_requests_name_the_nodes_and_the_shape():
     excluded = slurm.split("--exclude=")[1].splitlines()[0]
     assert not set(expand(excluded)) & set(plan.nodes)
     assert all("least strict request" in text for text in texts.values())
+
+
+def test_requests_of_two_jobs_stand_beside_each_other():
+    """No object of one file is overwritten by that of another, of equal jobs too."""
+    machine = racks({"a": 18, "b": 18})
+    jobs = placer.allocate(machine, [replica(), replica()], requests=True).jobs
+    names = [
+        (item["kind"], item["metadata"]["name"])
+        for job in jobs
+        for suffix in ("volcano.yaml", "grove.yaml")
+        for item in yaml.safe_load_all(requests(job.plan, job.name)[suffix])
+    ]
+    assert len(set(names)) == len(names) > 4
 
 
 def test_a_plan_with_a_request_is_read_back(tmp_path):
@@ -322,7 +336,7 @@ def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
     job = placer.allocate(machine, uneven, requests=True).jobs[0]
     assert sorted(job.nodes_by_domain.values()) == [6, 7]
     assert "slice" not in job.plan.request
-    assert "ask for its nodes" in requests(job.plan)["slurm.sbatch"]
+    assert "ask for its nodes" in requests(job.plan, job.name)["slurm.sbatch"]
 
 
 @pytest.mark.parametrize(
