@@ -148,15 +148,23 @@ def test_spares_are_kept_for_the_job():
     placer.check(job.plan)
 
 
-def test_a_tolerance_buys_a_more_useful_rest():
-    """A slower allocation leaves racks A and B whole; without one it is not taken."""
+@pytest.mark.parametrize(
+    ("spare", "busy"),
+    [(0, "C[17-18],D[11-18],E[07-18]"), (1, "C18,D[12-18],E[08-18]")],
+)
+def test_a_tolerance_buys_a_more_useful_rest(spare, busy):
+    """A slower allocation leaves racks A and B whole; without one it is not taken.
+
+    With a spare node in every rack that is used as well.
+    """
     machine = racks(dict.fromkeys("ABCDE", 18))
-    busy = "C[17-18],D[11-18],E[07-18]"
     jobs = replica(dp=2, require={"tp": "node", "cp": "rack"})
-    best = placer.allocate(machine, jobs, busy=busy)
-    assert sorted(best.jobs[0].nodes_by_domain.values()) == [16, 16]
-    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01)
-    assert where(found) == {"one": {"C": 16, "D": 10, "E": 6}}
+    rules = Rules(spares={"rack": spare} if spare else {})
+    best = placer.allocate(machine, jobs, busy=busy, rules=rules)
+    assert sorted(best.jobs[0].nodes_by_domain.values()) == [16 + spare] * 2
+    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01, rules=rules)
+    used = {"C": 16 + spare, "D": 10 + spare, "E": 6 + spare}
+    assert where(found) == {"one": used}
     assert best.jobs[0].value < found.jobs[0].value <= 1.01 * best.jobs[0].value
     assert found.left["whole_domains"] == {"rack": 2}
     assert best.left["whole_domains"] == {"rack": 1}
