@@ -151,8 +151,10 @@ class Offers:
         Raises
         ------
         InfeasibleError
-            Where they cannot hold it, with the reason.
+            Where they cannot hold it, with the reason; of several jobs it is named.
         """
+        jobs = self.question.jobs
+        who = f"{jobs[index].name}: " if len(jobs) > 1 else ""
         nodes = self.question.open_to(index, nodes)
         shares = None if share is None else b"".join(s.tobytes() for s in share)
         allowed = self._within_need(index, allowed)
@@ -169,7 +171,12 @@ class Offers:
         self.count += 1
         self._known[key] = None
         bound = self._bounds.get(index, 0.0) if is_needed else 0.0
-        found = self._worked_out(index, nodes, share, effort, allowed, enough, bound)
+        try:
+            found = self._worked_out(
+                index, nodes, share, effort, allowed, enough, bound
+            )
+        except InfeasibleError as error:
+            raise InfeasibleError(f"{who}{error}") from None
         self._known[key] = found
         return found
 
@@ -252,7 +259,7 @@ class Offers:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
         if not len(part.nodes) or not np.isin(np.flatnonzero(pinned), part.nodes).all():
-            raise InfeasibleError(f"{wanted.name}: no node of its is free")
+            raise InfeasibleError("none of the nodes that it may have is free")
         job = wanted.job
         if question.limits:
             job = under(question.limits, allowed, job)

@@ -15,11 +15,10 @@ from placer.report.words import (
     gap_text,
     gpu_hours_a_day,
     knows_work,
-    plural,
     proved,
     share_text,
 )
-from placer.units import format_seconds
+from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.page.side import Side

@@ -33,7 +33,8 @@ from placer.page.shell import asset, page
 from placer.page.times import times_data
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
-from placer.report.words import amount, plural, roles_of
+from placer.report.words import amount, roles_of
+from placer.units import plural
 
 if TYPE_CHECKING:
     from placer.page.seats import Shown

@@ -15,10 +15,9 @@ from placer.report.words import (
     knows_work,
     no_better,
     no_worse,
-    plural,
     proved,
 )
-from placer.units import format_bytes
+from placer.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -26,9 +26,14 @@ def amount(objective: str, value: float) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A gap in percent, rounded up, so as not to promise too much."""
-    thousandths = math.ceil(round(gap * 1e5, 6))  # 0.00037 stays 0.037%
-    return f"{thousandths / 1e5:.3%}"
+    """A gap in percent, rounded up, so as not to promise too much.
+
+    From 10 % on one digit after the point is enough.
+    """
+    digits = 1 if gap >= 0.1 else 3
+    scale = 10 ** (digits + 2)
+    rounded = math.ceil(round(gap * scale, 6)) / scale  # 0.00037 stays 0.037%
+    return f"{rounded:.{digits}%}"
 
 
 def proved(status: str, lower_bound: float, gap: float) -> str:
@@ -114,19 +119,6 @@ def knows_work(score: Mapping[str, Any]) -> bool:
 def gpu_hours_a_day(gpus: int, share: float) -> float:
     """GPU hours that a share of the step is worth, each day."""
     return gpus * 24 * share
-
-
-def plural(noun: str, count: int) -> str:
-    """A countable noun after its number: ``2`` takes ``racks``, ``leaves``."""
-    if count == 1:
-        return noun
-    if noun.endswith("leaf"):
-        return f"{noun[:-1]}ves"
-    if noun.endswith(("s", "x", "ch", "sh")):
-        return f"{noun}es"
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}s"
 
 
 def hop_cost(value: float) -> str:

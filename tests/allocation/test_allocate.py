@@ -251,6 +251,14 @@ def test_too_few_free_nodes_are_an_answer():
         placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
 
 
+def test_of_several_jobs_the_one_without_room_is_named():
+    """The others fit, and a job that is alone needs no name."""
+    with pytest.raises(InfeasibleError, match=r"^two: the job needs 384 GPUs"):
+        placer.allocate(FIVE, [replica(), replica("two", dp=6)])
+    with pytest.raises(InfeasibleError, match=r"^the job needs 384 GPUs"):
+        placer.allocate(FIVE, replica("two", dp=6))
+
+
 def test_what_is_free_is_not_what_is_usable():
     with pytest.raises(InfeasibleError, match=r"needs \d+ GPUs, 4 are free"):
         placer.allocate(FIVE, replica(), free="D01")
@@ -329,6 +337,15 @@ def test_requests_of_two_jobs_stand_beside_each_other():
         for item in yaml.safe_load_all(requests(job.plan, job.name)[suffix])
     ]
     assert len(set(names)) == len(names) > 4
+
+
+def test_requests_say_that_spare_nodes_are_not_asked_for():
+    """The scheduler gives nodes for ranks; the spare one of rack A is named."""
+    rules = Rules(spares={"rack": 1})
+    job = placer.allocate(FIVE, replica(), rules=rules, requests=True).jobs[0]
+    (spare,) = job.plan.rules["spare_nodes"]
+    for text in requests(job.plan, job.name).values():
+        assert f"# Not asked for: the spare nodes of the plan, {spare}.\n" in text
 
 
 def test_a_plan_with_a_request_is_read_back(tmp_path):

@@ -54,6 +54,12 @@ ARGUMENTS = [
 ]
 
 
+def test_an_argument_that_there_is_not_names_the_call() -> None:
+    """As Python's own message does."""
+    with pytest.raises(TypeError, match=r"^place\(\) got an unexpected .* 'limit'"):
+        placer.place(MACHINE, JOB, limit=1)  # type: ignore[call-arg]
+
+
 def test_every_public_call_is_tried() -> None:
     """The table above has all functions of the package."""
     public = {name for name in placer.__all__ if name[0].islower()}

@@ -19,7 +19,13 @@ PACKAGE = Path(placer.__file__).parent
 
 @pytest.mark.parametrize(
     ("gap", "shown"),
-    [(0.0, "0.000%"), (0.00036, "0.036%"), (0.000361, "0.037%"), (0.37, "37.000%")],
+    [
+        (0.0, "0.000%"),
+        (0.00036, "0.036%"),
+        (0.000361, "0.037%"),
+        (0.0999, "9.990%"),
+        (0.37001, "37.1%"),
+    ],
 )
 def test_gap_is_rounded_up(gap: float, shown: str) -> None:
     """A gap is never shown smaller than it is, and alike in all texts."""
