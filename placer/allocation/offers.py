@@ -24,7 +24,7 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
@@ -81,9 +81,17 @@ class Offers:
     question : Question
     budget : Budget
         Of the searches.
+    progress : callable
+        Told the job of each search before it, and how many have begun.
     """
 
-    def __init__(self, question: Question, budget: Budget) -> None:
+    def __init__(
+        self,
+        question: Question,
+        budget: Budget,
+        progress: Callable[[str, int], None] = lambda _job, _number: None,
+    ) -> None:
+        self.progress = progress
         self.question, self.budget = question, budget
         # Searches that share what time is left, the next one among them, and whether
         # one ended for want of time.
@@ -169,6 +177,7 @@ class Offers:
             if known_key in self._known:
                 raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
+        self.progress(jobs[index].name, self.count)
         self._known[key] = None
         bound = self._bounds.get(index, 0.0) if is_needed else 0.0
         try:
