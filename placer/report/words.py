@@ -17,7 +17,16 @@ NOUN = {"time": "step time", "hop-cost": "hop cost"}
 
 # What less and more of it is called, and what follows its value in a sentence.
 BETTER = {"time": ("faster", "slower"), "hop-cost": ("cheaper", "dearer")}
-EACH = {"time": "a step", "hop-cost": "hop cost"}
+
+
+def period_of(score: Mapping[str, Any]) -> str:
+    """What times of a score are of: a step, or of a workload a cycle."""
+    return "cycle" if score.get("roles") else "step"
+
+
+def each(objective: str, period: str = "step") -> str:
+    """What stands behind a value: ``1.2 s a step``, ``860 hop cost``."""
+    return f"a {period}" if objective == "time" else "hop cost"
 
 
 def amount(objective: str, value: float) -> str:
@@ -71,7 +80,12 @@ def share_text(share: float) -> str:
 
 
 def compared(
-    objective: str, own: float, other: float, than: str, noise: Mapping[str, Any]
+    objective: str,
+    own: float,
+    other: float,
+    than: str,
+    noise: Mapping[str, Any],
+    period: str = "step",
 ) -> str:
     """One value beside another: ``8.4 % faster than THAN: 6.35 s instead of 6.94 s``.
 
@@ -84,14 +98,16 @@ def compared(
         What the other value is of.
     noise : mapping
         Whether the model can tell the two apart (`placer.cost.noise`); may be empty.
+    period : str
+        What times are of, as `period_of` says.
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:
-        return f"{no_better(objective, than)}: {mine} {EACH[objective]}"
+        return f"{no_better(objective, than)}: {mine} {each(objective, period)}"
     share = share_text(abs(other - own) / other) if other else ""
     word = BETTER[objective][own > other]
     numbers = mine if mine == theirs else f"{mine} instead of {theirs}"
-    text = f"{share} {word} than {than}: {numbers} {EACH[objective]}"
+    text = f"{share} {word} than {than}: {numbers} {each(objective, period)}"
     if objective == "time" and noise.get("within"):
         text += f", within the noise of the model ({share_text(noise['relative'])})"
     return text.lstrip()
