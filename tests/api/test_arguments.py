@@ -146,3 +146,12 @@ def test_unknown_tiers_in_a_sweep() -> None:
     assert row is not None
     assert row["status"] == "invalid"
     assert row["error"].startswith("require.tp: the topology")
+
+
+def test_a_size_may_stand_alone() -> None:
+    """One number of GPUs, one degree: as in a list."""
+    asked = {"memory": 80e9, "top": 1, "time_limit": 60}
+    one = placer.tune(MACHINE, JOB, gpus=8, tp=2, pp=1, **asked)
+    listed = placer.tune(MACHINE, JOB, gpus=[8], tp=[2], pp=[1], **asked)
+    assert one.to_dict() == listed.to_dict()
+    assert one.rows[0]["gpus"] == 8
