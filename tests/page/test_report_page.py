@@ -454,7 +454,10 @@ def test_one_placement(browser: Browser, tmp_path: Path) -> None:
         browser.run('return document.querySelectorAll("canvas[id^=map]").length') == 1
     )
     assert {len(row) for row in cells(browser, ".steps tbody tr")} == {3}
-    assert "before" not in browser.run("return document.body.innerText").lower()
+    text = browser.run("return document.body.innerText").lower()
+    assert "before" not in text
+    assert "after\n" not in text
+    assert cells(browser, ".steps thead tr")[0][-1] == "time"
 
 
 def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:
