@@ -96,7 +96,10 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            given = parameters.bind(*args, **kwargs).arguments
+            try:
+                given = parameters.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
             refuse(
                 Problem(f"expected {kind.words}, got {_shown(given[name])}", key=name)
                 for name, kind in kinds.items()

@@ -15,7 +15,9 @@ _SUFFIX = ".yaml"
 _LIST_HINT = {
     "topologies": '"placer topo list" shows all presets; a file needs its path',
     "jobs": '"placer jobs list" shows all presets; a file needs its path',
-    "models": "a model without a preset is written as a mapping (layers, hidden, ...)",
+    "models": "presets are {names}; any other model is written as a mapping: "
+    "{{layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256}}, "
+    "or read from its config.json by -j hf:FILE",
 }
 _SINGULAR = {"topologies": "topology", "jobs": "job", "models": "model"}
 
@@ -58,7 +60,7 @@ def preset_path(kind: Kind, name: str) -> Path:
         [
             Problem(
                 f'there is no {_SINGULAR[kind]} preset or file "{shown}"',
-                hint=suggestion + _LIST_HINT[kind],
+                hint=suggestion + _LIST_HINT[kind].format(names=", ".join(names)),
             )
         ]
     )

@@ -177,3 +177,16 @@ def _parse(
     if not math.isfinite(value) or value > largest:
         raise ValueError(f"the {what} {shown} is too large; at most {largest:g}")
     return value
+
+
+def plural(noun: str, count: int) -> str:
+    """A countable noun after its number: ``2`` takes ``racks``, ``leaves``."""
+    if count == 1:
+        return noun
+    if noun.endswith("leaf"):
+        return f"{noun[:-1]}ves"
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"

@@ -8,7 +8,7 @@ from math import inf
 from placer.allocation.budgets import less
 from placer.allocation.offers import Offers
 from placer.errors import InfeasibleError
-from placer.report.words import plural
+from placer.units import plural
 
 # Jobs named one by one.
 _NAMED = 4

@@ -24,7 +24,7 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
@@ -81,9 +81,17 @@ class Offers:
     question : Question
     budget : Budget
         Of the searches.
+    progress : callable
+        Told the job of each search before it, and how many have begun.
     """
 
-    def __init__(self, question: Question, budget: Budget) -> None:
+    def __init__(
+        self,
+        question: Question,
+        budget: Budget,
+        progress: Callable[[str, int], None] = lambda _job, _number: None,
+    ) -> None:
+        self.progress = progress
         self.question, self.budget = question, budget
         # Searches that share what time is left, the next one among them, and whether
         # one ended for want of time.
@@ -151,8 +159,10 @@ class Offers:
         Raises
         ------
         InfeasibleError
-            Where they cannot hold it, with the reason.
+            Where they cannot hold it, with the reason; of several jobs it is named.
         """
+        jobs = self.question.jobs
+        who = f"{jobs[index].name}: " if len(jobs) > 1 else ""
         nodes = self.question.open_to(index, nodes)
         shares = None if share is None else b"".join(s.tobytes() for s in share)
         allowed = self._within_need(index, allowed)
@@ -167,9 +177,15 @@ class Offers:
             if known_key in self._known:
                 raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
+        self.progress(jobs[index].name, self.count)
         self._known[key] = None
         bound = self._bounds.get(index, 0.0) if is_needed else 0.0
-        found = self._worked_out(index, nodes, share, effort, allowed, enough, bound)
+        try:
+            found = self._worked_out(
+                index, nodes, share, effort, allowed, enough, bound
+            )
+        except InfeasibleError as error:
+            raise InfeasibleError(f"{who}{error}") from None
         self._known[key] = found
         return found
 
@@ -252,7 +268,7 @@ class Offers:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
         if not len(part.nodes) or not np.isin(np.flatnonzero(pinned), part.nodes).all():
-            raise InfeasibleError(f"{wanted.name}: no node of its is free")
+            raise InfeasibleError("none of the nodes that it may have is free")
         job = wanted.job
         if question.limits:
             job = under(question.limits, allowed, job)

@@ -107,11 +107,14 @@ def _allowed(question: Question, best: Together, index: int) -> Allowance:
 
 
 def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]:
-    """Sets of as many nodes as a job has, those first that leave the most."""
+    """Sets of nodes that hold a job and its spares, those first that leave the most."""
     machine, offer = question.machine, best.offers[index]
-    # Offers keep budgets whatever nodes they get.
-    rules = replace(offer.job.rules, budgets=())
-    if len(machine.tiers) < 3 or rules:
+    if len(machine.tiers) < 3:
+        return
+    # Offers keep budgets whatever nodes they get, and sets have room for spares.
+    spares = offer.job.rules.spares
+    spare = spares.get(machine.tiers[1].name, 0)
+    if len(spares) > (spare > 0) or replace(offer.job.rules, budgets=(), spares={}):
         return
     free = question.free.copy()
     for i, other in enumerate(best.offers):
@@ -125,13 +128,14 @@ def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]
     row = machine.domain_of_node[1]
     held = np.bincount(row, offer.nodes).astype(np.int64)
     room = np.bincount(row, free).astype(np.int64)
-    rest, wanted = Rest(machine, question.demand), int(offer.nodes.sum())
+    held[held > 0] -= spare
+    rest, wanted = Rest(machine, question.demand), int(held.sum())
     is_whole = room == np.bincount(row)
     found = {
         counts
         for grain in _grains(held, wanted, offer.job.parallelism.dp)
         for counts in _counts(
-            rest, room, is_whole, wanted, grain, question.is_demand_known
+            rest, room, is_whole, wanted, grain, spare, question.is_demand_known
         )
     }
     order = sorted(found, key=lambda counts: (counts[0], counts[1]))
@@ -162,14 +166,17 @@ def _counts(
     is_whole: BoolArray,
     wanted: int,
     grain: int,
+    spare: int,
     is_known: bool,
 ) -> list[tuple[int, Choice]]:
     """(loss, nodes of each domain) of the few choices that leave the most.
 
+    A domain that gives nodes for ranks gives ``spare`` more.
+
     A sum over domains, so they are built domain by domain, and of each number of nodes
     only a few are kept.
     """
-    domains = np.flatnonzero(room >= grain)
+    domains = np.flatnonzero(room >= grain + spare)
     steps = wanted // grain
     if wanted % grain or len(domains) * steps * int(room.max()) // grain > WORK // KEPT:
         return []
@@ -179,8 +186,9 @@ def _counts(
     kept: list[list[tuple[int, Choice]]] = [[] for _ in range(steps + 1)]
     kept[0] = [(0, ())]
     for domain in domains.tolist():
-        most = min(int(room[domain]) // grain, steps)
+        most = min((int(room[domain]) - spare) // grain, steps)
         taken = np.arange(most + 1) * grain
+        taken[1:] += spare
         filled, square = rest.worth(1, room[domain] - taken)
         lost = (filled[0] - filled) * scale + square[0] - square
         loss = (lost + whole * (is_whole[domain] & (taken > 0))).tolist()
@@ -188,7 +196,7 @@ def _counts(
         for before, entries in enumerate(kept):
             for count in range(1, min(most, steps - before) + 1):
                 longer[before + count] += [
-                    (cost + loss[count], (*choice, (domain, count * grain)))
+                    (cost + loss[count], (*choice, (domain, int(taken[count]))))
                     for cost, choice in entries
                 ]
         kept = [sorted(entries)[:KEPT] for entries in longer]

@@ -66,6 +66,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
     time_limit=NUMBER,
     seed=INTEGER,
     stop=CALL,
+    progress=CALL,
 )
 def allocate(
     topology: TopologyLike,
@@ -87,6 +88,7 @@ def allocate(
     time_limit: float = 60.0,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[str, int], None] = lambda _job, _number: None,
 ) -> Allocation:
     """The nodes of every job, out of the free ones, with their placements.
 
@@ -129,6 +131,8 @@ def allocate(
     seed : int
     stop : callable
         Asked now and then; once it is true the best so far is returned.
+    progress : callable
+        Told the name of a job before each search for it, and how many have begun.
 
     Raises
     ------
@@ -178,7 +182,7 @@ def allocate(
     if kept or len(question.jobs) > 1:
         work = [wanted.job for wanted in question.jobs]
         question = replace(question, limits=limits_of(whole, work, kept))
-    offers = Offers(question, Budget(time_limit, stop))
+    offers = Offers(question, Budget(time_limit, stop), progress)
     found = searched(offers, always)
     budget = offers.budget if requests else None
     result = allocation_of(asked._replace(question=question), found, always, budget)

@@ -114,14 +114,27 @@ def _check_subjects(
 
 def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
     axis, index = name_parts(name)
-    known = scene.costs.axes
+    part = scene.part_of(axis)
+    # Without it, the first instance of every role shows how groups are called.
+    roles = {role.first_rank for role in scene.job.roles}
+    shown_of = [part] if part else [p for p in scene.parts if p.first in roles]
+    known = {
+        f"{one.prefix}{own}": groups
+        for one in shown_of
+        for own, groups in one.costs.axes.items()
+    }
     if axis not in known:
         shown = f'there is no axis or group "{axis}"'
-        if axis in ("tp", "cp", "ep", "pp", "dp", "edp"):
+        members = scene.job.parallelism.ranks_of_group.get(axis)
+        if part and members is not None:
+            alone = members.shape[1] == 1
             shown = f"every {axis} group is a single rank"
+            shown = shown if alone else f"the job does not say what {axis} groups send"
         if not axis:
             shown = f'"{name}" is no group such as pp:37'
         hint = closest(axis, known) or f"known: {', '.join(known)}"
+        if not known:
+            hint = "no group here sends anything; --rank shows messages between ranks"
         yield Problem(shown, hint=hint)
     elif not 0 <= index < len(known[axis]):
         count = len(known[axis])

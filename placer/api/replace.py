@@ -50,7 +50,7 @@ from placer.solve.replace.affected import most_damaged
 from placer.solve.replace.search import Replaced, Terms, replaced
 from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
-from placer.topology.allocation import host_names
+from placer.topology.allocation import OUTSIDE, host_names
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
@@ -217,7 +217,7 @@ def _found(
         if task.job.roles:
             raise  # which role could do with less is not known
         if not shrink:
-            raise _with_hint(error) from None
+            raise _with_hint(error, task.machine) from None
         return _shrunk(task, search, error)
 
 
@@ -322,9 +322,12 @@ def _plan_of(
     return changed(plan, verdict=verdict(plan))
 
 
-def _with_hint(error: InfeasibleError) -> InfeasibleError:
+def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:
+    text = str(error)
+    if OUTSIDE in machine.unavailable.values():
+        text += f"\n  hint: or add hosts from {OUTSIDE} (--added, added=)"
     return InfeasibleError(
-        f"{error}\n  hint: or let it shrink (--shrink, shrink=True): the fewest "
+        f"{text}\n  hint: or let it shrink (--shrink, shrink=True): the fewest "
         "replicas are given up"
     )
 

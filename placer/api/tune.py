@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model
 
-_SIZES = INTEGERS | NOTHING
+_SIZES = INTEGERS | INTEGER | NOTHING
 # No GPU that trains has so few bytes.
 _LEAST_MEMORY = 1e6
 _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
@@ -80,17 +80,17 @@ def tune(
     job: JobLike,
     hosts: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str = (),
-    gpus: Sequence[int] | None = None,
+    gpus: Sequence[int] | int | None = None,
     global_batch: int | None = None,
     memory: float | None = None,
     framework: FrameworkName = "megatron",
-    tp: Sequence[int] | None = None,
-    cp: Sequence[int] | None = None,
-    ep: Sequence[int] | None = None,
-    etp: Sequence[int] | None = None,
-    pp: Sequence[int] | None = None,
-    vp: Sequence[int] | None = None,
-    micro_batch: Sequence[int] | None = None,
+    tp: Sequence[int] | int | None = None,
+    cp: Sequence[int] | int | None = None,
+    ep: Sequence[int] | int | None = None,
+    etp: Sequence[int] | int | None = None,
+    pp: Sequence[int] | int | None = None,
+    vp: Sequence[int] | int | None = None,
+    micro_batch: Sequence[int] | int | None = None,
     recompute: Sequence[RecomputeName] | None = None,
     sharding: Sequence[str] | None = None,
     top: int = 10,
@@ -110,7 +110,7 @@ def tune(
         Its model, batch and compute times; its degrees are the starting point of the
         compute times alone.
     hosts, exclude : as for `place`
-    gpus : sequence of int, optional
+    gpus : int or sequence of int, optional
         How many GPUs to use; by default as many as there are, or fewer if better.
     global_batch : int, optional
         Samples of a step; the job's by default.
@@ -118,7 +118,7 @@ def tune(
         Of a GPU; the machine's by default.
     framework : str
         Whose rules hold: ``megatron``, ``torchtitan``, ``deepspeed`` or ``jax``.
-    tp, cp, ep, etp, pp, vp, micro_batch : sequence of int, optional
+    tp, cp, ep, etp, pp, vp, micro_batch : int or sequence of int, optional
         The only sizes to consider.
     recompute, sharding : sequence of str, optional
         The only modes, likewise.
@@ -158,18 +158,18 @@ def tune(
         else axes.dp * work.micro_batch * work.micro_batches
     )
     space = Space(
-        tuple(dict.fromkeys(gpus or ())),
+        tuple(dict.fromkeys(_sizes(gpus))),
         batch,
         machine.num_gpus,
         within=gpus_left(machine),
         framework=framework,
-        tp=tuple(tp or ()),
-        cp=tuple(cp or ()),
-        ep=tuple(ep or ()),
-        etp=tuple(etp or ()),
-        pp=tuple(pp or ()),
-        vp=tuple(vp or ()),
-        micro_batch=tuple(micro_batch or ()),
+        tp=_sizes(tp),
+        cp=_sizes(cp),
+        ep=_sizes(ep),
+        etp=_sizes(etp),
+        pp=_sizes(pp),
+        vp=_sizes(vp),
+        micro_batch=_sizes(micro_batch),
         recompute=tuple(recompute or ()),
         sharding=tuple(sharding or ()),
     )
@@ -211,6 +211,13 @@ def tune(
     if not found.rows:
         raise _nothing(search, found, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit)
+
+
+def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
+    """The sizes that are asked for; one may stand alone."""
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, Sequence) else (given,)
 
 
 def _model(job: Job) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,6 +22,7 @@ from placer.cli.options import (
     share,
     time_limit_option,
 )
+from placer.cli.progress import StageLines
 from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 @seed_option
 @time_limit_option("all")
 @format_option("text", "json", "csv")
-@quiet_option("No notes.")
+@quiet_option("No progress and notes.")
 @click.pass_context
 def allocate(context: click.Context, /, **options: Any) -> None:
     """Choose the nodes of jobs J on machine T out of the free ones, and place them.
@@ -137,14 +139,23 @@ def allocate(context: click.Context, /, **options: Any) -> None:
     if options["output"] == "-":
         raise click.UsageError("Plans are several files: -o names a folder.")
     with interrupts.searching() as stop:
-        found = _found(options, stop)
+        with nullcontext(_unheard) if options["quiet"] else StageLines() as progress:
+            found = _found(options, stop, progress)
         _write(found, options)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best allocation so far", err=True)
     end(context, interrupts.exit_code)
 
 
-def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
+def _unheard(_job: str, _number: int) -> None:
+    """Nobody is told of the search."""
+
+
+def _found(
+    options: dict[str, Any],
+    stop: Callable[[], bool],
+    progress: Callable[[str, int], None],
+) -> Allocation:
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
     from placer.cli.machine import read_machine
@@ -170,6 +181,7 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
         time_limit=options["time_limit"],
         seed=options["seed"],
         stop=stop,
+        progress=progress,
     )
 
 
@@ -221,7 +233,7 @@ def _write_plans(found: Allocation, folder: str) -> None:
         stem = str(Path(folder) / name)
         with interrupts.writing(f"{stem}.json"):
             write_plan(job.plan, f"{stem}.json")
-        for suffix, text in requests(job.plan).items():
+        for suffix, text in requests(job.plan, name).items():
             write_text(f"{stem}.{suffix}", text)
 
 

@@ -103,13 +103,13 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
     from placer.calibrate.links_text import as_data, as_text, compute_line
-    from placer.cli.output import write_text
+    from placer.cli.output import write_document, write_text
     from placer.placement.plan_encode import json_text
-    from placer.topology.write import to_text
+    from placer.topology.compact import compact_document
 
     found = fit_links(measurements)
     if output:
-        write_text(output, to_text(found.topology))
+        write_document(output, compact_document(found.topology))
     if output == "-":
         return
     if format_name == "json":
@@ -156,9 +156,9 @@ def _hardware(
     from placer.calibrate.hardware import fit_hardware
     from placer.calibrate.hardware_text import as_data, as_text
     from placer.cli.machine import read_machine
-    from placer.cli.output import write_text
+    from placer.cli.output import write_document, write_text
     from placer.placement.plan_encode import json_text
-    from placer.topology.write import to_text
+    from placer.topology.compact import compact_document
 
     if not options["topology"]:
         raise click.UsageError("tables of nccl-tests need the machine (-t) that ran")
@@ -166,7 +166,7 @@ def _hardware(
     tables = [table for one in given for table in one.tables(options["test"])]
     fit = fit_hardware(topology, tables)
     if options["output"]:
-        write_text(options["output"], to_text(fit.topology))
+        write_document(options["output"], compact_document(fit.topology))
     if options["output"] != "-":
         text = as_text(fit) + "\n" if format_name != "json" else json_text(as_data(fit))
         write_text("-", text)

@@ -34,7 +34,7 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
 
     from placer.placement.plan_consistency import ContradictionError
     from placer.placement.plan_file import read_plan
-    from placer.report.words import plural
+    from placer.units import plural
 
     holds = ""
     try:

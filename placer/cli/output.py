@@ -32,8 +32,14 @@ def write_document(path: str, document: Mapping[str, Any]) -> None:
         return
     import yaml
 
-    text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
-    write_text(path, text)
+    class Dumper(yaml.SafeDumper):
+        """Writes no references, which readers of placer's files refuse."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+    style: dict[str, Any] = {"default_flow_style": None, "width": 10**9}
+    write_text(path, yaml.dump(document, Dumper=Dumper, sort_keys=False, **style))
 
 
 def write_bytes(path: str, data: bytes) -> None:

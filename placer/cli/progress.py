@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A search that ends within this time says nothing.
 QUIET_S = 1.0
+# Of several searches that say nothing themselves: the first word, and those after it.
+SAY_FIRST_S, SAY_EVERY_S = 2.0, 5.0
 
 _HEAD = f"  {'time':>8}  {'value':>16}  {'lower bound':>16}  {'gap':>8}  phase"
 
@@ -98,3 +100,40 @@ def _line(incumbent: Improvement) -> str:
         f"* {incumbent.elapsed_s:7.1f}s  {value:16,.9g}  {lower}  {gap}  "
         f"{incumbent.phase}"
     )
+
+
+class StageLines:
+    """Says every few seconds which of several searches is on.
+
+    A search may take long without a word, so a thread of its own says it.
+    """
+
+    def __init__(self) -> None:
+        self._start = monotonic()
+        self._now = ""
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._say, daemon=True)
+
+    def __enter__(self) -> StageLines:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def __call__(self, name: str, number: int) -> None:
+        """Tell that a search has begun, so many with it, of the job with this name."""
+        self._now = f"search {number:,}: {name}"
+
+    def _say(self) -> None:
+        wait = SAY_FIRST_S
+        while not self._is_over.wait(wait):
+            if self._now:
+                wait = SAY_EVERY_S
+                click.echo(f"{monotonic() - self._start:.0f} s: {self._now}", err=True)

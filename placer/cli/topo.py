@@ -94,14 +94,15 @@ def convert(
 ) -> None:
     """Write what TOPOLOGY describes as one topology file.
 
-    Several of FORMAT:FILE are joined by node.
+    Several of FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any
+    other JSON.
     """
     from placer.cli.machine import read_machine
-    from placer.cli.output import write_text
-    from placer.topology.write import to_text
+    from placer.cli.output import write_document
+    from placer.topology.compact import compact_document
 
     machine = read_machine(options, _sources(topologies, option), options["name"])
-    write_text(options["output"] or "-", to_text(machine))
+    write_document(options["output"] or "-", compact_document(machine))
 
 
 @topo.command()

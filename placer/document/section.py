@@ -9,6 +9,8 @@ from placer.document.tree import visible
 from placer.document.value import Value, closest, key_text
 from placer.errors import Problem
 
+_FEW_KEYS = 12  # that a hint can list
+
 
 class Section:
     """A mapping of the file; every key that is read becomes a known key.
@@ -144,6 +146,8 @@ class Section:
                 continue
             message = f'unknown key "{visible(key)}"'
             hint = closest(key, self._known)
+            if not hint and len(self._known) <= _FEW_KEYS:
+                hint = f"known: {', '.join(sorted(self._known))}"
             document, path = self.document, (*self.value.path, key)
             place = document.place(path, is_key=True)
             document.add(

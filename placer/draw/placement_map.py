@@ -17,6 +17,7 @@ from placer.draw.content import Content
 from placer.draw.grouping import default_axis, grouping, leaving
 from placer.draw.legend import draw_legend
 from placer.draw.machine_view import MachineView, machine_view
+from placer.units import plural
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -106,7 +107,7 @@ def _subtitle(content: Content, place: str) -> str:
     parts += [f"{np.count_nonzero(content.shown):,} GPUs"]
     for level, name in enumerate(view.levels[:-1]):
         count = len(np.unique(view.domain_of_node[level, nodes]))
-        parts.append(f"{count:,} {name}{'s' * (count != 1)}")
+        parts.append(f"{count:,} {plural(name, count)}")
     parts.append(f"a cell is a {_cell(content)}")
     return f" {svg.DOT} ".join(parts)
 

@@ -71,11 +71,12 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
         raise InputError([Problem("the plan has no times", key="score.step_time_s")])
     exposed = [part for part in parts if part.exposed]
     top = _ZOOM_TOP + _ZOOM_HIGH + 56 if exposed else _BAR_TOP + _BAR_HIGH + 36
-    title = f"Time of a step: {plan.job['name']} on {plan.topology['name']}"
+    period = "cycle" if plan.score.get("roles") else "step"
+    title = f"Time of a {period}: {plan.job['name']} on {plan.topology['name']}"
     root = svg.new_picture(_WIDTH, top + _LINE * len(parts) + 4, theme, title)
     shown = svg.shortened(title, _ROOM, 18)
     svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
-    text = f"{format_seconds(step)} a step"
+    text = f"{format_seconds(step)} a {period}"
     svg.write(root, text, _MARGIN, 64, class_="p-soft", font_size=13)
     layer = svg.add(root, "g", class_="step")
     _draw_bar(layer, parts, (_MARGIN, _BAR_TOP, _BAR_HIGH), step)
@@ -91,6 +92,10 @@ def _parts(plan: Plan) -> Iterator[Part]:
     for key, name in _WITHIN.items():
         if score.get(key, 0.0) > 0:
             yield Part(name, score[key], PART_COLOURS[name], False)
+    if roles := score.get("roles"):
+        slowest = max(role["seconds"] for role in roles.values())
+        if slowest > 0:
+            yield Part("slowest role", slowest, PART_COLOURS["compute"], False)
     yield from exposed_parts(score.get("exposed_s", {}))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from placer.emit.domains import quoted, tiers_of
 from placer.emit.least_strict import comments
-from placer.emit.manifest import Text, documents
+from placer.emit.manifest import Text, documents, object_name
 from placer.emit.nodes import nodes_of
 from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
@@ -60,7 +60,7 @@ def render(plan: Plan) -> str:
     item = {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
-        "metadata": {"name": "placer"},
+        "metadata": {"name": object_name(plan)},
         "spec": {"replicas": 1, "template": template},
     }
     comment = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)

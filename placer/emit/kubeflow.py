@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.emit.kubernetes import config_map, pod_by_name
-from placer.emit.manifest import Object, documents
+from placer.emit.manifest import Object, documents, object_name
 from placer.emit.nodes import nodes_of, require_equal_nodes
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _COMMENT = """\
 # any order. Pods use the network of their nodes, and node names must resolve there.
 """
 _API = "trainer.kubeflow.org/v1alpha1"
-_NAME = "placer"
 # The one that the Trainer takes for the training pods, and their container's name.
 _NODE = "node"
 
@@ -40,7 +39,8 @@ def render(plan: Plan) -> str:
     """
     nodes = nodes_of(plan)
     require_equal_nodes(nodes, "kubeflow-trainer")
-    labels, pod = pod_by_name(nodes)
+    name = object_name(plan)
+    labels, pod = pod_by_name(plan, nodes)
     container = pod["containers"][0]
     trainer = {
         "image": container.pop("image"),
@@ -60,20 +60,20 @@ def render(plan: Plan) -> str:
         },
     }
     jobs = [{"name": _NODE, "replicas": 1, "template": template}]
-    runtime = _object("TrainingRuntime") | {
+    runtime = _object("TrainingRuntime", name) | {
         "spec": {
             "mlPolicy": {"numNodes": len(nodes)},
             "template": {"spec": {"replicatedJobs": jobs}},
         }
     }
-    job = _object("TrainJob") | {
+    job = _object("TrainJob", name) | {
         "spec": {
-            "runtimeRef": {"kind": "TrainingRuntime", "name": _NAME},
+            "runtimeRef": {"kind": "TrainingRuntime", "name": name},
             "trainer": trainer,
         }
     }
     return documents(_COMMENT, [config_map(plan, nodes), runtime, job])
 
 
-def _object(kind: str) -> Object:
-    return {"apiVersion": _API, "kind": kind, "metadata": {"name": _NAME}}
+def _object(kind: str, name: str) -> Object:
+    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}}

@@ -11,7 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placer.emit import torchrun, torchrun_wrapper
-from placer.emit.manifest import Object, Text, documents, require_node_names
+from placer.emit.manifest import (
+    Object,
+    Text,
+    documents,
+    object_name,
+    require_node_names,
+)
 from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.errors import EmitError
 
@@ -38,7 +44,6 @@ _PINNED = """\
 # Every node rank has a node of its own, by its label kubernetes.io/hostname.
 """
 
-_NAME = "placer"
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -55,8 +60,8 @@ def render_job(plan: Plan) -> str:
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": _NAME},
-        "spec": _job_spec(nodes, "kubernetes-job"),
+        "metadata": {"name": object_name(plan)},
+        "spec": _job_spec(plan, nodes, "kubernetes-job"),
     }
     return documents(_COMMENT + _BY_NAME, [config_map(plan, nodes), job])
 
@@ -70,9 +75,9 @@ def render_jobset(plan: Plan) -> str:
         As `render_job`.
     """
     nodes = nodes_of(plan)
-    spec = _job_spec(nodes, "kubernetes-jobset")
+    spec = _job_spec(plan, nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
-    objects = [config_map(plan, nodes), _jobset({"replicatedJobs": jobs})]
+    objects = [config_map(plan, nodes), _jobset(plan, {"replicatedJobs": jobs})]
     return documents(_COMMENT + _BY_NAME, objects)
 
 
@@ -87,9 +92,10 @@ def render_pinned(plan: Plan) -> str:
     """
     nodes = nodes_of(plan)
     consecutive = _consecutive(nodes)
-    jobs = [_pinned_job(k, node, consecutive) for k, node in enumerate(nodes)]
+    name = object_name(plan)
+    jobs = [_pinned_job(name, k, node, consecutive) for k, node in enumerate(nodes)]
     network = {"enableDNSHostnames": True}
-    jobset = _jobset({"network": network, "replicatedJobs": jobs})
+    jobset = _jobset(plan, {"network": network, "replicatedJobs": jobs})
     text = documents("", [jobset])
     if len(text) > _MAX_OBJECT:
         raise EmitError(
@@ -118,22 +124,23 @@ def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": _NAME},
+        "metadata": {"name": object_name(plan)},
         "data": {"launch.sh": text},
     }
 
 
-def pod_by_name(nodes: Sequence[NodeRanks]) -> tuple[Object, Object]:
+def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]:
     """Labels and specification of pods that may start on the plan's nodes in any order.
 
     One pod a node, told the node's name, in the network of the node.
     """
     hosts = [Text(node.host) for node in nodes]
     is_one = {"key": _HOSTNAME, "operator": "In", "values": hosts}
-    labels = {"placer.plan": _NAME}
+    name = object_name(plan)
+    labels = {"placer.plan": name}
     own_pods = {"matchLabels": labels}
     host = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    pod = _pod(_consecutive(nodes), nodes[0].reach, host) | {
+    pod = _pod(name, _consecutive(nodes), nodes[0].reach, host) | {
         "hostNetwork": True,
         "dnsPolicy": "ClusterFirstWithHostNet",
         "affinity": {
@@ -146,28 +153,30 @@ def pod_by_name(nodes: Sequence[NodeRanks]) -> tuple[Object, Object]:
     return labels, pod
 
 
-def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
+def _job_spec(plan: Plan, nodes: Sequence[NodeRanks], format: str) -> Object:
     """One pod a node, on the nodes of the plan, in any order."""
     require_equal_nodes(nodes, format)
-    labels, pod = pod_by_name(nodes)
+    labels, pod = pod_by_name(plan, nodes)
     return _indexed(len(nodes), {"metadata": {"labels": labels}, "spec": pod})
 
 
-def _pinned_job(node_rank: int, node: NodeRanks, consecutive: bool) -> Object:
-    pod = _pod(consecutive, max(node.gpus) + 1, {"value": Text(node.host)})
+def _pinned_job(
+    name: str, node_rank: int, node: NodeRanks, consecutive: bool
+) -> Object:
+    pod = _pod(name, consecutive, max(node.gpus) + 1, {"value": Text(node.host)})
     # The first pod of the first Job, by the names that a JobSet gives its pods.
-    address = {"name": "PLACER_MASTER_ADDR", "value": f"{_NAME}-node-0-0-0.{_NAME}"}
+    address = {"name": "PLACER_MASTER_ADDR", "value": f"{name}-node-0-0-0.{name}"}
     pod["containers"][0]["env"].append(address)
     pod["nodeSelector"] = {_HOSTNAME: Text(node.host)}
     spec = _indexed(1, {"spec": pod})
     return {"name": f"node-{node_rank}", "replicas": 1, "template": {"spec": spec}}
 
 
-def _jobset(spec: Object) -> Object:
+def _jobset(plan: Plan, spec: Object) -> Object:
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": _NAME},
+        "metadata": {"name": object_name(plan)},
         "spec": spec,
     }
 
@@ -182,7 +191,7 @@ def _indexed(pods: int, template: Object) -> Object:
     }
 
 
-def _pod(consecutive: bool, gpus: int, host: Object) -> Object:
+def _pod(name: str, consecutive: bool, gpus: int, host: Object) -> Object:
     """A pod that runs the launch script, told the name of its node."""
     program = ["train.py"] if consecutive else ["python", "train.py"]
     container = {
@@ -196,7 +205,7 @@ def _pod(consecutive: bool, gpus: int, host: Object) -> Object:
     return {
         "restartPolicy": "Never",
         "containers": [container],
-        "volumes": [{"name": "plan", "configMap": {"name": _NAME}}],
+        "volumes": [{"name": "plan", "configMap": {"name": name}}],
     }
 
 

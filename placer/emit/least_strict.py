@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from placer.emit.domains import quoted
+from placer.hostlist import compress
 from placer.placement.host_orders import natural_key
 from placer.units import format_seconds
 
@@ -21,11 +22,15 @@ HOSTNAME = "kubernetes.io/hostname"
 def guaranteed(plan: Plan) -> Iterator[str]:
     """The least strict request that guarantees the plan's value, in words.
 
+    Before it the spare nodes, which no scheduler is asked for.
     Nothing for a plan that no allocation made; that there is none, where there is none.
     """
     request = plan.request
     if not request:
         return
+    if spares := plan.rules.get("spare_nodes"):
+        shown = compress(sorted(spares, key=natural_key))
+        yield f"# Not asked for: the spare nodes of the plan, {shown}."
     if "slice" not in request:
         yield "# No request by shape guarantees the plan's value: ask for its nodes."
         return

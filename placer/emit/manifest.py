@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from placer.emit.nodes import NodeRanks
+    from placer.placement.plan import Plan
 
 Object = dict[str, Any]
 
@@ -21,6 +22,10 @@ Object = dict[str, Any]
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NODE = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MAX_LABEL = 63
+# Grove takes 45 characters for the names of a set, a scaling group and a clique
+# together (its ``maxCombinedResourceNameLength``); "slice" and "node" leave more.
+_MAX_NAME = 32
+_NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
 
 
 class Text(str):
@@ -53,6 +58,16 @@ def documents(comment: str, objects: Iterable[Object]) -> str:
         for each in objects
     ]
     return comment + "---\n".join(texts)
+
+
+def object_name(plan: Plan) -> str:
+    """What the objects of a plan are called: as its job, in what a label may hold.
+
+    So those of two jobs stand beside each other in a namespace.
+    """
+    name = _NOT_IN_NAME.sub("-", str(plan.job["name"]).lower()).strip("-")
+    name = name if name[:1].isalpha() else f"placer-{name}"
+    return name[:_MAX_NAME].strip("-")
 
 
 def require_node_names(nodes: Sequence[NodeRanks]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -302,12 +302,14 @@ def render(plan: Plan, name: str) -> str:
     return text
 
 
-def requests(plan: Plan) -> dict[str, str]:
+def requests(plan: Plan, job: str) -> dict[str, str]:
     """Requests for nodes like the plan's that schedulers can be given, by file name.
 
-    Schedulers that cannot express the plan are left out.
+    They call the plan's job ``job``. Schedulers that cannot express the plan are left
+    out.
     """
     found = {}
+    plan = replace(plan, job={**plan.job, "name": job})
     for name, row in FORMATS.items():
         if name.endswith("-request"):
             with suppress(EmitError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from placer.emit.domains import nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
-from placer.emit.manifest import Text, documents, require_node_names
+from placer.emit.manifest import Text, documents, object_name, require_node_names
 from placer.emit.nodes import nodes_of
 from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
@@ -41,7 +41,7 @@ def render(plan: Plan) -> str:
     nodes = nodes_of(plan)
     require_node_names(nodes)
     require_alike(nodes)
-    tiers = tiers_of(plan, nodes)
+    name, tiers = object_name(plan), tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     nvlink = nvlink_tier(plan, tiers)
     part = nvlink if nvlink in slices else slices[0] if slices else None
@@ -59,7 +59,7 @@ def render(plan: Plan) -> str:
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
-        "metadata": {"name": "placer"},
+        "metadata": {"name": name},
         "spec": {
             "schedulerName": "volcano",
             "minAvailable": len(nodes),
@@ -68,7 +68,7 @@ def render(plan: Plan) -> str:
         },
     }
     comment += left_open(tiers, [shared, part]) + comments(plan, nodes)
-    return documents(comment, [*_hyper_nodes(tiers, nodes), job])
+    return documents(comment, [*_hyper_nodes(name, tiers, nodes), job])
 
 
 def _within(tiers: Sequence[TierDomains], tier: TierDomains) -> Object:
@@ -78,15 +78,16 @@ def _within(tiers: Sequence[TierDomains], tier: TierDomains) -> Object:
 
 
 def _hyper_nodes(
-    tiers: Sequence[TierDomains], nodes: Sequence[NodeRanks]
+    job: str, tiers: Sequence[TierDomains], nodes: Sequence[NodeRanks]
 ) -> Iterator[Object]:
     """A HyperNode for every domain, inner ones first.
 
-    Domains have names of any kind, objects have not: so these are numbered.
+    Domains have names of any kind, objects have not: so these are numbered, after the
+    name of the job.
     """
     inside: list[tuple[str, str]] = [("Node", Text(node.host)) for node in nodes]
     for number, tier in enumerate(tiers, start=1):
-        names = [f"placer-tier{number}-{k}" for k in range(len(tier.names))]
+        names = [f"{job}-tier{number}-{k}" for k in range(len(tier.names))]
         members: list[dict[tuple[str, str], None]] = [{} for _ in names]
         for member, domain in zip(inside, tier.domain, strict=True):
             members[domain][member] = None

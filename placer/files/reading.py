@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from placer.errors import InputError, Problem
 
+_NPY = b"\x93NUMPY"  # how a file of numpy.save begins
 MAX_BYTES = 64 * 1024 * 1024
 
 # Device and number of every file read, while `inputs_kept` says so.
@@ -121,7 +122,8 @@ def decode(data: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
-        raise _error(source, "is not UTF-8 text", line, column) from None
+        hint = "save arrays with numpy.savez, as .npz" if data[:6] == _NPY else ""
+        raise _error(source, "is not UTF-8 text", line, column, hint=hint) from None
     if "\0" in text:
         raise _error(source, "is a binary file, not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")

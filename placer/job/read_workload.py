@@ -180,7 +180,7 @@ def _read_job(value: Value, name: str, decode: Callable[[Document], Job]) -> Job
     """A job that is named (a file beside, or a preset) or written out."""
     document = value.document
     if value.kind == "mapping":
-        start = {"format": "placer/job", "version": 1, "name": name}
+        start = {"format": "placer/job", "version": 1, "name": name or "role"}
         return decode(document.inner(value, start))
     given = value.text()
     path = beside(document.source, given)

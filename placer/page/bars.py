@@ -11,8 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from placer.page.findings import homes, parts
-from placer.report.words import plural
-from placer.units import format_seconds
+from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.page.side import Side

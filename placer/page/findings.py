@@ -10,16 +10,16 @@ from placer.cost.noise import noise_of
 from placer.report.verdict import inner_domains
 from placer.report.words import (
     BETTER,
-    EACH,
     amount,
+    each,
     gap_text,
     gpu_hours_a_day,
     knows_work,
-    plural,
+    period_of,
     proved,
     share_text,
 )
-from placer.units import format_seconds
+from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.page.side import Side
@@ -130,7 +130,8 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
         return "Where the ranks are", proof
     if len(sides) == 1:
         worth = amount(objective, value(sides[0], objective))
-        return f"{worth} {EACH[objective]}", proof
+        period = period_of(sides[-1].plan.score)
+        return f"{worth} {each(objective, period)}", proof
     share = gained(sides)
     less, more = BETTER[objective]
     if abs(share) < _SAME:
@@ -156,10 +157,11 @@ def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """Two or three sentences: the cost, what the groups do, how far this is proved."""
     objective = objective_of(sides)
     new = amount(objective, value(sides[-1], objective))
-    each = "A step takes" if objective == "time" else "The hop cost is"
+    took = f"A {period_of(sides[-1].plan.score)} takes"
+    took = took if objective == "time" else "The hop cost is"
     old = amount(objective, value(sides[0], objective))
     instead = f" instead of {old}" if len(sides) > 1 and old != new else ""
-    sentences = [f"{each} {new}{instead}."] if has_value(sides) else []
+    sentences = [f"{took} {new}{instead}."] if has_value(sides) else []
     if found:
         sentences.append(f"{_held(found)}.")
     if sides[-1].plan.bound.get("status") == "optimal":
@@ -236,6 +238,8 @@ def parts(side: Side) -> dict[str, float]:
         "fixed": score.get("fixed_s", 0.0),
         "bubble": score.get("bubble_s", 0.0),
     }
+    if roles := score.get("roles"):
+        found["slowest role"] = max(role["seconds"] for role in roles.values())
     exposed = score.get("exposed_s", {})
     return found | {f"{axis} exposed": seconds for axis, seconds in exposed.items()}
 

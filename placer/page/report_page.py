@@ -33,7 +33,8 @@ from placer.page.shell import asset, page
 from placer.page.times import times_data
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
-from placer.report.words import amount, plural, roles_of
+from placer.report.words import amount, roles_of
+from placer.units import plural
 
 if TYPE_CHECKING:
     from placer.page.seats import Shown
@@ -76,8 +77,7 @@ def report_page(sides: Sequence[Side]) -> str:
     body = asset("report", "page.html")
     for key, text in _texts(sides, machine, found, matching):
         body = body.replace("{{" + key + "}}", text)
-    if matching is None:
-        body = _without_before(body)
+    body = _without(body, "before" if matching is None else "alone")
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
     style = asset("report", "page.css") + widths(body)
@@ -85,9 +85,9 @@ def report_page(sides: Sequence[Side]) -> str:
     return page(title, style, body, "report", _SCRIPTS, data, plain)
 
 
-def _without_before(body: str) -> str:
-    """The page of one placement: no map before, no column of changes."""
-    return re.sub("<!--before-->.*?<!--/before-->", "", body, flags=re.DOTALL)
+def _without(body: str, kind: str) -> str:
+    """The page without what is only of two placements, or of one ``alone``."""
+    return re.sub(f"<!--{kind}-->.*?<!--/{kind}-->", "", body, flags=re.DOTALL)
 
 
 def _texts(

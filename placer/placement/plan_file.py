@@ -62,7 +62,9 @@ def _parse(text: str, source: str) -> object:
         )
     except json.JSONDecodeError as error:
         short = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        hint = "the file ends too early; was it written to the end?" if short else ""
+        hint = "a plan is what placer place -o PLAN writes"
+        if short:
+            hint = "the file ends too early; was it written to the end?"
         place = (error.lineno, error.colno)
         problem = Problem(f"not JSON: {error.msg}", source, *place, hint=hint)
     except RecursionError:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.cost.group_cost import GroupCosts
-from placer.cost.step import StepModel
 from placer.reasons.exchanges import exchanges
+from placer.reasons.parts import Part, messages, parts_of
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -37,10 +36,14 @@ class Scene:
     gpu_of_rank: IntArray
 
     @cached_property
-    def costs(self) -> GroupCosts:
-        """What the groups cost."""
-        model = StepModel(self.topology, self.job)
-        return GroupCosts(model.step(self.gpu_of_rank), self.gpu_of_rank)
+    def parts(self) -> tuple[Part, ...]:
+        """The job, or the instances of its roles."""
+        return parts_of(self.topology, self.job, self.gpu_of_rank)
+
+    def part_of(self, axis: str) -> Part | None:
+        """The part that an axis is named of; None for a role that there is not."""
+        named = (part for part in self.parts if axis.startswith(part.prefix))
+        return next(named, None)
 
     @cached_property
     def node_of_rank(self) -> IntArray:
@@ -54,20 +57,30 @@ class Scene:
             "coordinates": self._coordinates(rank),
             "groups": [],
         }
-        for axis in self.costs.axes:
-            group = self.costs.group_of_rank(axis, rank)
+        part = next(part for part in self.parts if part.holds(rank))
+        for axis in part.costs.axes:
+            group = part.group_of_rank(axis, rank)
             if group is not None:
-                facts = self.costs.facts(axis, group, rank)
+                facts = part.facts(axis, group, rank)
                 for hops in facts["neighbours"].values():
                     for hop in hops:
                         hop |= self._seat(hop["rank"])
                 found["groups"].append(facts)
+        sent = dict(messages(self.topology, self.job, self.gpu_of_rank, rank))
+        for way in sent.values():
+            for message in way["largest"]:
+                message |= self._seat(message["rank"])
+        if sent:
+            found["messages"] = sent
         return found | {"exchanges": self._exchanges([rank], share)}
 
     def group(self, name: str, share: float) -> dict[str, Any]:
         """One group: where its members are, what it costs, its exchanges."""
         axis, index = name_parts(name)
-        facts = self.costs.facts(axis, index)
+        part = self.part_of(axis)
+        if part is None:
+            raise ValueError(f"no role has {axis}")
+        facts = part.facts(axis.removeprefix(part.prefix), index)
         return {
             "group": f"{axis}:{index}",
             "facts": facts,
@@ -90,21 +103,14 @@ class Scene:
                 for rank in ranks
             ],
             "groups": [
-                {"through": len(groups)} | self._slowest(axis, groups)
-                for axis in self.costs.axes
-                if (groups := self._groups_through(axis, ranks))
+                {"through": len(groups)} | _slowest(part, axis, groups)
+                for part in self.parts
+                if (own := [rank for rank in ranks if part.holds(rank)])
+                for axis in part.costs.axes
+                if (groups := _groups_through(part, axis, own))
             ],
             "exchanges": self._exchanges(ranks, share),
         }
-
-    def _groups_through(self, axis: str, ranks: Sequence[int]) -> list[int]:
-        """Groups of an axis that any of the ranks is in."""
-        found = (self.costs.group_of_rank(axis, rank) for rank in ranks)
-        return sorted({group for group in found if group is not None})
-
-    def _slowest(self, axis: str, groups: Sequence[int]) -> dict[str, Any]:
-        facts = [self.costs.facts(axis, group) for group in groups]
-        return max(facts, key=lambda entry: entry.get("seconds", 0.0))
 
     def _exchanges(
         self, ranks: Sequence[int], share: float, axis: str = ""
@@ -113,7 +119,7 @@ class Scene:
 
         Those with other groups of ``axis`` among them, where these are of one size.
         """
-        groups = self.costs.axes.get(axis)
+        groups = None if self.job.roles else self.parts[0].costs.axes.get(axis)
         found = exchanges(
             self.topology,
             self.job,
@@ -178,6 +184,17 @@ class Scene:
             for axis in shown
             if axes.size(axis) > 1
         }
+
+
+def _groups_through(part: Part, axis: str, ranks: Sequence[int]) -> list[int]:
+    """Groups of an axis that any of the ranks is in."""
+    found = (part.group_of_rank(axis, rank) for rank in ranks)
+    return sorted({group for group in found if group is not None})
+
+
+def _slowest(part: Part, axis: str, groups: Sequence[int]) -> dict[str, Any]:
+    facts = [part.facts(axis, group) for group in groups]
+    return max(facts, key=lambda entry: entry.get("seconds", 0.0))
 
 
 def name_parts(name: str) -> tuple[str, int]:

@@ -80,6 +80,8 @@ class Suspect:
 
     def __str__(self) -> str:
         seen = f", seen in {self.axis}" if self.axis else ""
+        if self.kind == _CELL:
+            return f"stage {self.name.replace('of', 'of replica')}"
         return f"{self.kind} {self.name}{seen}"
 
 
@@ -106,7 +108,8 @@ class Verdict:
     open: tuple[Suspect, ...] = ()
 
 
-_PARTS = ("rank", "stage", "replica", "tp group", "stage of a replica")
+_CELL = "stage of a replica"  # named as "2 of 7", stage and replica
+_PARTS = ("rank", "stage", "replica", "tp group", _CELL)
 MOST_SHOWN = 5
 
 
@@ -222,7 +225,7 @@ def _parts(
     cell = at["dp"] * stages + at["pp"]
     kinds: list[tuple[str, IntArray]] = [("replica", at["dp"]), ("stage", at["pp"])]
     if stages > 1 and replicas > 1:
-        kinds.append(("stage of a replica", cell))
+        kinds.append((_CELL, cell))
     if "tp" in groups:
         kinds.append(("tp group", groups["tp"]))
     kinds.append(("rank", np.arange(len(cell))))
@@ -235,7 +238,7 @@ def _parts(
         seen.add(key)
         for index, ranks in enumerate(_members(label, int(label.max()) + 1)):
             name = str(index)
-            if kind == "stage of a replica":
+            if kind == _CELL:
                 name = f"{index % stages} of {index // stages}"
             yield (kind, name, ""), ranks
 

@@ -9,7 +9,8 @@ from typing import Any
 from placer.hostlist import compress_grid, expand, with_blanks
 from placer.html_table import html_table
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
-from placer.report.words import NOUN, amount, plural, proved, share_text
+from placer.report.words import NOUN, amount, proved, share_text
+from placer.units import plural
 
 Found = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
 from placer.report.memory_text import misfit
-from placer.report.words import hop_cost, largest_island, plural, slowest_host
-from placer.units import format_bytes, format_seconds
+from placer.report.words import hop_cost, largest_island, slowest_host
+from placer.units import format_bytes, format_seconds, plural
 
 _SHOWN_LINKS = 3
 _PARTS = {"compute_s": "compute", "bubble_s": "pipeline bubble", "fixed_s": "fixed"}

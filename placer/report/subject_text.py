@@ -10,7 +10,7 @@ from placer.hostlist import compress
 from placer.report.columns import WIDTH, fitted, paragraphs
 from placer.report.explain_text import rank_text, where
 from placer.report.words import amount, hop_cost, largest_island
-from placer.units import format_bandwidth, format_bytes, format_seconds
+from placer.units import format_bandwidth, format_bytes, format_seconds, plural
 
 Facts = Mapping[str, Any]
 
@@ -42,6 +42,7 @@ def subjects_text(
         for block in (
             _head(subject),
             *(_group(facts, island) for facts in _facts(subject)),
+            _messages(subject.get("messages", {})),
             _members(subject.get("members", ())),
             _exchanges(subject["exchanges"], explained),
         )
@@ -143,6 +144,24 @@ def _sent(facts: Facts) -> Iterator[str]:
             f"{format_bytes(busiest['bytes'])} of this group, {busiest['share']:z.1%} "
             f"of what keeps it busy {format_seconds(busiest['busy_s'])} a step"
         )
+
+
+def _messages(ways: Mapping[str, Facts]) -> Iterator[str]:
+    """What a rank sends and receives beside its groups."""
+    if ways:
+        yield "messages"
+    for way, facts in ways.items():
+        tiers = ", ".join(
+            f"{format_bytes(size)} at the {tier} tier"
+            for tier, size in facts["bytes_by_tier"].items()
+        )
+        ends = "to" if way == "sends" else "from"
+        count, largest = facts["ranks"], facts["largest"]
+        yield from _detail(f"{way} {tiers}, {ends} {count:,} {plural('rank', count)}:")
+        for hop in largest:
+            yield f"    {format_bytes(hop['bytes'])} {ends} {_hop(hop)}"
+        if count > len(largest):
+            yield f"    and {count - len(largest):,} more"
 
 
 def _speed(facts: Facts) -> str:

@@ -20,11 +20,10 @@ from placer.report.words import (
     amount,
     gap_text,
     largest_island,
-    plural,
     roles_of,
     slowest_group,
 )
-from placer.units import format_seconds
+from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

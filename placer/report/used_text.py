@@ -9,7 +9,7 @@ from placer.placement.host_orders import in_natural_order
 from placer.report.columns import WIDTH, wrapped
 from placer.report.host_text import hosts_text
 from placer.report.verdict import inner_domains
-from placer.report.words import plural
+from placer.units import plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -15,10 +15,10 @@ from placer.report.words import (
     knows_work,
     no_better,
     no_worse,
-    plural,
+    period_of,
     proved,
 )
-from placer.units import format_bytes
+from placer.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -70,7 +70,9 @@ def _compared(plan: Plan) -> Iterator[str]:
     other = usual.get(_VALUE[objective])
     yours = f"your order ({USUAL}{_broken(usual.get('violates', ()))})"
     if other is not None and (own != other or plan.bound["status"] != "optimal"):
-        yield compared(objective, own, other, yours, usual.get("noise", {}))
+        yield compared(
+            objective, own, other, yours, usual.get("noise", {}), period_of(plan.score)
+        )
         return
     if other is not None:
         yield f"{no_better(objective, yours)}: it is optimal already"
@@ -96,7 +98,7 @@ def _repaired(plan: Plan) -> Iterator[str]:
         same = no_worse(objective, "before")
         yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
-        yield compared(objective, own, before, "before", {})
+        yield compared(objective, own, before, "before", {}, period_of(plan.score))
     if given_up := about.get("given_up"):
         yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
     if not about["moved"]:

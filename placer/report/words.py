@@ -17,7 +17,16 @@ NOUN = {"time": "step time", "hop-cost": "hop cost"}
 
 # What less and more of it is called, and what follows its value in a sentence.
 BETTER = {"time": ("faster", "slower"), "hop-cost": ("cheaper", "dearer")}
-EACH = {"time": "a step", "hop-cost": "hop cost"}
+
+
+def period_of(score: Mapping[str, Any]) -> str:
+    """What times of a score are of: a step, or of a workload a cycle."""
+    return "cycle" if score.get("roles") else "step"
+
+
+def each(objective: str, period: str = "step") -> str:
+    """What stands behind a value: ``1.2 s a step``, ``860 hop cost``."""
+    return f"a {period}" if objective == "time" else "hop cost"
 
 
 def amount(objective: str, value: float) -> str:
@@ -26,9 +35,14 @@ def amount(objective: str, value: float) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A gap in percent, rounded up, so as not to promise too much."""
-    thousandths = math.ceil(round(gap * 1e5, 6))  # 0.00037 stays 0.037%
-    return f"{thousandths / 1e5:.3%}"
+    """A gap in percent, rounded up, so as not to promise too much.
+
+    From 10 % on one digit after the point is enough.
+    """
+    digits = 1 if gap >= 0.1 else 3
+    scale = 10 ** (digits + 2)
+    rounded = math.ceil(round(gap * scale, 6)) / scale  # 0.00037 stays 0.037%
+    return f"{rounded:.{digits}%}"
 
 
 def proved(status: str, lower_bound: float, gap: float) -> str:
@@ -66,7 +80,12 @@ def share_text(share: float) -> str:
 
 
 def compared(
-    objective: str, own: float, other: float, than: str, noise: Mapping[str, Any]
+    objective: str,
+    own: float,
+    other: float,
+    than: str,
+    noise: Mapping[str, Any],
+    period: str = "step",
 ) -> str:
     """One value beside another: ``8.4 % faster than THAN: 6.35 s instead of 6.94 s``.
 
@@ -79,14 +98,16 @@ def compared(
         What the other value is of.
     noise : mapping
         Whether the model can tell the two apart (`placer.cost.noise`); may be empty.
+    period : str
+        What times are of, as `period_of` says.
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:
-        return f"{no_better(objective, than)}: {mine} {EACH[objective]}"
+        return f"{no_better(objective, than)}: {mine} {each(objective, period)}"
     share = share_text(abs(other - own) / other) if other else ""
     word = BETTER[objective][own > other]
     numbers = mine if mine == theirs else f"{mine} instead of {theirs}"
-    text = f"{share} {word} than {than}: {numbers} {EACH[objective]}"
+    text = f"{share} {word} than {than}: {numbers} {each(objective, period)}"
     if objective == "time" and noise.get("within"):
         text += f", within the noise of the model ({share_text(noise['relative'])})"
     return text.lstrip()
@@ -114,19 +135,6 @@ def knows_work(score: Mapping[str, Any]) -> bool:
 def gpu_hours_a_day(gpus: int, share: float) -> float:
     """GPU hours that a share of the step is worth, each day."""
     return gpus * 24 * share
-
-
-def plural(noun: str, count: int) -> str:
-    """A countable noun after its number: ``2`` takes ``racks``, ``leaves``."""
-    if count == 1:
-        return noun
-    if noun.endswith("leaf"):
-        return f"{noun[:-1]}ves"
-    if noun.endswith(("s", "x", "ch", "sh")):
-        return f"{noun}es"
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}s"
 
 
 def hop_cost(value: float) -> str:

@@ -17,6 +17,8 @@ from placer.topology.suggest import Suggester
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
+# Why a host of the machine must not be used that nobody excluded.
+OUTSIDE = "outside the allocation"
 _SLOTS = re.compile(r"(?:\s+(?:max_)?slots=[0-9]+)+$")
 
 
@@ -66,7 +68,7 @@ def allocate(
     refuse(problems)
     there = set(left)
     out = {
-        name: "excluded" if name in excluded else "outside the allocation"
+        name: "excluded" if name in excluded else OUTSIDE
         for name in topology.node_names
         if name not in there
     }

@@ -30,7 +30,11 @@ class Suggester:
         return self._given == _MAX_HINTS
 
     def hint(self, name: str) -> str:
-        """Hint that names a node like ``name``; empty when none is near."""
+        """Hint that names a node like ``name``.
+
+        When none is near the first hint says how nodes are called, those after it are
+        empty.
+        """
         if self.has_ended:
             return ""
         self._given += 1
@@ -38,7 +42,10 @@ class Suggester:
         at = bisect_left(self._sorted, name)
         near = self._sorted[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
         padded = [one for one in near if _plain(one) == _plain(name)]
-        return closest(name, padded or near)
+        hint = closest(name, padded or near)
+        if hint or self._given > 1 or not near:
+            return hint
+        return f'hosts are called "{self._sorted[0]}" to "{self._sorted[-1]}"'
 
 
 def _plain(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +37,6 @@ def to_document(topology: Topology) -> dict[str, Any]:
         "nodes": _nodes(topology, size),
         **link_entries(topology.links),
     }
-
-
-def to_text(topology: Topology) -> str:
-    """The machine as a topology file in JSON, with each node on its own line."""
-    document = to_document(topology)
-    parts = []
-    for key, value in document.items():
-        if key in ("tiers", "nodes", "links"):
-            lines = ",\n".join(f"  {json.dumps(entry)}" for entry in value)
-            parts.append(f'"{key}": [\n{lines}\n]')
-        else:
-            parts.append(f'"{key}": {json.dumps(value)}')
-    return "{" + ",\n".join(parts) + "}\n"
 
 
 def node_size(gpus: IntArray, islands: Islands | None) -> int:

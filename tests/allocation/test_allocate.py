@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 import placer
 from placer.allocation import offers
@@ -147,15 +148,23 @@ def test_spares_are_kept_for_the_job():
     placer.check(job.plan)
 
 
-def test_a_tolerance_buys_a_more_useful_rest():
-    """A slower allocation leaves racks A and B whole; without one it is not taken."""
+@pytest.mark.parametrize(
+    ("spare", "busy"),
+    [(0, "C[17-18],D[11-18],E[07-18]"), (1, "C18,D[12-18],E[08-18]")],
+)
+def test_a_tolerance_buys_a_more_useful_rest(spare, busy):
+    """A slower allocation leaves racks A and B whole; without one it is not taken.
+
+    With a spare node in every rack that is used as well.
+    """
     machine = racks(dict.fromkeys("ABCDE", 18))
-    busy = "C[17-18],D[11-18],E[07-18]"
     jobs = replica(dp=2, require={"tp": "node", "cp": "rack"})
-    best = placer.allocate(machine, jobs, busy=busy)
-    assert sorted(best.jobs[0].nodes_by_domain.values()) == [16, 16]
-    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01)
-    assert where(found) == {"one": {"C": 16, "D": 10, "E": 6}}
+    rules = Rules(spares={"rack": spare} if spare else {})
+    best = placer.allocate(machine, jobs, busy=busy, rules=rules)
+    assert sorted(best.jobs[0].nodes_by_domain.values()) == [16 + spare] * 2
+    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01, rules=rules)
+    used = {"C": 16 + spare, "D": 10 + spare, "E": 6 + spare}
+    assert where(found) == {"one": used}
     assert best.jobs[0].value < found.jobs[0].value <= 1.01 * best.jobs[0].value
     assert found.left["whole_domains"] == {"rack": 2}
     assert best.left["whole_domains"] == {"rack": 1}
@@ -242,6 +251,14 @@ def test_too_few_free_nodes_are_an_answer():
         placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
 
 
+def test_of_several_jobs_the_one_without_room_is_named():
+    """The others fit, and a job that is alone needs no name."""
+    with pytest.raises(InfeasibleError, match=r"^two: the job needs 384 GPUs"):
+        placer.allocate(FIVE, [replica(), replica("two", dp=6)])
+    with pytest.raises(InfeasibleError, match=r"^the job needs 384 GPUs"):
+        placer.allocate(FIVE, replica("two", dp=6))
+
+
 def test_what_is_free_is_not_what_is_usable():
     with pytest.raises(InfeasibleError, match=r"needs \d+ GPUs, 4 are free"):
         placer.allocate(FIVE, replica(), free="D01")
@@ -299,7 +316,7 @@ def test_the_worst_nodes_of_a_request():
 
 def test_requests_name_the_nodes_and_the_shape():
     plan = placer.allocate(FIVE, replica(dp=2), requests=True).jobs[0].plan
-    texts = requests(plan)
+    texts = requests(plan, "two")
     names = {"slurm.sbatch", "kueue.yaml", "kai.yaml", "volcano.yaml", "grove.yaml"}
     assert texts.keys() <= names
     slurm = texts["slurm.sbatch"]
@@ -307,6 +324,28 @@ def test_requests_name_the_nodes_and_the_shape():
     excluded = slurm.split("--exclude=")[1].splitlines()[0]
     assert not set(expand(excluded)) & set(plan.nodes)
     assert all("least strict request" in text for text in texts.values())
+
+
+def test_requests_of_two_jobs_stand_beside_each_other():
+    """No object of one file is overwritten by that of another, of equal jobs too."""
+    machine = racks({"a": 18, "b": 18})
+    jobs = placer.allocate(machine, [replica(), replica()], requests=True).jobs
+    names = [
+        (item["kind"], item["metadata"]["name"])
+        for job in jobs
+        for suffix in ("volcano.yaml", "grove.yaml")
+        for item in yaml.safe_load_all(requests(job.plan, job.name)[suffix])
+    ]
+    assert len(set(names)) == len(names) > 4
+
+
+def test_requests_say_that_spare_nodes_are_not_asked_for():
+    """The scheduler gives nodes for ranks; the spare one of rack A is named."""
+    rules = Rules(spares={"rack": 1})
+    job = placer.allocate(FIVE, replica(), rules=rules, requests=True).jobs[0]
+    (spare,) = job.plan.rules["spare_nodes"]
+    for text in requests(job.plan, job.name).values():
+        assert f"# Not asked for: the spare nodes of the plan, {spare}.\n" in text
 
 
 def test_a_plan_with_a_request_is_read_back(tmp_path):
@@ -322,7 +361,7 @@ def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
     job = placer.allocate(machine, uneven, requests=True).jobs[0]
     assert sorted(job.nodes_by_domain.values()) == [6, 7]
     assert "slice" not in job.plan.request
-    assert "ask for its nodes" in requests(job.plan)["slurm.sbatch"]
+    assert "ask for its nodes" in requests(job.plan, job.name)["slurm.sbatch"]
 
 
 @pytest.mark.parametrize(

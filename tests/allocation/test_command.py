@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.cli import progress
 from placer.cli.main import main
 from placer.hostlist import expand
 
@@ -52,6 +54,25 @@ def test_json_has_the_jobs_and_what_is_left(job):
     assert not set(hosts[0]) & set(hosts[1])
     assert sum(found["left"]["free_by_domain"]["rack"].values()) == 5
     assert found["status"] == "optimal"
+
+
+def test_a_long_search_says_what_it_is_at(job, monkeypatch):
+    """On standard error, and nothing with -q."""
+    monkeypatch.setattr(progress, "SAY_FIRST_S", 0.001)
+    jobs = ["-j", job("one", 4), "-j", job("two", 3)]
+    said = allocate(*jobs)
+    assert re.search(r"^\d+ s: search \d+: (one|two)$", said.stderr, re.MULTILINE)
+    quiet = allocate(*jobs, "-q")
+    assert (quiet.stdout, quiet.stderr) == (said.stdout, "")
+
+
+def test_the_library_tells_of_every_search():
+    """By the name of its job, counted."""
+    told = []
+    one, two = (placer.read_job("quickstart") for _ in range(2))
+    placer.allocate(MACHINE, [one, two], progress=lambda *now: told.append(now))
+    assert [number for _, number in told] == [*range(1, len(told) + 1)]
+    assert {name for name, _ in told} == {"quickstart"}
 
 
 def test_text_and_csv_name_every_job(job):

@@ -54,6 +54,12 @@ ARGUMENTS = [
 ]
 
 
+def test_an_argument_that_there_is_not_names_the_call() -> None:
+    """As Python's own message does."""
+    with pytest.raises(TypeError, match=r"^place\(\) got an unexpected .* 'limit'"):
+        placer.place(MACHINE, JOB, limit=1)  # type: ignore[call-arg]
+
+
 def test_every_public_call_is_tried() -> None:
     """The table above has all functions of the package."""
     public = {name for name in placer.__all__ if name[0].islower()}
@@ -140,3 +146,12 @@ def test_unknown_tiers_in_a_sweep() -> None:
     assert row is not None
     assert row["status"] == "invalid"
     assert row["error"].startswith("require.tp: the topology")
+
+
+def test_a_size_may_stand_alone() -> None:
+    """One number of GPUs, one degree: as in a list."""
+    asked = {"memory": 80e9, "top": 1, "time_limit": 60}
+    one = placer.tune(MACHINE, JOB, gpus=8, tp=2, pp=1, **asked)
+    listed = placer.tune(MACHINE, JOB, gpus=[8], tp=[2], pp=[1], **asked)
+    assert one.to_dict() == listed.to_dict()
+    assert one.rows[0]["gpus"] == 8

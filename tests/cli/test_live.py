@@ -54,7 +54,7 @@ def test_a_search_is_drawn_and_then_gone(
         PULSE.placements += 5000
         seen = shown(terminal, "step time")
     assert seen[0] == "before"
-    text = "step time 1.25 s, gap 20.000%, lower bound 1 s"
+    text = "step time 1.25 s, gap 20.0%, lower bound 1 s"
     assert seen[1].strip() == text
     assert seen[2].strip() == "found after 1.5 s: [red]n[1-2] :smile:"
     assert seen[3].split()[:2] == ["50", "%"]
@@ -73,7 +73,7 @@ def test_it_follows_the_bound_and_the_pace(
     pulse = Pulse("stitched", 0, 1.0)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
-        shown(terminal, "gap 50.000%")
+        shown(terminal, "gap 50.0%")
         pulse.lower_bound, pulse.phase, pulse.placements = 1.9, "annealed", 10**9
         shown(terminal, "gap 5.000%")
         shown(terminal, "now: annealed, ")

@@ -33,7 +33,7 @@ def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
     head, *rows = capsys.readouterr().err.splitlines()
     assert head.split() == ["time", "value", "lower", "bound", "gap", "phase"]
     assert rows[-2].split() == ["*", "0.1s", "2", "-", "-", "given-order"]
-    assert rows[-1].split() == ["*", "1.5s", "1.25", "1", "20.000%", "nesting"]
+    assert rows[-1].split() == ["*", "1.5s", "1.25", "1", "20.0%", "nesting"]
 
 
 def test_nothing_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:

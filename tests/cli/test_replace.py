@@ -85,6 +85,18 @@ def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
     assert "dp 3 -> 2: replica 0 given up" in found.stdout
 
 
+def test_hosts_outside_the_allocation_are_a_way_out(tmp_path: Path) -> None:
+    """A job that fills its hosts is told of --added, which then works."""
+    path = tmp_path / "plan.json"
+    inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart", "--hosts", "n[1-2]")
+    assert run("place", *inputs, "-q", "-o", path).exit_code == 0
+    found = run("replace", path, "--failed", "n1")
+    assert found.exit_code == 3
+    assert "add hosts from outside the allocation (--added" in found.stderr
+    found = run("replace", path, "--failed", "n1", "--added", "n3")
+    assert found.exit_code == 0, found.output
+
+
 def test_presets_need_no_inputs(tmp_path: Path) -> None:
     """A plan of presets names its machine and job; --hosts-like lists are checked."""
     path = tmp_path / "plan.json"

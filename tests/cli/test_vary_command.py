@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,9 @@ def test_a_slow_host_is_named(plans: list[str]) -> None:
 
 def test_the_next_placement_is_written(plans: list[str]) -> None:
     """One of the same cost, where none is named; none where one is."""
-    assert "--next PLAN writes" in run("diagnose", plans[0]).stdout
+    said = run("diagnose", plans[0]).stdout
+    assert "--next PLAN writes" in said
+    assert re.search(r"^  stage \d+ of replica \d+: \+", said, re.MULTILINE)
     done = run("diagnose", plans[0], "--next", "next.json")
     assert done.exit_code == 1
     assert "fit alike; run next.json" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.build import placement_of_plan
 from placer.topology.read import parse_topology, read_topology
-from placer.topology.write import to_text
+from placer.topology.write import to_document
 from tests.cost.reference import reference_step
 
 if TYPE_CHECKING:
@@ -139,6 +140,6 @@ def test_rails_that_cannot_be(old: str, new: str, words: str) -> None:
 def test_documents_keep_rails() -> None:
     """Rails are written, and part of what the machine is."""
     found = machine()
-    assert machine(to_text(found)).sha256 == found.sha256
+    assert machine(json.dumps(to_document(found))).sha256 == found.sha256
     assert found.sha256 != machine(MACHINE.replace(", rails: true", "")).sha256
     assert read_topology("block:2 node:4 gpu:4").tiers[1].rails is False

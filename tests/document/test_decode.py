@@ -145,7 +145,7 @@ def test_unknown_keys_are_reported_once_with_the_nearest_name():
     first, second = caught.value.problems
     assert str(first).startswith('f.yaml:1:5: s: unknown key "pipline"')
     assert first.hint == 'did you mean "pipeline"?'
-    assert str(second) == 'f.yaml:2:1: unknown key "other"'
+    assert str(second) == 'f.yaml:2:1: unknown key "other"\n  hint: known: s'
 
 
 def test_at_most_twenty_problems_are_listed():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from placer.emit import emit
+from placer.emit.manifest import object_name
 from placer.emit.registry import FORMATS
 from placer.errors import EmitError
 from tests.emit.readback import Seat, plan_of, run_script, texts, write_script
@@ -107,13 +108,38 @@ REFUSED_BY = {
 }
 
 
+NAMED = {*MANIFESTS, "volcano-request", "grove-request"}
+
+
 def test_names_of_job_and_machine_are_not_written() -> None:
-    """Free texts of a plan reach no launcher file."""
+    """Free texts of a plan reach no launcher file, but as the label of its objects."""
     seats: list[Seat] = [("n1", 0), ("n2", 0)]
-    nasty = plan_of(seats, dp=2)
+    plain, nasty = plan_of(seats, dp=2), plan_of(seats, dp=2)
     nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
+    own = object_name(plain)
     for format in FORMATS:
-        assert texts(nasty, format) == texts(plan_of(seats, dp=2), format)
+        written = texts(nasty, format)
+        if format in NAMED:
+            written = {k: t.replace("x-touch-pwned", own) for k, t in written.items()}
+        assert written == texts(plain, format)
+
+
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [
+        ("llama3.1-405b", "llama3-1-405b"),
+        ("__", "placer"),
+        ("70B", "placer-70b"),
+        ("x" * 40, "x" * 32),
+        ("a" * 31 + "-b", "a" * 31),
+        ("Größe", "gr-e"),
+    ],
+)
+def test_objects_are_called_as_the_job(job: str, name: str) -> None:
+    """In letters, digits and "-", as labels and RFC 1035 names want them."""
+    plan = plan_of([("n1", 0)])
+    plan.job["name"] = job  # type: ignore[index]
+    assert object_name(plan) == name
 
 
 @pytest.mark.parametrize("format", SCRIPTS)

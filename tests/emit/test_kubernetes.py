@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from placer.emit import emit
+from placer.emit.manifest import object_name
 from placer.errors import EmitError
 from tests.emit.readback import FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates
@@ -46,6 +47,7 @@ def test_pinned_pods_by_hand() -> None:
     """Node rank k has Job ``node-k`` on its own node, with that node's GPU count."""
     _, jobset = parsed([("b", 0), ("a", 0), ("a", 1)], "kubernetes-pinned")
     jobs = jobset["spec"]["replicatedJobs"]
+    name = object_name(plan_of([("b", 0)]))
     assert [job["name"] for job in jobs] == ["node-0", "node-1"]
     pods = [template["spec"] for template in pod_templates(jobset)]
     assert [pod["nodeSelector"]["kubernetes.io/hostname"] for pod in pods] == ["b", "a"]
@@ -53,9 +55,9 @@ def test_pinned_pods_by_hand() -> None:
     assert [limit["nvidia.com/gpu"] for limit in limits] == [1, 2]
     for pod in pods:
         # JobSet calls pods SET-JOB-REPLICA-INDEX, in a subdomain called SET.
-        address = {"name": "PLACER_MASTER_ADDR", "value": "placer-node-0-0-0.placer"}
+        address = {"name": "PLACER_MASTER_ADDR", "value": f"{name}-node-0-0-0.{name}"}
         assert address in pod["containers"][0]["env"]
-    assert jobset["metadata"]["name"] == "placer"
+    assert jobset["metadata"]["name"] == name
 
 
 @pytest.mark.parametrize("format", FORMATS)

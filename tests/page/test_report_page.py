@@ -119,6 +119,15 @@ def cells(browser: Browser, rows: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
+def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> None:
+    """In a frame that is not shown it has no size; that is no error."""
+    opened(browser, page)
+    browser.run("document.body.style.display = 'none'; redrawNow();")
+    assert browser.log("browser") == []
+    browser.run("document.body.style.display = ''; redrawNow();")
+    assert browser.run("return canvases[0].width;") > 0
+
+
 def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
     """Each part, the step and each change are those of the two scores."""
     old, new, _ = two_plans()
@@ -445,7 +454,10 @@ def test_one_placement(browser: Browser, tmp_path: Path) -> None:
         browser.run('return document.querySelectorAll("canvas[id^=map]").length') == 1
     )
     assert {len(row) for row in cells(browser, ".steps tbody tr")} == {3}
-    assert "before" not in browser.run("return document.body.innerText").lower()
+    text = browser.run("return document.body.innerText").lower()
+    assert "before" not in text
+    assert "after\n" not in text
+    assert cells(browser, ".steps thead tr")[0][-1] == "time"
 
 
 def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from placer.formats import recognise
 from placer.readers.combine import combine
 from placer.readers.findings import Findings, Level, NodeFacts
 from placer.readers.registry import FORMATS
-from placer.topology.write import to_text
+from placer.topology.compact import compact_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
 
@@ -47,7 +47,9 @@ def test_round_trip(tmp_path, name):
     """Convert and read back: the same tiers, nodes, domains and digest."""
     hardware = cases.HARDWARE.get(name, cases.GB200)
     machine, _ = machine_of(tmp_path, cases.TEXTS[name], hardware=hardware)
-    again = placer.read_topology(written(tmp_path, to_text(machine), "machine.json"))
+    again = placer.read_topology(
+        written(tmp_path, json.dumps(compact_document(machine)), "machine.json")
+    )
     assert again.sha256 == machine.sha256
     assert again.tiers == machine.tiers
     assert again.node_names == machine.node_names
@@ -476,6 +478,40 @@ def test_convert_and_use(tmp_path):
         assert again.exit_code == 0, again.output
     assert plans[0].topology["sha256"] == plans[1].topology["sha256"]
     assert plans[0].nodes == plans[1].nodes
+
+
+@pytest.mark.parametrize("name", ["machine.json", "machine.yaml"])
+def test_converted_file_keeps_unavailable_nodes(tmp_path, name):
+    """With their reasons, as uplinks are made for them: the machine is the same.
+
+    Alike nodes are one entry, and the ending says whether it is YAML.
+    """
+    nodes = [
+        {
+            "metadata": {
+                "name": f"n{k}",
+                "labels": {"nvidia.com/gpu.clique": f"{k // 4}"},
+            },
+            "spec": {"unschedulable": k == 3},
+            "status": {"allocatable": {"nvidia.com/gpu": "4"}},
+        }
+        for k in range(8)
+    ]
+    source = written(tmp_path, json.dumps({"kind": "NodeList", "items": nodes}))
+    hardware = ["--hardware", cases.GB200, "--oversubscription", "cluster=2"]
+    out = str(tmp_path / name)
+    result = run("topo", "convert", source, *hardware, "-o", out, "-q")
+    assert result.exit_code == 0, result.stderr
+    text = Path(out).read_text()
+    assert text.startswith("{") == name.endswith(".json")
+    assert "n[0-3]" in text
+    machine = placer.read_topology(out)
+    assert machine.unavailable == {"n3": "unschedulable"}
+    sums = [
+        json.loads(run("topo", "validate", *given, "--format", "json").stdout)[0]
+        for given in ([source, *hardware], [out])
+    ]
+    assert sums[0]["sha256"] == sums[1]["sha256"]
 
 
 def test_command_without_hardware(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from placer.errors import InputError
 from placer.readers.registry import read
-from placer.topology.write import to_text
+from placer.topology.compact import compact_document
 from tests.readers import cases
 from tests.readers.cases import machine_of
 
@@ -30,7 +32,7 @@ def test_node_of_a_file(tmp_path):
     (note,) = [note for note in notes if "GPUs: 2" in note]
     assert "NVLink, NICs: 2" in note
     path = tmp_path / "again.json"
-    path.write_text(to_text(machine))
+    path.write_text(json.dumps(compact_document(machine)))
     assert machine_of_file(path).sha256 == machine.sha256
 
 

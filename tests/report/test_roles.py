@@ -1,5 +1,7 @@
 """Reports of a workload speak of its roles."""
 
+import re
+from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -7,9 +9,13 @@ import pytest
 import placer
 from placer.errors import InfeasibleError, InputError
 from placer.footprint.stages import footprint
+from placer.page.findings import parts
+from placer.page.side import Side
 from placer.placement.inputs import inputs_of
 from placer.report.diff_text import diff_text
 from placer.report.summary import summarise
+from placer.report.verdict import verdict
+from placer.units import format_seconds
 
 MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
 WORKLOAD = f"""
@@ -46,6 +52,26 @@ def test_the_summary_names_roles_and_their_memory(plan):
     text = summarise(plan)
     assert "trainer 8, rollout 2 x 4, node-contiguous" in text
     assert "GPU memory" in text
+
+
+def test_pictures_of_a_cycle_show_its_slowest_role(plan):
+    """The parts are all of the cycle, on the page and in the time line."""
+    cycle = plan.score["step_time_s"]
+    shown = parts(Side("the plan", plan, None))
+    assert shown["slowest role"] > 0
+    assert sum(shown.values()) == pytest.approx(cycle, rel=1e-9)
+    root = Xml.fromstring(placer.draw(plan, "timeline").svg)
+    bar = next(e for e in root.iter() if e.get("class") == "step")
+    seconds = [float(e.get("data-seconds")) for e in bar if e.get("data-seconds")]
+    assert sum(seconds) == pytest.approx(cycle, rel=1e-9)
+    assert f"{format_seconds(cycle)} a cycle" in root.itertext()
+
+
+def test_the_verdict_is_of_a_cycle(plan):
+    """A step is that of one role; `step_time_s` of a workload is its cycle."""
+    slow = {"step_time_s": 2 * plan.score["step_time_s"], "exposed_scale_out_s": 0.0}
+    said = verdict(replace(plan, baselines={"given-order": slow}))
+    assert re.search(r"faster than your order .*: .* m?s a cycle;", said)
 
 
 def test_maps_have_a_colour_a_role_and_number_its_instances(plan):

@@ -109,7 +109,7 @@ def test_hop_cost_gain(plan: Plan) -> None:
     lines = [line.split() for line in text.splitlines()]
     assert ["given-order", "100", "+25", "+25.00%"] in lines
     assert ["random", "75", "-", "-"] in lines
-    assert "lower bound 60, gap 20.000%" in text
+    assert "lower bound 60, gap 20.0%" in text
 
 
 def test_plan_of_few_words(plan: Plan) -> None:

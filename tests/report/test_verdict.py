@@ -12,7 +12,8 @@ from placer.cost.noise import noise
 from placer.report.diff_verdict import diff_verdict
 from placer.report.used_text import used_lines
 from placer.report.verdict import verdict
-from placer.report.words import plural, share_text
+from placer.report.words import share_text
+from placer.units import plural
 from tests.plan_cases import tiny_plan
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
 from placer.topology.drawing import draw
 from placer.topology.read import parse_topology
-from placer.topology.write import to_text
+from placer.topology.write import to_document
 
 PLAIN = """\
 format: placer/topology
@@ -31,7 +31,7 @@ def test_affinity_is_kept_and_shown() -> None:
     assert machine.affinity == Affinity(
         (0, 0, 1, 1), (("a", "b"), ("a", "b"), ("c",), ())
     )
-    for text in (to_text(machine), json.dumps(compact_document(machine))):
+    for text in map(json.dumps, (to_document(machine), compact_document(machine))):
         assert parse_topology(text, "again").affinity == machine.affinity
     lines = draw(machine).splitlines()
     assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines

@@ -73,6 +73,13 @@ def test_a_host_is_found_by_its_number():
     assert Suggester(["a1", "a10", "a100"]).hint("a0010") == 'did you mean "a10"?'
 
 
+def test_hosts_of_another_kind_are_told_how_hosts_are_called():
+    """Once: the names of the machine help with all of a list."""
+    machine = Suggester(["n01", "n02", "n03"])
+    assert machine.hint("worker7") == 'hosts are called "n01" to "n03"'
+    assert machine.hint("worker8") == ""
+
+
 def test_repeated_and_unavailable_hosts_are_refused():
     """A host given twice, or one that must not be used, is an error with its reason."""
     problems = problems_of(allocate, WITH_BROKEN, ["n1", "n2", "n1"], [])

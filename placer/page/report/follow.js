@@ -16,6 +16,7 @@ function redraw() {
 
 function redrawNow() {
   sides.forEach((side, s) => {
+    if (!canvases[s].clientWidth) return; // printed, or in a frame that is hidden
     const rank = partner(chosen, after, s);
     let marked = null;
     if (rank >= 0) marked = companions(side, rank);

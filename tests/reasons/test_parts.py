@@ -1,0 +1,123 @@
+"""Groups and messages of ranks in a workload, as `placer explain` says them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import placer
+from placer.cost.group_cost import GroupCosts
+from placer.cost.step import StepModel
+from placer.errors import InputError
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import inputs_of
+from placer.report.subject_text import subjects_text
+
+MACHINE = "rack:2 node:3 gpu:4"
+WORKLOAD = """
+format: placer/workload
+version: 1
+name: rl
+roles:
+  - name: trainer
+    job:
+      parallelism: {tp: 2, pp: 2, dp: 2}
+      model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
+      sequence: 128
+      micro_batches: 4
+      compute: {micro_batch_time: 10ms}
+  - name: rollout
+    instances: 3
+    job:
+      parallelism: {tp: 4}
+      groups:
+        - {name: talk, collective: all_reduce, bytes: 1MB, ranks: [[0, 1, 2, 3]]}
+transfers:
+  - {from: trainer, to: rollout, bytes: 8GB}
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> placer.Plan:
+    path = tmp_path_factory.mktemp("job") / "rl.yaml"
+    path.write_text(WORKLOAD)
+    return placer.place(MACHINE, path, time_limit=1).plan
+
+
+def told(plan: placer.Plan, rank: int) -> dict[str, Any]:
+    subject: dict[str, Any]
+    (subject,) = placer.explain(plan, ranks=[rank])["subjects"]
+    return subject
+
+
+def test_groups_are_those_of_the_instance(plan: placer.Plan) -> None:
+    """Ranks are the workload's; costs are those of the role's job on its GPUs alone."""
+    topology = placer.read_topology(MACHINE)
+    gpus = placement_of_plan(plan, topology).gpu_of_rank
+    trainer, rollout = inputs_of(plan).job.roles
+    for rank in range(plan.world_size):
+        groups = {facts["axis"]: facts for facts in told(plan, rank)["groups"]}
+        role, first = (trainer, 0) if rank < 8 else (rollout, 8 + (rank - 8) // 4 * 4)
+        name = "trainer." if rank < 8 else f"rollout:{(rank - 8) // 4}."
+        own = gpus[first : first + role.job.world_size]
+        costs = GroupCosts(StepModel(topology, role.job).step(own), own)
+        assert groups.keys() == {f"{name}{axis}" for axis in costs.axes}
+        for axis, members in costs.axes.items():
+            facts = groups[f"{name}{axis}"]
+            alone = costs.facts(axis, facts["group"])
+            assert rank in facts["ranks"]
+            assert facts["ranks"] == [r + first for r in members[facts["group"]]]
+            assert facts["seconds"] == alone["seconds"]
+            for hops in facts["neighbours"].values():
+                assert all(hop["rank"] in facts["ranks"] for hop in hops)
+
+
+def test_messages_are_the_flows_of_the_transfers(plan: placer.Plan) -> None:
+    """All bytes that are sent are received; each rollout rank gets a quarter."""
+    sent = np.zeros(plan.world_size)
+    got = np.zeros(plan.world_size)
+    for rank in range(plan.world_size):
+        ways = told(plan, rank)["messages"]
+        for way, total in (("sends", sent), ("receives", got)):
+            facts = ways.get(way, {"bytes": 0, "bytes_by_tier": {}, "largest": []})
+            total[rank] = facts["bytes"]
+            assert sum(facts["bytes_by_tier"].values()) == facts["bytes"]
+            assert sum(hop["bytes"] for hop in facts["largest"]) == facts["bytes"]
+            for hop in facts["largest"]:
+                assert hop["host"] == plan.host_of_rank[hop["rank"]]
+    assert sent.sum() == got.sum() == 24e9
+    assert got[8:].tolist() == [2e9] * 12
+
+
+def test_messages_in_words(plan: placer.Plan) -> None:
+    """From whom, where that is and how far."""
+    text = subjects_text(
+        placer.explain(plan, ranks=[8]), ["node", "rack", "cluster"], 1
+    )
+    assert "\nmessages\n  receives 2 GB at the " in text
+    assert "\n    1 GB from rank " in text
+    assert "group rollout:0.talk:0 of 1: ranks 8-11" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tp:0", "known: trainer.tp, trainer.pp, trainer.dp, rollout:0.talk"),
+        ("trainer.tpp:0", 'did you mean "trainer.tp"'),
+        ("rollout:9.talk:0", 'did you mean "rollout:0.talk"'),
+        ("rollout:2.talk:1", "groups are rollout:2.talk:0 to rollout:2.talk:0"),
+    ],
+)
+def test_groups_that_there_are_not(plan: placer.Plan, name: str, message: str) -> None:
+    """The error says how groups of roles are called."""
+    with pytest.raises(InputError, match=message):
+        placer.explain(plan, groups=[name])
+
+
+def test_a_group_of_an_instance(plan: placer.Plan) -> None:
+    """Asked by its name; its members are ranks of the workload."""
+    (found,) = placer.explain(plan, groups=["rollout:2.talk:0"])["subjects"]
+    assert found["group"] == "rollout:2.talk:0"
+    assert [seat["rank"] for seat in found["members"]] == [16, 17, 18, 19]
