@@ -249,53 +249,47 @@ class HopState:
         return self.pull.take(row + new) - self.pull.take(row + old)
 
     def apply(self, changes: _Changes, accepted: BoolArray) -> None:
-        """Make accepted changes that no earlier one interferes with."""
-        self._step += 1
-        if not accepted.any():
-            return
-        changes = self._independent(changes.only(accepted))
-        unit, partner, old, new, shift = changes[:5]
-        swapped = partner != unit
-        self.home[unit] = new
-        self.home[partner[swapped]] = old[swapped]
-        sizing = shift != 0
-        base = self.base[unit]
-        self.free[(base + new)[sizing]] -= shift[sizing]
-        self.free[(base + old)[sizing]] += shift[sizing]
-        distance = self.rooms.distance
-        nearer = distance[new] - distance[old]
-        who = np.concatenate((unit, partner[swapped]))
-        step = np.concatenate((nearer, -nearer[swapped]))
-        for one, rise in zip(who.tolist(), step, strict=True):
-            # Padding repeats the unit itself, with nothing to add.
-            beside = self.graph.neighbour[one]
-            self.pull[beside] += self.graph.weight[one][:, None] * rise
+        """Make accepted changes that no earlier one interferes with.
 
-    def _independent(self, changes: _Changes) -> _Changes:
-        """Changes that no earlier one interferes with.
-
-        Only few are accepted in a step, so a loop is faster than arrays.
+        Few are accepted in a step, so a loop takes less time than arrays.
         """
-        unit, partner, old, new, shift = changes[:5]
-        neighbour, base = self.graph.neighbour, self.base[unit]
-        beside = np.hstack((neighbour[unit], neighbour[partner]))
-        units, rooms, found = set[int](), set[int](), []
-        for one, other, near, *ends, size in zip(
-            unit.tolist(),
-            partner.tolist(),
-            beside.tolist(),
-            (base + old).tolist(),
-            (base + new).tolist(),
-            shift.tolist(),
-            strict=True,
+        self._step += 1
+        rows = changes.only(accepted)
+        neighbour, home, free = self.graph.neighbour, self.home, self.free
+        units, rooms = set[int](), set[int]()
+        moved: list[tuple[int, int, int]] = []
+        for one, other, old, new, shift in zip(
+            *(column.tolist() for column in rows[:5]), strict=True
         ):
-            both = (one, other)
-            is_free = units.isdisjoint(both) and units.isdisjoint(near)
-            found.append(is_free and (size == 0 or rooms.isdisjoint(ends)))
-            units.update(both)
-            if size:
+            first = int(self.base[one])
+            both, ends = (one, other), (first + old, first + new)
+            is_free = units.isdisjoint(both)
+            for near in neighbour[one].tolist(), neighbour[other].tolist():
+                is_free = is_free and units.isdisjoint(near)
+            if shift:
+                is_free = is_free and rooms.isdisjoint(ends)
                 rooms.update(ends)
-        return changes.only(np.array(found, dtype=bool))
+            units.update(both)
+            if is_free:
+                home[one] = new
+                free[ends[0]] += shift
+                free[ends[1]] -= shift
+                moved.append((one, old, new))
+                if other != one:
+                    home[other] = old
+                    moved.append((other, new, old))
+        if moved:
+            self._note_pulls(*np.array(moved).T)
+
+    def _note_pulls(self, moved: IntArray, old: IntArray, new: IntArray) -> None:
+        """Note what the neighbours of units that have moved would cost now."""
+        graph, distance = self.graph, self.rooms.distance
+        # Padding repeats the unit itself, with nothing to add.
+        rows = graph.neighbour[moved].ravel() * self.domains
+        at = rows[:, None] + np.arange(self.domains)
+        nearer = distance[new] - distance[old]
+        more = graph.weight[moved][:, :, None] * nearer[:, None, :]
+        np.add.at(self.pull.reshape(-1), at.ravel(), more.ravel())
 
     def _look(self) -> None:
         """Note who is in which domain and where there is room."""
