@@ -95,7 +95,7 @@ class _Changes(NamedTuple):
 
     def only(self, chosen: BoolArray) -> _Changes:
         """The chosen rows."""
-        rows = np.flatnonzero(chosen)  # once: masks are slow
+        rows = chosen.nonzero()[0]  # once: masks are slow
         return _Changes(*(column.take(rows) for column in self))
 
 
@@ -191,16 +191,14 @@ class HopState:
             if count
         ]
         unit, partner, domain = map(np.concatenate, zip(*pairs, strict=True))
-        move = np.repeat(np.arange(len(counts)), counts)
         new = domain - self.base.take(unit)
-        # Most stay where they are: the rest is looked at for the others only.
-        going = np.flatnonzero(self.home.take(unit) != new)
-        unit, partner, new, move = (
-            column.take(going) for column in (unit, partner, new, move)
-        )
+        # Many would stay where they are: the rest is looked at for the others only.
+        going = (self.home.take(unit) != new).nonzero()[0]
+        unit, partner, new = (c.take(going) for c in (unit, partner, new))
         size = self.graph.size
-        shift = size.take(unit) - np.where(partner == unit, 0, size.take(partner))
+        shift = size.take(unit) - size.take(partner) * (partner != unit)
         copy, old = self.copy.take(unit), self.home.take(unit)
+        move = np.searchsorted(np.cumsum(counts), going, side="right")
         changes = _Changes(unit, partner, old, new, shift, move, copy)
         return changes.only(self._allowed(changes))
 
@@ -232,7 +230,7 @@ class HopState:
     def delta(self, changes: _Changes) -> FloatArray:
         """What each change, by itself, adds to the cost."""
         cost = self._nearer(changes.unit, changes.old, changes.new)
-        swaps = np.flatnonzero(changes.unit != changes.partner)
+        swaps = (changes.unit != changes.partner).nonzero()[0]
         unit, partner, old, new = (column.take(swaps) for column in changes[:4])
         cost[swaps] += self._nearer(partner, new, old)
         # Two neighbours that change places stay as far apart as they were.
