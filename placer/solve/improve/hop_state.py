@@ -206,7 +206,8 @@ class HopState:
         """A random neighbour of each unit, itself when it has none."""
         neighbour, degree = self.graph.neighbour, self.graph.degree
         nth = (self.rng.random(len(unit)) * degree.take(unit)).astype(np.int64)
-        return neighbour.take(unit * neighbour.shape[1] + nth)
+        found: IntArray = neighbour.take(unit * neighbour.shape[1] + nth)
+        return found
 
     def member_of(self, domain: IntArray, otherwise: IntArray) -> IntArray:
         """A random unit that was in each domain at the last look."""
