@@ -123,8 +123,8 @@ def cut_placements(
     if trade is None:
         return
     params = problem.params
+    is_thin = model.fabric.has_thin_leaves
     outer = model.fabric.scale_up_tier + 1
-    is_thin = model.topology.tiers[outer].oversubscription > 1
     uplink = float(model.fabric.uplink_capacity[outer].max()) if is_thin else 0.0
     for units in _units(problem):
         patterns_left = params.all_cut_patterns
