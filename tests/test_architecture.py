@@ -105,6 +105,11 @@ def test_import_is_light() -> None:
     ("script", "own", "others"),
     [
         (
+            "import placer; placer.place('dgx-h100-4x8', 'quickstart')",
+            "placer.solve.search",
+            {"networkx", "ortools.math_opt.python.mathopt"},
+        ),
+        (
             "from placer.readers.registry import read; read('hosts', 'n[1-4]', '-')",
             "placer.readers.hosts",
             {"placer.readers.kubernetes", "placer.readers.netq", "yaml", "networkx"},

@@ -93,9 +93,7 @@ class Offers:
     ) -> None:
         self.progress = progress
         self.question, self.budget = question, budget
-        # Searches that share what time is left, the next one among them, and whether
-        # one ended for want of time.
-        self.to_come, self.is_cut_short = 1, False
+        self.is_cut_short = False  # whether one ended for want of time
         self.count = 0
         alike = [_content(wanted) for wanted in question.jobs]
         self._first_alike = [alike.index(content) for content in alike]
@@ -107,15 +105,20 @@ class Offers:
         """How many of some jobs are not alike."""
         return len({self._first_alike[index] for index in indices})
 
-    def alone(self, index: int, effort: Effort) -> Offer:
+    def alone(self, index: int, effort: Effort, to_come: int = 1) -> Offer:
         """A job with all free nodes to itself; its bound then holds on any of them.
+
+        Parameters
+        ----------
+        to_come : int
+            Searches that share what time is left, this one among them.
 
         Raises
         ------
         InfeasibleError
             If they cannot hold it.
         """
-        found = self.needed(index, self.question.free, effort=effort)
+        found = self.needed(index, self.question.free, effort=effort, to_come=to_come)
         self._bounds[self._first_alike[index]] = found.solution.lower_bound
         return found
 
@@ -129,16 +132,24 @@ class Offers:
         enough: float = 0.0,
         *,
         is_needed: bool = False,
+        to_come: int = 1,
     ) -> Offer | None:
         """The offer of a job for some nodes; None where they cannot hold it.
 
         The search ends with a placement of value ``enough``. Where nothing worse will
         do (``is_needed``), it asks no programs and works out no bound of its own: that
-        on all free nodes holds.
+        on all free nodes holds. It shares what time is left with all ``to_come``.
         """
         try:
             return self.needed(
-                index, nodes, share, effort, allowed, enough, is_needed=is_needed
+                index,
+                nodes,
+                share,
+                effort,
+                allowed,
+                enough,
+                is_needed=is_needed,
+                to_come=to_come,
             )
         except InfeasibleError:
             return None
@@ -153,6 +164,7 @@ class Offers:
         enough: float = 0.0,
         *,
         is_needed: bool = False,
+        to_come: int = 1,
     ) -> Offer:
         """The same, with an allowance of the limits; by default all that is allowed.
 
@@ -180,9 +192,10 @@ class Offers:
         self.progress(jobs[index].name, self.count)
         self._known[key] = None
         bound = self._bounds.get(index, 0.0) if is_needed else 0.0
+        within = self.budget.share(to_come)
         try:
             found = self._worked_out(
-                index, nodes, share, effort, allowed, enough, bound
+                index, nodes, share, effort, allowed, enough, bound, within
             )
         except InfeasibleError as error:
             raise InfeasibleError(f"{who}{error}") from None
@@ -206,12 +219,15 @@ class Offers:
         allowed: Allowance,
         enough: float,
         known_bound: float,
+        within: Budget,
     ) -> Offer:
         wanted = self.question.jobs[index]
         stay = self._stay(index, nodes, allowed)
         try:
             part = self.question.part(nodes, share)
-            new = self._placed(index, part, effort, allowed, enough, known_bound)
+            new = self._placed(
+                index, part, effort, allowed, enough, known_bound, within
+            )
         except InfeasibleError:
             if stay is None:
                 raise
@@ -264,6 +280,7 @@ class Offers:
         allowed: Allowance,
         enough: float,
         known_bound: float,
+        within: Budget,
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
@@ -287,7 +304,7 @@ class Offers:
             known_bound=known_bound,
             search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
-        chosen, solution = solved_in_time(problem, self.budget.share(self.to_come))
+        chosen, solution = solved_in_time(problem, within)
         self.is_cut_short |= solution.is_cut_short
         gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
         used = np.zeros(question.machine.num_nodes, dtype=bool)

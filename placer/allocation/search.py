@@ -206,9 +206,8 @@ def _alone(offers: Offers, uses: Uses) -> list[Offer]:
     after = len(indices) * ((len(indices) > 1) + (uses.kept is not None))
     found = []
     for index in indices:
-        offers.to_come = offers.different(indices[index:]) + after
-        found.append(offers.alone(index, _effort(offers.question)))
-    offers.to_come = 1
+        to_come = offers.different(indices[index:]) + after
+        found.append(offers.alone(index, _effort(offers.question), to_come))
     return found
 
 
@@ -218,8 +217,10 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
         return alone.least
     question = offers.question
     jobs = len(question.jobs)
-    offers.to_come = jobs * (1 + (jobs > 1)) - index
-    found = offers.best(index, question.free, uses.kept, _effort(question))
+    to_come = jobs * (1 + (jobs > 1)) - index
+    found = offers.best(
+        index, question.free, uses.kept, _effort(question), to_come=to_come
+    )
     return alone.least if found is None else max(alone.least, found.least_beside)
 
 
@@ -272,14 +273,16 @@ def _one_by_one(
             ]
             if index not in open_jobs:
                 continue
-            offers.to_come = len(open_jobs) - open_jobs.index(index)
+            to_come = len(open_jobs) - open_jobs.index(index)
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance
             for other in others:
                 free &= ~question.taken(other.nodes)
                 left = less(left, other.uses)
             share = uses.shares(best.offers)[index]
-            found = offers.best(index, free, share, _effort(question), left)
+            found = offers.best(
+                index, free, share, _effort(question), left, to_come=to_come
+            )
             if found is not None:
                 changed = [*best.offers]
                 changed[index] = found

@@ -76,15 +76,19 @@ def in_turn(
     for place, index in enumerate(order):
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
-        offers.to_come = len(order) - place
         nodes = _fair_part(question, free, order[place:]) if is_fair else free
-        offer = offers.best(index, nodes, allowed=allowed, enough=enough[index])
+        offer = offers.best(
+            index,
+            nodes,
+            allowed=allowed,
+            enough=enough[index],
+            to_come=len(order) - place,
+        )
         if offer is None:
             break
         found[index] = offer
         free &= ~question.taken(offer.nodes)
         left = less(left, offer.uses)
-    offers.to_come = 1
     return found
 
 

@@ -140,10 +140,9 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
-def constructed(problem: Problem, incumbent: Incumbent, _: Budget) -> None:
+def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """The end, where no more is asked for or constructions are near the bound."""
-    params = problem.params
-    if not params.local_search or incumbent.is_within(params.search_gap):
+    if not incumbent.asks_for_local_search:
         incumbent.is_enough = True
 
 

@@ -55,9 +55,9 @@ def test_jobs_that_are_alike_are_searched_once():
     seen: list[int] = []
     alone = Offers.alone
 
-    def told(self, index, effort):
-        seen.append(self.to_come)
-        return alone(self, index, effort)
+    def told(self, index, effort, to_come):
+        seen.append(to_come)
+        return alone(self, index, effort, to_come)
 
     with patch.object(Offers, "alone", told):
         allocate(machine, jobs)

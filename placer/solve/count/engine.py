@@ -135,39 +135,53 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
 
 
 def _by_tree(program: Program, limits: Limits) -> Answer:
-    # These take a while to load, and most searches do without.
-    from ortools.math_opt.python import mathopt
-    from ortools.math_opt.solvers.gscip import gscip_pb2
+    # Messages to the engine itself: the classes around them take longer to load than
+    # most programs to solve.
+    from ortools.math_opt import callback_pb2, model_parameters_pb2, parameters_pb2
+    from ortools.math_opt import result_pb2 as results
+    from ortools.math_opt.core.python import solver
+    from ortools.math_opt.solution_pb2 import SOLUTION_STATUS_FEASIBLE
+    from ortools.math_opt.solvers.gscip.gscip_pb2 import GScipParameters
 
-    model = mathopt.Model.from_model_proto(_as_proto(program))
-    left = max(limits.seconds, 0.0)
+    asked = parameters_pb2.SolveParametersProto(
+        node_limit=int(limits.work),
+        random_seed=limits.seed,
+        relative_gap_tolerance=limits.gap,
+    )
+    if limits.seconds < inf:
+        left = timedelta(seconds=max(limits.seconds, 0.0))
+        asked.time_limit.FromTimedelta(left)
+    if limits.engine == "scip" and not limits.wants_proof:
+        asked.gscip.emphasis = GScipParameters.PHASE_FEAS
     is_highs = limits.engine == "highs"
-    emphasis = gscip_pb2.GScipParameters.Emphasis
-    result = mathopt.solve(
-        model,
-        mathopt.SolverType.HIGHS if is_highs else mathopt.SolverType.GSCIP,
-        params=mathopt.SolveParameters(
-            time_limit=None if limits.seconds == inf else timedelta(seconds=left),
-            node_limit=int(limits.work),
-            random_seed=limits.seed,
-            relative_gap_tolerance=limits.gap,
-            gscip=None
-            if is_highs
-            else gscip_pb2.GScipParameters(
-                emphasis=None if limits.wants_proof else emphasis.PHASE_FEAS
-            ),
-        ),
+    found = solver.solve(
+        _as_proto(program),
+        parameters_pb2.SOLVER_TYPE_HIGHS
+        if is_highs
+        else parameters_pb2.SOLVER_TYPE_GSCIP,
+        parameters_pb2.SolverInitializerProto(),
+        asked,
+        model_parameters_pb2.ModelSolveParametersProto(),
+        None,
+        callback_pb2.CallbackRegistrationProto(),
+        None,
+        None,
     )
     counts = None
-    if result.has_primal_feasible_solution():
-        counts = [round(value) for value in result.variable_values(model.variables())]
+    best = found.solutions[0].primal_solution if found.solutions else None
+    if best is not None and best.feasibility_status == SOLUTION_STATUS_FEASIBLE:
+        values = dict(
+            zip(best.variable_values.ids, best.variable_values.values, strict=True)
+        )
+        counts = [round(values.get(i, 0.0)) for i in range(len(program.most))]
+    ended = found.termination
     return Answer(
         counts,
-        result.best_objective_bound(),
+        ended.objective_bounds.dual_bound,
         0.0,
-        result.termination.reason
-        in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.INFEASIBLE),
-        result.termination.limit is mathopt.Limit.TIME,
+        ended.reason
+        in (results.TERMINATION_REASON_OPTIMAL, results.TERMINATION_REASON_INFEASIBLE),
+        ended.limit == results.LIMIT_TIME,
     )
 
 

@@ -165,7 +165,7 @@ def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search]
 
 def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:
     """Walk until the state has done its work, or the budget is over."""
-    names = [move.__name__.replace("_", " ") for move in state.moves]
+    tried, helped = np.zeros((2, len(state.moves)), dtype=np.int64)
     while not (state.is_done or budget.is_over()):
         changes = state.propose()
         delta = state.delta(changes)
@@ -173,8 +173,8 @@ def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:
         temperature = state.hot * (state.cold / state.hot) ** state.progress
         limit = -temperature[changes.copy] * np.log(state.draw(len(delta)))
         helps = delta < -WORTHWHILE
-        tried = np.bincount(changes.move, minlength=len(names)).tolist()
-        helped = np.bincount(changes.move[helps], minlength=len(names)).tolist()
-        for name, of_which, own in zip(names, helped, tried, strict=True):
-            counts.count(name, of_which, own)
+        tried += np.bincount(changes.move, minlength=len(tried))
+        helped += np.bincount(changes.move[helps], minlength=len(tried))
         state.apply(changes, (delta <= limit) & (helps | (limit > 0)))
+    for move, number, better in zip(state.moves, tried, helped, strict=True):
+        counts.count(move.__name__.replace("_", " "), int(better), int(number))

@@ -27,7 +27,6 @@ STEP_WORK, PROPOSAL_WORK = 150.0, 0.4
 # Rows of the table that are filled together, and the work of an entry.
 ROWS_AT_ONCE = 512
 PULL_WORK = 0.004
-NOBODY = 2**62
 
 
 class Rooms(NamedTuple):
@@ -96,7 +95,8 @@ class _Changes(NamedTuple):
 
     def only(self, chosen: BoolArray) -> _Changes:
         """The chosen rows."""
-        return _Changes(*(column[chosen] for column in self))
+        rows = chosen.nonzero()[0]  # once: masks are slow
+        return _Changes(*(column.take(rows) for column in self))
 
 
 def setup_work(neighbours: int, domains: int) -> float:
@@ -141,8 +141,6 @@ class HopState:
         self.pull = self._all_pulls()
         share, fewest = params.anneal_proposed
         self.proposed = max(fewest, int(len(home) * share))
-        self._claim = np.full(len(home), NOBODY)
-        self._room_claim = np.full(len(self.free), NOBODY)
         self.hot = self.cold = np.ones(self.copies)
         self.steps = self._quench = self._step = 0
 
@@ -193,103 +191,104 @@ class HopState:
             if count
         ]
         unit, partner, domain = map(np.concatenate, zip(*pairs, strict=True))
+        new = domain - self.base.take(unit)
+        # Many would stay where they are: the rest is looked at for the others only.
+        going = (self.home.take(unit) != new).nonzero()[0]
+        unit, partner, new = (c.take(going) for c in (unit, partner, new))
         size = self.graph.size
-        shift = size[unit] - np.where(partner == unit, 0, size[partner])
-        new = domain - self.base[unit]
-        move = np.repeat(np.arange(len(counts)), counts)
-        copy = self.copy[unit]
-        changes = _Changes(unit, partner, self.home[unit], new, shift, move, copy)
+        shift = size.take(unit) - size.take(partner) * (partner != unit)
+        copy, old = self.copy.take(unit), self.home.take(unit)
+        move = np.searchsorted(np.cumsum(counts), going, side="right")
+        changes = _Changes(unit, partner, old, new, shift, move, copy)
         return changes.only(self._allowed(changes))
 
     def neighbour_of(self, unit: IntArray) -> IntArray:
         """A random neighbour of each unit, itself when it has none."""
-        nth = (self.rng.random(len(unit)) * self.graph.degree[unit]).astype(np.int64)
-        found: IntArray = self.graph.neighbour[unit, nth]
+        neighbour, degree = self.graph.neighbour, self.graph.degree
+        nth = (self.rng.random(len(unit)) * degree.take(unit)).astype(np.int64)
+        found: IntArray = neighbour.take(unit * neighbour.shape[1] + nth)
         return found
 
     def member_of(self, domain: IntArray, otherwise: IntArray) -> IntArray:
         """A random unit that was in each domain at the last look."""
-        nth = (self.rng.random(len(domain)) * self._count[domain]).astype(np.int64)
-        place = np.minimum(self._first[domain] + nth, len(self._inside) - 1)
-        return np.where(self._count[domain] > 0, self._inside[place], otherwise)
+        count = self._count.take(domain)
+        nth = (self.rng.random(len(domain)) * count).astype(np.int64)
+        inside = self._inside.take(self._first.take(domain) + nth, mode="clip")
+        return np.where(count > 0, inside, otherwise)
 
     def _allowed(self, changes: _Changes) -> BoolArray:
-        """Which changes differ, keep inside enclosures and fit."""
+        """Which changes keep inside enclosures and fit."""
         unit, partner, old, new, shift = changes[:5]
-        base, enclosure = self.base[unit], self.rooms.enclosure
+        base, enclosure = self.base.take(unit), self.rooms.enclosure
         found: BoolArray = (
-            (old != new)
-            & (enclosure[old] == enclosure[new])
-            & ((partner == unit) | (self.home[partner] == new))
-            & (self.free[base + new] >= shift)
-            & (self.free[base + old] >= -shift)
+            (enclosure.take(old) == enclosure.take(new))
+            & ((partner == unit) | (self.home.take(partner) == new))
+            & (self.free.take(base + new) >= shift)
+            & (self.free.take(base + old) >= -shift)
         )
         return found
 
     def delta(self, changes: _Changes) -> FloatArray:
         """What each change, by itself, adds to the cost."""
-        unit, partner, old, new = changes[:4]
-        pull, distance = self.pull, self.rooms.distance
-        moved = pull[unit, new] - pull[unit, old]
-        back = pull[partner, old] - pull[partner, new]
+        cost = self._nearer(changes.unit, changes.old, changes.new)
+        swaps = (changes.unit != changes.partner).nonzero()[0]
+        unit, partner, old, new = (column.take(swaps) for column in changes[:4])
+        cost[swaps] += self._nearer(partner, new, old)
         # Two neighbours that change places stay as far apart as they were.
-        edge = (self.graph.neighbour[unit] == partner[:, None]) * self.graph.weight[
-            unit
-        ]
-        kept = 2 * edge.sum(axis=1) * (distance[old, new] - distance[old, old])
-        cost: FloatArray = moved + np.where(partner == unit, 0.0, back + kept)
+        edge = self.graph.neighbour.take(unit, axis=0) == partner[:, None]
+        which, nth = edge.nonzero()
+        here, there, distance = old[which], new[which], self.rooms.distance
+        kept = distance[here, there] - distance[here, here]
+        cost[swaps[which]] += 2 * self.graph.weight[unit[which], nth] * kept
         return cost
 
-    def apply(self, changes: _Changes, accepted: BoolArray) -> None:
-        """Make accepted changes that no earlier one interferes with."""
-        self._step += 1
-        changes = changes.only(accepted)
-        if not len(changes.unit):
-            return
-        changes = changes.only(self._independent(changes))
-        unit, partner, old, new, shift = changes[:5]
-        swapped = partner != unit
-        self.home[unit] = new
-        self.home[partner[swapped]] = old[swapped]
-        sizing = shift != 0
-        base = self.base[unit]
-        self.free[(base + new)[sizing]] -= shift[sizing]
-        self.free[(base + old)[sizing]] += shift[sizing]
-        distance = self.rooms.distance
-        nearer = distance[new] - distance[old]
-        who = np.concatenate((unit, partner[swapped]))
-        step = np.concatenate((nearer, -nearer[swapped]))
-        for one, rise in zip(who.tolist(), step, strict=True):
-            # Padding repeats the unit itself, with nothing to add.
-            beside = self.graph.neighbour[one]
-            self.pull[beside] += self.graph.weight[one][:, None] * rise
+    def _nearer(self, unit: IntArray, old: IntArray, new: IntArray) -> FloatArray:
+        """What the edges of units cost more in other domains."""
+        row = unit * self.domains
+        return self.pull.take(row + new) - self.pull.take(row + old)
 
-    def _independent(self, changes: _Changes) -> BoolArray:
-        """Changes that no earlier one interferes with."""
-        unit, partner, old, new, shift = changes[:5]
-        number = np.arange(len(unit))
-        units = np.concatenate((unit, partner))
-        sizing = shift != 0
-        base = self.base[unit]
-        rooms = np.concatenate(((base + old)[sizing], (base + new)[sizing]))
-        claim, room_claim = self._claim, self._room_claim
-        np.minimum.at(claim, units, np.tile(number, 2))
-        np.minimum.at(room_claim, rooms, np.tile(number[sizing], 2))
-        neighbour = self.graph.neighbour
-        first = np.minimum.reduce(
-            [
-                claim[unit],
-                claim[partner],
-                claim[neighbour[unit]].min(axis=1),
-                claim[neighbour[partner]].min(axis=1),
-                np.where(sizing, room_claim[base + old], NOBODY),
-                np.where(sizing, room_claim[base + new], NOBODY),
-            ]
-        )
-        claim[units] = NOBODY
-        room_claim[rooms] = NOBODY
-        found: BoolArray = first >= number
-        return found
+    def apply(self, changes: _Changes, accepted: BoolArray) -> None:
+        """Make accepted changes that no earlier one interferes with.
+
+        Few are accepted in a step, so a loop takes less time than arrays.
+        """
+        self._step += 1
+        rows = changes.only(accepted)
+        neighbour, home, free = self.graph.neighbour, self.home, self.free
+        units, rooms = set[int](), set[int]()
+        moved: list[tuple[int, int, int]] = []
+        for one, other, old, new, shift in zip(
+            *(column.tolist() for column in rows[:5]), strict=True
+        ):
+            first = int(self.base[one])
+            both, ends = (one, other), (first + old, first + new)
+            is_free = units.isdisjoint(both)
+            for near in neighbour[one].tolist(), neighbour[other].tolist():
+                is_free = is_free and units.isdisjoint(near)
+            if shift:
+                is_free = is_free and rooms.isdisjoint(ends)
+                rooms.update(ends)
+            units.update(both)
+            if is_free:
+                home[one] = new
+                free[ends[0]] += shift
+                free[ends[1]] -= shift
+                moved.append((one, old, new))
+                if other != one:
+                    home[other] = old
+                    moved.append((other, new, old))
+        if moved:
+            self._note_pulls(*np.array(moved).T)
+
+    def _note_pulls(self, moved: IntArray, old: IntArray, new: IntArray) -> None:
+        """Note what the neighbours of units that have moved would cost now."""
+        graph, distance = self.graph, self.rooms.distance
+        # Padding repeats the unit itself, with nothing to add.
+        rows = graph.neighbour[moved].ravel() * self.domains
+        at = rows[:, None] + np.arange(self.domains)
+        nearer = distance[new] - distance[old]
+        more = graph.weight[moved][:, :, None] * nearer[:, None, :]
+        np.add.at(self.pull.reshape(-1), at.ravel(), more.ravel())
 
     def _look(self) -> None:
         """Note who is in which domain and where there is room."""

@@ -208,7 +208,10 @@ def cheapest_flow(
         held
     ):
         return None
-    networkx = load("networkx")
+    nearest = _each_nearest(held, pairs, room, costs)
+    if nearest is not None:
+        return nearest
+    networkx = load("networkx")  # costs are too large for a faster one
     graph = networkx.DiGraph()
     for i, count in held.items():
         graph.add_node(("held", i), demand=-count)
@@ -223,6 +226,24 @@ def cheapest_flow(
         return None
     sent = {(i, j): flow["held", i]["room", j] for i, j in pairs}
     return {pair: count for pair, count in sent.items() if count}
+
+
+def _each_nearest(
+    held: Mapping[int, int],
+    pairs: list[Pair],
+    room: Mapping[int, int],
+    costs: Mapping[Pair, int],
+) -> dict[Pair, int] | None:
+    """The same where every kind has one cheapest place and all fit there; else None."""
+    flow: dict[Pair, int] = {}
+    taken: Counter[int] = Counter()
+    for i, count in held.items():
+        own = sorted((costs[pair], pair) for pair in pairs if pair[0] == i)
+        if len(own) > 1 and own[0][0] == own[1][0]:
+            return None
+        flow[own[0][1]] = count
+        taken[own[0][1][1]] += count
+    return flow if all(n <= room[j] for j, n in taken.items()) else None
 
 
 def _nearest(

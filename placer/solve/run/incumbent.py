@@ -275,6 +275,12 @@ class Incumbent:
         """Whether no more can be gained than such a share of the value."""
         return bool(self.value * (1 - gap) <= self.bound)
 
+    @property
+    def asks_for_local_search(self) -> bool:
+        """Whether more than constructions is wanted, and they left enough to gain."""
+        params = self._problem.params
+        return params.local_search and not self.is_within(params.search_gap)
+
     def solution(self) -> Solution:
         """The best placement as the result, with the reason why the search ended.
 

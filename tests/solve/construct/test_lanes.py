@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from itertools import permutations, product
 from math import prod
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from placer.solve.construct.chains import lanes as lanes_module
 from placer.solve.construct.chains.distances import Distances
 from placer.solve.construct.chains.lanes import Lanes, arrange
 from placer.solve.construct.chains.shapes import LaneAxis
@@ -109,3 +111,12 @@ def test_every_chain_is_numbered_once(seed: int) -> None:
     assert sorted(min(row, row[::-1]) for row in found) == sorted(
         min(row, row[::-1]) for row in rows
     )
+
+
+def test_lanes_that_nothing_brings_nearer_are_left() -> None:
+    """Each in a leaf of its own of one block: any order costs as much."""
+    axes = (LaneAxis(3, False, 2.0),)
+    rows = np.repeat(np.arange(3), 3).reshape(3, 3)
+    with patch.object(lanes_module._Exchange, "_exchange", side_effect=AssertionError):
+        found = arrange(rows, Lanes(axes, 1, DISTANCES), Params(), 0, Budget(60))
+    assert sorted(map(tuple, found)) == sorted(map(tuple, rows))

@@ -254,8 +254,9 @@ def _rate_floor(
 def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
     """Lower convex hull of the points (x + 1, values[x]), read at ``at``."""
     hull: list[int] = []
-    for x in range(len(values)):
-        while len(hull) > 1 and _above(values, hull[-2], hull[-1], x):
+    points = values.tolist()  # single numbers of an array are slow
+    for x in range(len(points)):
+        while len(hull) > 1 and _above(points, hull[-2], hull[-1], x):
             hull.pop()
         hull.append(x)
     corners = np.array(hull)
@@ -263,7 +264,7 @@ def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
     return read
 
 
-def _above(values: FloatArray, left: int, middle: int, right: int) -> bool:
+def _above(points: list[float], left: int, middle: int, right: int) -> bool:
     """Whether the middle point lies on or above the line through the other two."""
-    rise = (values[middle] - values[left]) * (right - left)
-    return bool(rise >= (values[right] - values[left]) * (middle - left))
+    rise = (points[middle] - points[left]) * (right - left)
+    return rise >= (points[right] - points[left]) * (middle - left)

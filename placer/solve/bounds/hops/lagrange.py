@@ -121,8 +121,9 @@ def cheapest_sizes(
 def _best_price(floor: FloatArray, classes: list[SizeClass], world: int) -> _Choice:
     """The choice at the price that maximises the Lagrange bound, by cutting planes."""
     slopes = np.diff(floor) if len(floor) > 1 else np.zeros(1)
-    under = _choose(floor, classes, float(slopes.min()) - 1.0)
-    over = _choose(floor, classes, float(slopes.max()) + 1.0)
+    ranges = _Ranges.of(classes)
+    under = _choose(floor, ranges, float(slopes.min()) - 1.0)
+    over = _choose(floor, ranges, float(slopes.max()) + 1.0)
     for choice in (under, over):
         if choice.at_smallest <= world <= choice.at_largest:
             return choice
@@ -132,7 +133,7 @@ def _best_price(floor: FloatArray, classes: list[SizeClass], world: int) -> _Cho
         fall = over.at_smallest - world
         lift = over.value(world) - under.value(world)
         price = (lift + rise * under.price + fall * over.price) / (rise + fall)
-        choice = _choose(floor, classes, price)
+        choice = _choose(floor, ranges, price)
         best = max(best, choice, key=lambda choice: choice.value(world))
         if choice.at_smallest <= world <= choice.at_largest:
             return choice
@@ -145,20 +146,30 @@ def _best_price(floor: FloatArray, classes: list[SizeClass], world: int) -> _Cho
     return best
 
 
-def _choose(floor: FloatArray, classes: list[SizeClass], price: float) -> _Choice:
-    reduced = floor - price * np.arange(len(floor))
-    lows = np.array([domains.low for domains in classes])
-    highs = np.array([domains.high for domains in classes])
-    counts = np.array([domains.count for domains in classes])
-    sizes = lows[:, None] + np.arange(int((highs - lows).max()) + 1)
-    parts = np.where(
-        sizes <= highs[:, None], reduced[np.minimum(sizes, highs[:, None])], np.inf
-    )
+class _Ranges(NamedTuple):
+    """Sizes that every class may take, in a row: the last again where there are few."""
+
+    lows: IntArray
+    highs: IntArray
+    counts: IntArray
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, classes: list[SizeClass]) -> _Ranges:
+        lows, highs, counts = np.array([(c.low, c.high, c.count) for c in classes]).T
+        sizes = lows[:, None] + np.arange(int((highs - lows).max()) + 1)
+        return cls(lows, highs, counts, np.minimum(sizes, highs[:, None]))
+
+
+def _choose(floor: FloatArray, ranges: _Ranges, price: float) -> _Choice:
+    lows, highs, counts, sizes = ranges
+    parts = (floor - price * np.arange(len(floor))).take(sizes)
     least = parts.min(axis=1)
     scale = np.abs(least) + abs(price) * highs
     is_best = parts <= (least + TIE * scale)[:, None]
     low = lows + is_best.argmax(axis=1)
-    high = lows + is_best.shape[1] - 1 - is_best[:, ::-1].argmax(axis=1)
+    last = lows + is_best.shape[1] - 1 - is_best[:, ::-1].argmax(axis=1)
+    high = np.minimum(last, highs)
     return _Choice(
         price,
         float(counts @ floor[low]),

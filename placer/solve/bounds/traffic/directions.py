@@ -17,12 +17,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import networkx as nx
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.loading import load
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# Loaded where a graph is looked at: it takes a seventh of what all modules take.
+NETWORKX = "networkx"
 
 # So many directions at the most: stencils and cubes have fewer.
 MOST = 24
@@ -77,10 +83,11 @@ def directions(edges: IntArray, vertices: int, work: int) -> Directions:
 
 
 def _components(edges: IntArray, vertices: int) -> IntArray:
-    graph: nx.Graph[int] = nx.empty_graph(vertices)
+    networkx = load(NETWORKX)
+    graph: nx.Graph[int] = networkx.empty_graph(vertices)
     graph.add_edges_from(edges.tolist())
     found = np.empty(vertices, dtype=np.int64)
-    for number, component in enumerate(nx.connected_components(graph)):
+    for number, component in enumerate(networkx.connected_components(graph)):
         found[list(component)] = number
     return found
 
@@ -90,7 +97,7 @@ def _classes(edges: IntArray, vertices: int) -> IntArray:
     beside: list[dict[int, int]] = [{} for _ in range(vertices)]
     for number, (one, other) in enumerate(edges.tolist()):
         beside[one][other] = beside[other][one] = number
-    alike = nx.utils.UnionFind(range(len(edges)))
+    alike: nx.utils.UnionFind[int] = load(NETWORKX).utils.UnionFind(range(len(edges)))
     bent: list[tuple[int, int]] = []
     square: list[bool] = []
     for vertex, near in enumerate(beside):
@@ -128,7 +135,7 @@ def _joined(
 
     Two that have edges of one square never are, nor what they are joined to.
     """
-    whole: nx.utils.UnionFind[int] = nx.utils.UnionFind()
+    whole: nx.utils.UnionFind[int] = load(NETWORKX).utils.UnionFind()
     for (one, other), _ in straight.most_common():
         kept, gone = whole[one], whole[other]
         if kept == gone or gone in sides[kept]:

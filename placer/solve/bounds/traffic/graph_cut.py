@@ -56,6 +56,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds.traffic.convex import Segment, below, filled, hull
+from placer.solve.bounds.traffic.directions import Directions, directions
 from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.bounds.traffic.directions import Directions
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
@@ -277,8 +277,6 @@ def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:
 
 def _lines(traffic: RankTraffic, ranks: int, work: int) -> Lines:
     """The lines of what ranks send each other."""
-    from placer.solve.bounds.traffic.directions import directions  # loads networkx
-
     one = np.minimum(traffic.senders, traffic.receivers)
     other = np.maximum(traffic.senders, traffic.receivers)
     keys, which = np.unique(one * ranks + other, return_inverse=True)

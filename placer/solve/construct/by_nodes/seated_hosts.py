@@ -47,9 +47,9 @@ def seated_hosts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
 
     In a third of the time that is left: others find better ones on many hosts.
     """
-    params = problem.params
-    is_asked = params.local_search and not incumbent.is_within(params.search_gap)
-    if problem.goal.name != "time" or problem.job.launcher == "free" or not is_asked:
+    if problem.goal.name != "time" or problem.job.launcher == "free":
+        return
+    if not incumbent.asks_for_local_search:
         return
     seats = Seats.of(problem)
     if seats is None:

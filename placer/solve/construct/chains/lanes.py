@@ -121,6 +121,27 @@ class _Exchange:
         self.weights = _weights(grid.axes)
         self.starts, self.distances = grid.starts, grid.distances
         self.apart = self.distances.between(rows[:, None], rows)
+        self.least = float(self.weights.sum()) * self._nearest()
+        # Places of a chain as it is, and every other way round; shape (ways, places).
+        size = rows.shape[1]
+        shift = size // self.starts * np.arange(self.starts)
+        turned = (np.arange(size) - shift[:, None]) % size
+        ways = np.stack([turned, turned[:, ::-1]], axis=1)
+        self.ways = ways.reshape(-1, size)
+
+    def _nearest(self) -> float:
+        """How near two chains are at the least, wherever they are put.
+
+        Where chains have domains of their own, all their places are in different ones.
+        """
+        found = 0.0
+        for domain, step in zip(
+            self.distances.domains, self.distances.steps, strict=True
+        ):
+            own = domain[self.rows]
+            if len(np.unique(own)) == sum(len(np.unique(row)) for row in own):
+                found += float(step) * own.shape[1]
+        return found
 
     @property
     def cost(self) -> float:
@@ -133,7 +154,7 @@ class _Exchange:
         rng = np.random.default_rng(seed)
         least = self.cost
         for _ in range(self.kicks):
-            if budget.is_over() or least <= WORTHWHILE:
+            if budget.is_over() or least <= self.least + WORTHWHILE:
                 return
             kept = self.rows.copy(), self.apart.copy()
             for _ in range(2):
@@ -177,7 +198,7 @@ class _Exchange:
         found = False
         for lane, row in enumerate(self.rows):
             beside = np.flatnonzero(self.weights[lane])
-            ways = self._ways(row)
+            ways = row[self.ways]
             apart = self.distances.between(ways[:, None], self.rows[beside])
             cost = apart @ self.weights[lane, beside]
             best = int(cost.argmin())
@@ -187,9 +208,3 @@ class _Exchange:
                 self.apart[:, lane] = self.apart[lane]
                 found = True
         return found
-
-    def _ways(self, row: IntArray) -> IntArray:
-        """The row as it is, and every other way round; shape (ways, places)."""
-        shift = len(row) // self.starts * np.arange(self.starts)
-        turned = row[(np.arange(len(row)) - shift[:, None]) % len(row)]
-        return np.stack([turned, turned[:, ::-1]], axis=1).reshape(-1, len(row))

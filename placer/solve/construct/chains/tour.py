@@ -11,7 +11,7 @@ search is repeated there, kept unless worse (iterated local search with the doub
 bridge; Martin, Otto and Felten 1991, Complex Systems 5).
 
 A look costs a few dozen single numbers, so this is plain Python: the calls alone would
-cost more in numpy.
+cost more in numpy, and calls of its own as much as the rest.
 """
 
 from __future__ import annotations
@@ -186,32 +186,38 @@ class Tour:
 
     def _reversals(self, a: int, ahead: int) -> Iterator[_Change]:
         """Join a bundle to a near one: reverse what lies between, turned or not."""
-        side, apart = self._side, self._apart
-        b = self._beside(a, ahead)
-        now = self._step(a, b)
+        tour, place, side, apart = self._tour, self._place, self._side, self._apart
+        size, side_a = len(tour), side[a]
+        b = tour[(place[a] + ahead) % size]
+        side_b = side[b]
+        now = apart[side_a ^ side_b][a][b]
         for c, least in self._near[a]:
             if least >= now:
                 return
-            d = self._beside(c, ahead)
+            d = tour[(place[c] + ahead) % size]
             if c == b or d == a:
                 continue
-            gone = now + self._step(c, d)
-            turned = side[a] ^ side[c], side[b] ^ side[d]
+            side_c, side_d = side[c], side[d]
+            gone = now + apart[side_c ^ side_d][c][d]
             for turns in (0, 1):
-                delta = apart[turned[0] ^ turns][a][c] - gone
-                delta += apart[turned[1] ^ turns][b][d]
+                delta = apart[side_a ^ side_c ^ turns][a][c] - gone
+                delta += apart[side_b ^ side_d ^ turns][b][d]
                 if delta < -WORTHWHILE:
                     yield _Change(delta, (a, b, c, d), True, bool(turns))
 
     def _moves(self, s: int, ahead: int) -> Iterator[_Change]:
         """Take a few bundles from one on out, and put them beside a near one."""
         tour, place, side, apart = self._tour, self._place, self._side, self._apart
-        size, here = len(tour), place[s]
-        p = self._beside(s, -ahead)
+        size, here, side_s = len(tour), place[s], side[s]
+        p = tour[(here - ahead) % size]
+        side_p = side[p]
+        from_s = apart[side_p ^ side_s][p][s]
         e = s
         for length in range(1, LONGEST + 1):
-            q = self._beside(e, ahead)
-            gone = self._step(p, s) + self._step(e, q) - self._step(p, q)
+            q = tour[(here + ahead * length) % size]
+            side_e, side_q = side[e], side[q]
+            gone = from_s + apart[side_e ^ side_q][e][q]
+            gone -= apart[side_p ^ side_q][p][q]
             for c, least in self._near[s]:
                 if least >= gone:
                     break
@@ -221,13 +227,13 @@ class Tour:
                     x = tour[(place[c] + beyond) % size]
                     if (place[x] - here) * ahead % size < length:
                         continue
-                    added = -self._step(c, x) - gone
-                    turned = side[s] ^ side[c], side[e] ^ side[x]
-                    u, v = (c, x) if beyond == ahead else (x, c)
+                    side_c, side_x = side[c], side[x]
+                    added = -apart[side_c ^ side_x][c][x] - gone
                     for turns in (0, 1):
-                        delta = apart[turned[0] ^ turns][s][c] + added
-                        delta += apart[turned[1] ^ turns][e][x]
+                        delta = apart[side_s ^ side_c ^ turns][s][c] + added
+                        delta += apart[side_e ^ side_x ^ turns][e][x]
                         if delta < -WORTHWHILE:
+                            u, v = (c, x) if beyond == ahead else (x, c)
                             ends = (p, s, e, q, u, v)
                             is_reversed = beyond != ahead
                             yield _Change(delta, ends, is_reversed, bool(turns))

@@ -53,9 +53,9 @@ def spread_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if not isinstance(problem.goal, TimeObjective):
         return
     model, topology = problem.model, problem.machine
-    outer = model.fabric.scale_up_tier + 1
-    is_thin = outer < len(topology.tiers) and topology.tiers[outer].oversubscription > 1
-    if problem.job.model is None or problem.job.parallelism.pp == 1 or not is_thin:
+    if problem.job.model is None or problem.job.parallelism.pp == 1:
+        return
+    if not model.fabric.has_thin_leaves:
         return
     stages = Stages.of(model, problem.colocation, problem.capacity)
     if stages is None or not (stages.capacity > 0).any():
