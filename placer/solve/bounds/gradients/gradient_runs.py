@@ -36,9 +36,9 @@ from placer.solve.bounds.groups.leaf_runs import LeafRuns, fits
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
     Limit,
+    exposed_by_stage,
     gradient_groups,
     slow_sync,
-    with_one_slow_stage,
     with_slow_stages,
 )
 
@@ -174,9 +174,8 @@ def exposed_by_members(
     """
     # In several domains the one with the fewest holds half of a group at most.
     most = min(int(groups.shape[1]) // 2, room)
-    slow = (slow_sync(step.model, network, Limit(groups, n + 1)) for n in range(most))
-    held = [with_one_slow_stage(step, sync) for sync in slow]
-    rows = [[one.exposed_data_parallel_s for one in row] for row in held]
+    limits = (Limit(groups, members + 1) for members in range(most))
+    rows = [exposed_by_stage(step, network, limit) for limit in limits]
     free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
     return np.array([*rows, free])
 

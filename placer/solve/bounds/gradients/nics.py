@@ -38,9 +38,8 @@ from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
     Limit,
+    exposed_by_stage,
     gradient_groups,
-    slow_sync,
-    with_one_slow_stage,
 )
 from placer.solve.problem.colocation import are_together
 
@@ -300,9 +299,7 @@ class _Exposure:
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         limit = Limit(self.groups, nics, shared_pace)
-        slow = slow_sync(self.step.model, self.network, limit)
-        held = with_one_slow_stage(self.step, slow)
-        return [one.exposed_data_parallel_s for one in held]
+        return exposed_by_stage(self.step, self.network, limit)
 
 
 def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:

@@ -142,10 +142,19 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(held, model.job, model.volumes, model.windows.buckets)
 
 
-def with_one_slow_stage(step: Step, slow: SyncTime) -> list[Step]:
-    """The step when one stage alone has the slow times, each stage in turn."""
+def with_one_slow_stage(
+    step: Step, network: IdealNetwork, *limits: Limit
+) -> list[Step]:
+    """The step with some groups of one stage alone held back, each stage in turn."""
+    slow = slow_sync(step.model, network, *limits)
     stages = range(step.model.job.parallelism.pp)
     return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
+
+
+def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
+    """Data-parallel time that each of those steps exposes, s."""
+    held = with_one_slow_stage(step, network, *limits)
+    return [one.exposed_data_parallel_s for one in held]
 
 
 def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
@@ -178,11 +187,15 @@ def most_stages(stages: int, sets: int) -> int:
     return max((n for n in range(1, stages + 1) if comb(stages, n) <= sets), default=1)
 
 
-def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
+def slow_pipeline_s(
+    step: Step, axis: str, slow: StageTime, stages: int = 1, most_sets: int = 1
+) -> float:
     """The least pipeline time when some stages have the slow time of ``axis``, s.
 
-    They are of one replica, and those whose slowness costs the step least.
+    They are of one replica, and those whose slowness costs the step least: fewer than
+    asked for where there are more than ``most_sets`` sets of so many.
     """
+    stages = min(stages, most_stages(step.model.job.parallelism.pp, most_sets))
     return float(slow_pipelines_s(step, axis, slow, stages).min())
 
 
