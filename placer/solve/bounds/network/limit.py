@@ -157,6 +157,36 @@ def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[
     return [one.exposed_data_parallel_s for one in held]
 
 
+def exposed_by_members(
+    step: Step, network: IdealNetwork, groups: IntArray, room: int, grain: int = 1
+) -> tuple[IntArray, FloatArray]:
+    """Numbers of members, (M,), and the time exposed if one stage has no more, (M, P).
+
+    In seconds, of a gradient group in the domain with the fewest. The last are as many
+    as there may be, or as make no difference.
+
+    Parameters
+    ----------
+    groups : ndarray, shape (g, n)
+    room : int
+        Ranks that the largest domain may hold.
+    grain : int
+        Members that are always together.
+    """
+    # In several domains the one with the fewest holds half of a group at most.
+    size, members, exposed = int(groups.shape[1]), [], []
+    free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
+    for few in range(grain, min(size // 2, room) + 1, grain):
+        members.append(few)
+        exposed.append(exposed_by_stage(step, network, Limit(groups, few)))
+        if exposed[-1] == free:
+            break
+    else:
+        members.append(size)
+        exposed.append(free)
+    return np.array(members), np.array(exposed)
+
+
 def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     """The step when the data-parallel times of some stages are slow.
 
