@@ -17,7 +17,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.gradients import sync_groups
-from placer.solve.bounds.network.limit import Limit, slow_sync, with_one_slow_stage
+from placer.solve.bounds.network.limit import Limit, with_one_slow_stage
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -99,9 +99,9 @@ class HeldStages:
             for name, groups in sync_groups(model.job, model.volumes).items()
             if nics.get(name, groups.shape[1]) < groups.shape[1]
         ]
-        slow = slow_sync(model, self.network, *limits)
-        held = (one.exposed_sync_s for one in with_one_slow_stage(self.step, slow))
-        return [(one["reduction"], one["gather"]) for one in held]
+        held = with_one_slow_stage(self.step, self.network, *limits)
+        exposed = (one.exposed_sync_s for one in held)
+        return [(one["reduction"], one["gather"]) for one in exposed]
 
     def least_s(self, room: int, piece: IntArray) -> float:
         """Exposed seconds where a domain that holds so many ranks has some stage's.

@@ -25,9 +25,8 @@ from placer.cost.gradients import sync_groups
 from placer.solve.bounds.experts.part_gradients import EXPERTS
 from placer.solve.bounds.network.limit import (
     Limit,
+    exposed_by_stage,
     ring_buffers,
-    slow_sync,
-    with_one_slow_stage,
 )
 from placer.solve.count.model import Term
 
@@ -147,6 +146,4 @@ def _exposed_s(parts: StageParts, pace: float) -> float:
     groups = sync_groups(model.job, model.volumes)[EXPERTS]
     ring = ring_buffers(groups.shape[1])
     limit = Limit(groups, groups.shape[1], pace, trees_pace=pace * ring / (1 + ring))
-    slow = slow_sync(model, parts.network, limit)
-    held = with_one_slow_stage(parts.step, slow)
-    return min(step.exposed_data_parallel_s for step in held)
+    return min(exposed_by_stage(parts.step, parts.network, limit))

@@ -84,8 +84,8 @@ def far_pipeline_s(
     for limit, slots in _outside(network, network.label, members, slot):
         slow = step.model.step_on(network.with_limits(limit)).stage_times[axis]
         stages = ceil(Fraction(slots, axes.dp))
-        stages = min(stages, most_stages(axes.pp, params.cut_sets))
-        least = max(least, slow_pipeline_s(step, axis, slow, stages))
+        seconds = slow_pipeline_s(step, axis, slow, stages, params.cut_sets)
+        least = max(least, seconds)
     return least
 
 

@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray, row_of_number
+from placer.arrays import BoolArray, IntArray, row_of_number
 from placer.solve.bounds.groups.leaf_runs import LeafRuns, fits
 from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.bounds.network.limit import (
     Limit,
+    exposed_by_members,
     gradient_groups,
     slow_sync,
-    with_one_slow_stage,
     with_slow_stages,
 )
 
@@ -156,31 +156,6 @@ class GradientRuns:
         return np.stack(found, axis=1)
 
 
-def exposed_by_members(
-    step: Step, network: IdealNetwork, groups: IntArray, room: int
-) -> FloatArray:
-    """Data-parallel time exposed where one stage alone has few members, (M, P), s.
-
-    Row ``m`` is for ``m + 1`` members of a gradient group in the domain with the
-    fewest, the last one for as many as there may be or more.
-
-    Parameters
-    ----------
-    step : Step
-        On ``network``.
-    groups : ndarray, shape (g, n)
-    room : int
-        Ranks that the largest domain may hold.
-    """
-    # In several domains the one with the fewest holds half of a group at most.
-    most = min(int(groups.shape[1]) // 2, room)
-    slow = (slow_sync(step.model, network, Limit(groups, n + 1)) for n in range(most))
-    held = [with_one_slow_stage(step, sync) for sync in slow]
-    rows = [[one.exposed_data_parallel_s for one in row] for row in held]
-    free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
-    return np.array([*rows, free])
-
-
 def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     """Least data-parallel time that runs of ranks expose, s.
 
@@ -195,7 +170,7 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
     if step.sync is None or runs is None:
         return least
     stage = model.job.parallelism.coordinates["pp"][groups[:, 0]]
-    by_members = exposed_by_members(step, network, groups, int(runs.gpus.max()))
+    _, by_members = exposed_by_members(step, network, groups, int(runs.gpus.max()))
 
     def needed(seconds: float) -> IntArray:
         """Members of each stage with which it exposes less alone."""

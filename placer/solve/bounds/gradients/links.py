@@ -17,7 +17,6 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.network.limit import (
     Limit,
     gradient_groups,
-    slow_sync,
     with_one_slow_stage,
 )
 
@@ -44,8 +43,8 @@ def least_over_links(step: Step, network: IdealNetwork) -> Proof | None:
         return None
     pace = len(groups) / least_out_of_a_domain(fabric, outermost)
     limit = Limit(groups, groups.shape[1], links_pace=pace)
-    slow = slow_sync(model, network, limit)
-    seconds = min(one.step_time_s for one in with_one_slow_stage(step, slow))
+    held = with_one_slow_stage(step, network, limit)
+    seconds = min(one.step_time_s for one in held)
     argument = (
         "every gradient group is in all domains that links join, and shares the links "
         "of the one that has the least"

@@ -38,9 +38,9 @@ from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
     Limit,
+    exposed_by_members,
+    exposed_by_stage,
     gradient_groups,
-    slow_sync,
-    with_one_slow_stage,
 )
 from placer.solve.problem.colocation import are_together
 
@@ -123,8 +123,7 @@ class NicTrade:
         shape = _shape_of_parts(job, network, groups)
         outer = network.fabric.scale_up_tier + 1
         message_s = network.message_from(outer, step.model.volumes.pp_message)
-        exposure = _Exposure(step, network, groups, params)
-        levels = list(_levels(exposure, shape, int(rooms.max())))
+        levels = list(_levels(case, groups, shape, int(rooms.max())))
         axes = job.parallelism
         size, grain = axes.world_size // axes.pp, shape.members * shape.groups
         # With fewer rooms than ranks no placement is of this case.
@@ -270,45 +269,15 @@ def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartS
     return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Exposure:
-    """Data-parallel time exposed when the rings of one stage are held back.
-
-    Attributes
-    ----------
-    step : Step
-        On ``network``.
-    groups : ndarray, shape (g, n)
-    """
-
-    step: Step
-    network: IdealNetwork
-    groups: IntArray
-    params: Params
-
-    @property
-    def size(self) -> int:
-        """Members of a group."""
-        return int(self.groups.shape[1])
-
-    @property
-    def free(self) -> list[float]:
-        """Seconds when nothing is held back, an entry a stage."""
-        stages = self.step.model.job.parallelism.pp
-        return [self.step.exposed_data_parallel_s] * stages
-
-    def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
-        """Seconds when each stage in turn is held back as `Limit` says."""
-        limit = Limit(self.groups, nics, shared_pace)
-        slow = slow_sync(self.step.model, self.network, limit)
-        held = with_one_slow_stage(self.step, slow)
-        return [one.exposed_data_parallel_s for one in held]
-
-
-def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:
-    members, by_members = _by_members(exposure, shape, room)
-    paces, by_pace = _by_pace(exposure, shape, room)
-    fabric = exposure.network.fabric
+def _levels(
+    case: Case, groups: IntArray, shape: _PartShape, room: int
+) -> Iterator[Level]:
+    network = case.network
+    members, by_members = exposed_by_members(
+        case.step, network, groups, room, shape.members
+    )
+    paces, by_pace = _by_pace(case, groups, shape, room)
+    fabric = network.fabric
     outer = slice(fabric.scale_up_tier + 1, None)
     widest = max((float(c.max()) for c in fabric.uplink_capacity[outer][:1]), default=0)
     for seconds in np.unique(np.concatenate((by_members.ravel(), by_pace.ravel()))):
@@ -328,42 +297,26 @@ def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level
         yield Level(float(seconds), fewest, pace, need)
 
 
-def _by_members(
-    exposure: _Exposure, shape: _PartShape, room: int
-) -> tuple[IntArray, FloatArray]:
-    """Numbers of members (L,), and seconds exposed if one stage has no more (L, P)."""
-    # In several domains the one with the fewest holds half of the group at most.
-    most = min(exposure.size // 2, room)
-    members, exposed = [], []
-    for few in range(shape.members, most + 1, shape.members):
-        members.append(few)
-        exposed.append(exposure.under(few))
-        if exposed[-1] == exposure.free:
-            break
-    else:
-        members.append(exposure.size)
-        exposed.append(exposure.free)
-    return np.array(members), np.array(exposed)
-
-
 def _by_pace(
-    exposure: _Exposure, shape: _PartShape, room: int
+    case: Case, groups: IntArray, shape: _PartShape, room: int
 ) -> tuple[FloatArray, FloatArray]:
     """Paces on uplinks (L,), and seconds exposed if one stage is as slow (L, P).
 
     A pace for every number of stages whose rings may share an uplink of a scale-up
     domain; one that is no limit where rings may keep inside domains.
     """
-    no_limit = np.array([np.inf]), np.array([exposure.free])
-    fabric = exposure.network.fabric
+    step, fabric, size = case.step, case.network.fabric, int(groups.shape[1])
+    pp = step.model.job.parallelism.pp
+    no_limit = np.array([np.inf]), np.full((1, pp), step.exposed_data_parallel_s)
     outer = fabric.scale_up_tier + 1
-    whole = int(shape.room_for(np.array([exposure.size]))[0])
+    whole = int(shape.room_for(np.array([size]))[0])
     if outer == fabric.num_tiers or whole <= room:
         return no_limit
     capacities = np.unique(fabric.uplink_capacity[outer])
-    if len(capacities) > exposure.params.uplink_sizes:
+    if len(capacities) > case.params.uplink_sizes:
         capacities = capacities[-1:]
-    stages = np.arange(1, len(exposure.free) + 1)
+    stages = np.arange(1, pp + 1)
     paces = np.unique(stages * shape.groups / capacities[:, None])
-    exposed = [exposure.under(exposure.size, pace) for pace in paces.tolist()]
+    limits = (Limit(groups, size, pace) for pace in paces.tolist())
+    exposed = [exposed_by_stage(step, case.network, limit) for limit in limits]
     return paces, np.array(exposed)

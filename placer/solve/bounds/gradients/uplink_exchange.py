@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
@@ -29,68 +29,6 @@ BISECTIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Exchange:
-    """All-to-alls that may leave a domain.
-
-    Attributes
-    ----------
-    groups : ndarray, shape (g, n)
-    share : float, bytes
-        What one member sends to another, in another scale-up domain.
-    bandwidth : float, B/s
-        Of the fastest NIC.
-    """
-
-    groups: IntArray
-    share: float
-    bandwidth: float
-
-    @property
-    def size(self) -> int:
-        """Members of a group."""
-        return int(self.groups.shape[1])
-
-    def room(
-        self,
-        seconds: float,
-        gpus: IntArray,
-        uplink: FloatArray,
-        most: IntArray,
-    ) -> IntArray:
-        """Ranks that each domain holds where all-to-alls take so long.
-
-        Parameters
-        ----------
-        seconds : float, s
-            Without latency.
-        gpus : ndarray, shape (C,)
-            Ranks that each domain may hold.
-        uplink : ndarray, shape (C,), B/s
-        most : ndarray, shape (C,)
-            Ranks of one group that it may hold.
-        """
-        size = self.size
-        # Messages that an uplink carries, and that a NIC sends, in the time.
-        load = seconds * uplink / self.share * (1 + ROUNDING)
-        sent = seconds * self.bandwidth / self.share * (1 + ROUNDING)
-        together = max(1, int(np.ceil(size - sent)))
-        divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
-        if 2 * together <= size:
-            elsewhere = np.maximum(together, size - np.minimum(gpus, most))
-            divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
-            # The most members, of half a group, that send no more than the load.
-            root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
-            rest = np.floor(size / 2 - root + ROUNDING).astype(np.int64)
-            rest[load < together * (size - together)] = 0
-        left = gpus % size
-        fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
-        whole = gpus - np.where(fits, 0, left - rest)
-        return np.where(
-            np.minimum(gpus, most) >= size, np.maximum(whole, divided), divided
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Exchanges:
     """All-to-alls of a step behind the uplinks of a tier.
 
@@ -98,12 +36,15 @@ class Exchanges:
     ----------
     step : Step
     room : UplinkRoom
-    exchange : Exchange
+    groups : ndarray, shape (g, n)
+    share : float, bytes
+        What one member sends to another, in another scale-up domain.
     """
 
     step: Step
     room: UplinkRoom
-    exchange: Exchange
+    groups: IntArray
+    share: float
 
     @classmethod
     def of(cls, step: Step, room: UplinkRoom) -> Exchanges | None:
@@ -116,13 +57,7 @@ class Exchanges:
         if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
             copies = job.model.top_k
             share *= distinct_domains(np.array(2), copies).item() / copies
-        exchange = Exchange(members, share, room.nic)
-        return cls(step, room, exchange) if share > 0 else None
-
-    @property
-    def groups(self) -> IntArray:
-        """Ranks of each, a row a group."""
-        return self.exchange.groups
+        return cls(step, room, members, share) if share > 0 else None
 
     def pipeline_s(self, held: IntArray, together: IntArray) -> float:
         """Pipeline of a replica one stage of which has all-to-alls so slow, s.
@@ -144,14 +79,11 @@ class Exchanges:
     def _least_s(self, held: IntArray, together: IntArray) -> float:
         """Least seconds of all-to-alls, without latency, with which all ranks fit."""
         world, uplink = self.step.model.job.world_size, self.room.uplink
-        exchange = self.exchange
-        sent = exchange.share * exchange.size
-        low, high = 0.0, sent / exchange.bandwidth
-        high += sent * float((held / uplink).max())
-        known = self.room.ranks, uplink, together
+        sent = self.share * self.groups.shape[1]
+        low, high = 0.0, sent / self.room.nic + sent * float((held / uplink).max())
 
         def is_enough(seconds: float) -> bool:
-            fits = exchange.room(seconds, *known)
+            fits = self._held(seconds, together)
             return int(np.minimum(fits, held).sum()) >= world
 
         if is_enough(low):
@@ -160,3 +92,33 @@ class Exchanges:
             middle = (low + high) / 2
             low, high = (low, middle) if is_enough(middle) else (middle, high)
         return low
+
+    def _held(self, seconds: float, most: IntArray) -> IntArray:
+        """Ranks that each domain holds where all-to-alls take so long; (C,).
+
+        Parameters
+        ----------
+        seconds : float, s
+            Without latency.
+        most : ndarray, shape (C,)
+            Ranks of one group that it may hold.
+        """
+        size, gpus, uplink = self.groups.shape[1], self.room.ranks, self.room.uplink
+        # Messages that an uplink carries, and that a NIC sends, in the time.
+        load = seconds * uplink / self.share * (1 + ROUNDING)
+        sent = seconds * self.room.nic / self.share * (1 + ROUNDING)
+        together = max(1, int(np.ceil(size - sent)))
+        divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
+        if 2 * together <= size:
+            elsewhere = np.maximum(together, size - np.minimum(gpus, most))
+            divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
+            # The most members, of half a group, that send no more than the load.
+            root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
+            rest = np.floor(size / 2 - root + ROUNDING).astype(np.int64)
+            rest[load < together * (size - together)] = 0
+        left = gpus % size
+        fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
+        whole = gpus - np.where(fits, 0, left - rest)
+        return np.where(
+            np.minimum(gpus, most) >= size, np.maximum(whole, divided), divided
+        )

@@ -97,7 +97,10 @@ class RingParts:
         most = most_stages(pp, self.params.cut_sets)
         for stages, pace in paces_of_slow(self._paces, most, slow_stages):
             slow = self._slow(pace)
-            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
+            seconds = slow_pipeline_s(
+                self.step, self.axis, slow, stages, self.params.cut_sets
+            )
+            found = max(found, seconds)
         return found
 
     @cached_property

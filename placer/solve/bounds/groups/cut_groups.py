@@ -36,7 +36,6 @@ from placer.solve.bounds.groups.slots import Slots
 from placer.solve.bounds.network.best_network import Leaving
 from placer.solve.bounds.network.limit import (
     Limit,
-    most_stages,
     slow_pipeline_s,
     slow_pipelines_s,
     with_slow_axis,
@@ -160,24 +159,22 @@ class CutGroups:
     @cached_property
     def pipeline_s(self) -> float:
         """Least time of the slowest pipeline of a placement that cuts a group, s."""
-        axes, found = self.step.model.job.parallelism, 0.0
-        for stages, even in self.slow_stages(axes):
-            stages = min(stages, most_stages(axes.pp, self.params.cut_sets))
-            slow = self._slow(even)
-            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
+        axes = self.step.model.job.parallelism
+        slow = [(n, self._slow(even)) for n, even in self.slow_stages(axes)]
+        if self.far > self.network.fabric.scale_up_tier:
+            half = max(1, self.members.shape[1] // 2)
+            slow.append((1, self._slow(half, self.far)))
+        node = self.step.model.topology.node_tier
+        slow += [(n, self._slow(even, node)) for n, even in self._leaving_hosts]
+        most = self.params.cut_sets
+        found = max(
+            slow_pipeline_s(self.step, self.axis, one, n, most) for n, one in slow
+        )
         patterns = self.run_patterns if self.fewest else None
         if patterns is not None and patterns.repeats == axes.dp:
             found = max(found, patterns.least_s())
         elif self.fewest and self.run_counts is not None:
             found = self.run_counts.least_s(found)
-        if self.far > self.network.fabric.scale_up_tier:
-            half = max(1, self.members.shape[1] // 2)
-            slow = self._slow(half, self.far)
-            found = max(found, slow_pipeline_s(self.step, self.axis, slow))
-        for stages, even in self._leaving_hosts:
-            slow = self._slow(even, self.step.model.topology.node_tier)
-            stages = min(stages, most_stages(axes.pp, self.params.cut_sets))
-            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
         return found
 
     @property

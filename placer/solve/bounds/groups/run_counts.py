@@ -29,15 +29,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.groups.run_patterns import (
+    Runs,
+    cheaper,
     repeated,
     seconds_of,
     slot_levels,
+    through,
 )
 from placer.solve.count.columns import ColumnProgram, entries_of
 
@@ -169,67 +171,9 @@ class RunCounts:
                 more[first + level : first + levels - 1] = 1.0
                 way = one[level]
                 ways.append(Runs(way.price + more @ price, way.counts + more))
-            of_stage.append(repeated(reduce(_cheaper, ways), self.slots, _then))
+            of_stage.append(repeated(reduce(cheaper, ways), self.slots, _then))
         found = repeated(reduce(_then, of_stage), self.periods, _then)
         return float(found.price[0, 0]), found.counts[0, 0]
-
-
-class Runs(NamedTuple):
-    """The cheapest runs, by ranks in the run that is open before and after.
-
-    Attributes
-    ----------
-    price : ndarray, shape (L, L)
-    counts : ndarray, shape (L, L, C)
-        What they use.
-    """
-
-    price: FloatArray
-    counts: FloatArray
-
-
-def through(size: int, least: int, price: FloatArray, rows: FloatArray) -> Runs:
-    """The cheapest runs that end in a group.
-
-    Parameters
-    ----------
-    size, least : int
-        Ranks of the group, and of a part of it.
-    price : ndarray, shape (L,)
-        Of a run of each length, from 1 on.
-    rows : ndarray, shape (L, C)
-        What it uses.
-    """
-    longest = len(price)
-
-    def ahead(begun: int, cut: int) -> Runs:
-        """What is paid from a cut on, with so many ranks in the open run there."""
-        found = Runs(np.full(longest, np.inf), np.zeros((longest, rows.shape[1])))
-        held = begun + size - cut
-        if size - cut >= least or cut == 0:
-            found.price[held : held + 1] = 0.0
-            if held <= longest:
-                found.price[0], found.counts[0] = price[held - 1], rows[held - 1]
-        last = min(size - least, cut + longest - begun)
-        for end in range(cut + least, last + 1):
-            length = begun + end - cut - 1
-            more = price[length] + after[end].price, rows[length] + after[end].counts
-            found = _cheaper(found, Runs(*more))
-        return found
-
-    after: dict[int, Runs] = {}
-    for cut in range(size - 1, 0, -1):
-        after[cut] = ahead(0, cut)
-    ways = [ahead(begun, 0) for begun in range(longest)]
-    return Runs(np.array([w.price for w in ways]), np.array([w.counts for w in ways]))
-
-
-def _cheaper(one: Runs, other: Runs) -> Runs:
-    is_less = other.price < one.price
-    return Runs(
-        np.where(is_less, other.price, one.price),
-        np.where(is_less[..., None], other.counts, one.counts),
-    )
 
 
 def _then(left: Runs, right: Runs) -> Runs:

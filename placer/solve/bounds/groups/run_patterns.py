@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,7 @@ class RunPatterns:
 
     def _cheapest(self, ways: IntArray, price: FloatArray) -> IntArray | None:
         """Lengths of the cheapest runs of replicas with such patterns."""
-        one = [through(self.size, level, price) for level in self.levels]
+        one = [through(self.size, level, price).price for level in self.levels]
         stage = np.array([repeated(matrix, self.groups, times) for matrix in one])
         all_stages = stage[ways[:, 0]]
         for level in ways.T[1:]:
@@ -210,8 +210,24 @@ def slot_levels(
     return np.asarray(np.searchsorted(levels, least, side="right") - 1)
 
 
-def through(size: int, least: int, price: FloatArray) -> FloatArray:
-    """Least price of runs that end in a group, by ranks in the open run; (L, L).
+class Runs(NamedTuple):
+    """The cheapest runs, by ranks in the run that is open before and after.
+
+    Attributes
+    ----------
+    price : ndarray, shape (L, L)
+    counts : ndarray, shape (L, L, C)
+        What they use.
+    """
+
+    price: FloatArray
+    counts: FloatArray
+
+
+def through(
+    size: int, least: int, price: FloatArray, rows: FloatArray | None = None
+) -> Runs:
+    """The cheapest runs that end in a group.
 
     Parameters
     ----------
@@ -219,25 +235,41 @@ def through(size: int, least: int, price: FloatArray) -> FloatArray:
         Ranks of the group, and of a part of it.
     price : ndarray, shape (L,)
         Of a run of each length, from 1 on.
+    rows : ndarray, shape (L, C), optional
+        What it uses.
     """
     longest = len(price)
+    rows = np.zeros((longest, 0)) if rows is None else rows
 
-    def ahead(begun: int, cut: int) -> FloatArray:
+    def ahead(begun: int, cut: int) -> Runs:
         """What is paid from a cut on, with so many ranks in the open run there."""
-        found, held = np.full(longest, np.inf), begun + size - cut
+        found = Runs(np.full(longest, np.inf), np.zeros((longest, rows.shape[1])))
+        held = begun + size - cut
         if size - cut >= least or cut == 0:
-            found[held : held + 1] = 0.0
+            found.price[held : held + 1] = 0.0
             if held <= longest:
-                found[0] = price[held - 1]
+                found.price[0], found.counts[0] = price[held - 1], rows[held - 1]
         last = min(size - least, cut + longest - begun)
         for end in range(cut + least, last + 1):
-            found = np.minimum(found, price[begun + end - cut - 1] + after[end])
+            length = begun + end - cut - 1
+            more = price[length] + after[end].price, rows[length] + after[end].counts
+            found = cheaper(found, Runs(*more))
         return found
 
-    after: dict[int, FloatArray] = {}
+    after: dict[int, Runs] = {}
     for cut in range(size - 1, 0, -1):
         after[cut] = ahead(0, cut)
-    return np.array([ahead(begun, 0) for begun in range(longest)])
+    ways = [ahead(begun, 0) for begun in range(longest)]
+    return Runs(np.array([w.price for w in ways]), np.array([w.counts for w in ways]))
+
+
+def cheaper(one: Runs, other: Runs) -> Runs:
+    """The cheaper of both, entry by entry."""
+    is_less = other.price < one.price
+    return Runs(
+        np.where(is_less, other.price, one.price),
+        np.where(is_less[..., None], other.counts, one.counts),
+    )
 
 
 def times(left: FloatArray, right: FloatArray) -> FloatArray:

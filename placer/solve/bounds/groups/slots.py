@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
+from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
 
 if TYPE_CHECKING:
     from placer.cost.stage_times import StageTime
@@ -66,14 +66,12 @@ class Slots:
         cut = axes.pp * axes.dp - whole
         if cut <= 0:
             return 0.0
-        stages = min(
-            ceil(Fraction(cut, axes.dp)), most_stages(axes.pp, params.cut_sets)
-        )
+        stages = ceil(Fraction(cut, axes.dp))
         ways = [self._outside(cp=True)]
         if not self._is_run:
             ways.append(self._outside(tp=self._beside_cp))
         slow = self._least(*ways)
-        return slow_pipeline_s(self.step, "tp", slow, stages)
+        return slow_pipeline_s(self.step, "tp", slow, stages, params.cut_sets)
 
     def with_cut_tp(self, even: int, far: int = -1) -> StageTime:
         """Least time of a stage with a tp group that has a part no larger, s.

@@ -142,10 +142,49 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(held, model.job, model.volumes, model.windows.buckets)
 
 
-def with_one_slow_stage(step: Step, slow: SyncTime) -> list[Step]:
-    """The step when one stage alone has the slow times, each stage in turn."""
+def with_one_slow_stage(
+    step: Step, network: IdealNetwork, *limits: Limit
+) -> list[Step]:
+    """The step with some groups of one stage alone held back, each stage in turn."""
+    slow = slow_sync(step.model, network, *limits)
     stages = range(step.model.job.parallelism.pp)
     return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
+
+
+def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
+    """Data-parallel time that each of those steps exposes, s."""
+    held = with_one_slow_stage(step, network, *limits)
+    return [one.exposed_data_parallel_s for one in held]
+
+
+def exposed_by_members(
+    step: Step, network: IdealNetwork, groups: IntArray, room: int, grain: int = 1
+) -> tuple[IntArray, FloatArray]:
+    """Numbers of members, (M,), and the time exposed if one stage has no more, (M, P).
+
+    In seconds, of a gradient group in the domain with the fewest. The last are as many
+    as there may be, or as make no difference.
+
+    Parameters
+    ----------
+    groups : ndarray, shape (g, n)
+    room : int
+        Ranks that the largest domain may hold.
+    grain : int
+        Members that are always together.
+    """
+    # In several domains the one with the fewest holds half of a group at most.
+    size, members, exposed = int(groups.shape[1]), [], []
+    free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
+    for few in range(grain, min(size // 2, room) + 1, grain):
+        members.append(few)
+        exposed.append(exposed_by_stage(step, network, Limit(groups, few)))
+        if exposed[-1] == free:
+            break
+    else:
+        members.append(size)
+        exposed.append(free)
+    return np.array(members), np.array(exposed)
 
 
 def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
@@ -178,11 +217,15 @@ def most_stages(stages: int, sets: int) -> int:
     return max((n for n in range(1, stages + 1) if comb(stages, n) <= sets), default=1)
 
 
-def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
+def slow_pipeline_s(
+    step: Step, axis: str, slow: StageTime, stages: int = 1, most_sets: int = 1
+) -> float:
     """The least pipeline time when some stages have the slow time of ``axis``, s.
 
-    They are of one replica, and those whose slowness costs the step least.
+    They are of one replica, and those whose slowness costs the step least: fewer than
+    asked for where there are more than ``most_sets`` sets of so many.
     """
+    stages = min(stages, most_stages(step.model.job.parallelism.pp, most_sets))
     return float(slow_pipelines_s(step, axis, slow, stages).min())
 
 

@@ -3,7 +3,7 @@
 Which groups are cut follows from the lengths of the runs, and so do the members that
 gradient groups have on a host. A table has the pipeline time of a replica for each
 pattern of parts (`run_counts.py`), another the data-parallel time for so few members
-(`gradient_runs.py`), both on the best network. Thousands of changes are priced in the
+(`network/limit.py`), both on the best network. Thousands of changes are priced in the
 time of one whole step. *Stretches*, runs of whole groups that begin and end with a
 host, change places or move. Then hosts are chosen for the runs.
 
@@ -18,8 +18,7 @@ import numpy as np
 
 from placer.arrays import IntArray, equal_runs, row_of_number
 from placer.solve.bounds.case import cut_by_runs
-from placer.solve.bounds.gradients.gradient_runs import exposed_by_members
-from placer.solve.bounds.network.limit import gradient_groups
+from placer.solve.bounds.network.limit import exposed_by_members, gradient_groups
 from placer.solve.construct.by_nodes.asked_runs import on_hosts
 from placer.solve.run.cooling import accepts, cooling, exchanged
 
@@ -76,7 +75,7 @@ class _Told:
         job, self.counts = cut.step.model.job, counts
         groups = gradient_groups(job)
         room = int(counts.gpus.max())
-        self.exposed = exposed_by_members(cut.step, cut.network, groups, room)
+        _, self.exposed = exposed_by_members(cut.step, cut.network, groups, room)
         self.group = row_of_number(groups)
         self.stage = job.parallelism.coordinates["pp"]
 

@@ -19,9 +19,8 @@ from placer.solve.bounds.case import Case
 from placer.solve.bounds.gradients.crossings import Crossings
 from placer.solve.bounds.network.limit import (
     Limit,
+    exposed_by_stage,
     gradient_groups,
-    slow_sync,
-    with_one_slow_stage,
 )
 from placer.solve.construct.stages.cut_patterns import Run, runs_of
 from placer.solve.construct.stages.cut_stages import Stages
@@ -86,9 +85,7 @@ def _ways(problem: Problem, stages: Stages, budget: Budget) -> Iterator[Way]:
     def exposed_s(number: int, length: int) -> FloatArray:
         """What so many copies of a run so long expose, by its slowest stage; (P,)."""
         limit = Limit(groups, number * stages.members, length * rings / uplink)
-        slow = slow_sync(step.model, case.network, limit)
-        steps = with_one_slow_stage(step, slow)
-        return np.array([one.exposed_data_parallel_s for one in steps])
+        return np.array(exposed_by_stage(step, case.network, limit))
 
     for copies in range(1, min(room, stages.replicas) + 1):
         if budget.is_over():
