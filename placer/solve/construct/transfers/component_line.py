@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 
-def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+def component_line(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Ranks of each component of the traffic in turn, by domains in a good order."""
     machine, traffic = problem.machine, problem.job.traffic
     sizes = problem.colocation.uniform_sizes()
@@ -37,9 +37,34 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
     line, lengths = _line(label, traffic.senders, traffic.receivers)
     if len(lengths) == 1 and np.isin(traffic.senders, traffic.receivers).all():
         return  # no components to lay one after the other, and nobody only sends
+    best, cut = _cuts(problem, room, lengths, budget)
+    homes = [("components in a line", home) for home in cut]
+    several = len(lengths) > 1  # one is cut by what domains hold, in any order
+    if several and (lengths == lengths[0]).all() and not budget.is_over():
+        cutting = Cutting(room, len(lengths), int(lengths[0]))
+        pieces = cutting.largest_pieces(int(best * lengths[0]), problem.params)
+        if pieces is not None:
+            domains = np.tile(np.arange(len(room)), len(lengths))
+            home = np.repeat(domains, pieces.ravel())
+            homes.append(("components in large pieces", home))
+    for name, home in homes:
+        if budget.is_over():
+            return
+        domain_of_set = np.empty(len(line), dtype=np.int64)
+        domain_of_set[line] = home
+        node = _nodes(problem, domain, domain_of_set[label])
+        incumbent.offer(name, machine.gpus_on(node))
+
+
+def _cuts(
+    problem: Problem, room: IntArray, lengths: IntArray, budget: Budget
+) -> tuple[float, list[IntArray]]:
+    """(the smallest piece, as a share, domains along the line) where it is largest."""
     rng = np.random.default_rng(problem.seed)
     best, cut = -1.0, dict[tuple[int, ...], IntArray]()
     for _ in range(problem.params.line_orders):
+        if cut and budget.is_over():
+            break
         order = rng.permutation(len(room))
         takes = _takes(room[order], int(lengths.sum()), rng)
         smallest = _smallest_piece(takes, lengths)
@@ -48,19 +73,7 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
         if smallest == best and len(cut) < problem.fills_priced:
             held = takes[np.argsort(order)]
             cut.setdefault(tuple(held.tolist()), np.repeat(order, takes))
-    homes = [("components in a line", home) for home in cut.values()]
-    if (lengths == lengths[0]).all():
-        cutting = Cutting(room, len(lengths), int(lengths[0]))
-        pieces = cutting.largest_pieces(int(best * lengths[0]), problem.params)
-        if pieces is not None:
-            domains = np.tile(np.arange(len(room)), len(lengths))
-            home = np.repeat(domains, pieces.ravel())
-            homes.append(("components in large pieces", home))
-    for name, home in homes:
-        domain_of_set = np.empty(len(line), dtype=np.int64)
-        domain_of_set[line] = home
-        node = _nodes(problem, domain, domain_of_set[label])
-        incumbent.offer(name, machine.gpus_on(node))
+    return best, list(cut.values())
 
 
 def _line(
