@@ -230,7 +230,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
-    from placer.api.place import place
+    from placer.api.tune import plan_of
     from placer.cli.output import write_document
     from placer.job.write import to_document
     from placer.placement.plan_file import write_plan
@@ -238,8 +238,4 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     if options["job_output"]:
         write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
-        # As the row was placed, so that the plan has its step time.
-        job, seed = found.job_of(row), options["seed"]
-        effort = found.found.rows[row].answer.effort
-        result = place(found.machine, job, seed=seed, effort=effort)
-        write_plan(result.plan, options["output"])
+        write_plan(plan_of(found, row, options["seed"]), options["output"])
