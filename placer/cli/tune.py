@@ -134,6 +134,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem, StoppedError
     from placer.files import check_target
+    from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
         message = "only one of -o and --job-output can be written to standard output"
@@ -144,16 +145,16 @@ def tune(context: click.Context, /, **options: Any) -> None:
     options = with_folder(options)
     with interrupts.searching() as stop:
         machine = read_machine(options)
-        gpus = options["gpus"]
+        gpus, hosts = options["gpus"], options["hosts"]
         try:
             found = run(
                 machine,
                 read_given_job(
                     options,
-                    ranks=gpus[0] if gpus else machine.num_gpus,
+                    ranks=gpus[0] if gpus else allocate(machine, hosts).num_gpus,
                     cuts_batch=True,
                 ),
-                options["hosts"],
+                hosts,
                 **{key: options[key] for key in _PASSED},
                 top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,

@@ -123,6 +123,7 @@ class Search:
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
+        is_short = len(placed) < count and self.stop()
         return Found(
             placed[:count],
             placed,
@@ -132,6 +133,7 @@ class Search:
             len(self._refused),
             self._waiting.least_s if self._is_listed else 0.0,
             is_cut,
+            is_short,
         )
 
     def _placed(self) -> list[Row]:
@@ -188,7 +190,7 @@ class Search:
         """Place one choice: the job's own, or else the first that fits into memory."""
         order = self._waiting.first(EARLY)
         if own is not None:
-            mine = self._waiting.of(sizes_of(own))
+            mine = self._waiting.of(sizes_of(own), own)
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
             if self._answers or stop():
