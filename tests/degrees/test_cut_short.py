@@ -48,9 +48,10 @@ def _search(work: Job, run: Run, stop: Callable[[], bool]) -> Search:
 
 
 def _own(work: Job) -> Choice:
-    """A legal choice that is not the first in line."""
+    """A legal choice that is the last in line."""
     legal = _legal(work)
-    return legal.variants(max(legal.shapes()))[0]
+    least = Least(machine(), work, legal.model)
+    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
 
 
 def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
