@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import (
@@ -33,7 +35,9 @@ from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
+from placer.placement.inputs import Inputs
 from placer.report.tune_words import degrees, sharding
+from placer.report.verdict import verdict
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from placer.engines.engine import Engine
     from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model
+    from placer.placement.plan import Plan
 
 _SIZES = INTEGERS | INTEGER | NOTHING
 # No GPU that trains has so few bytes.
@@ -211,6 +216,23 @@ def tune(
     if not found.rows:
         raise _nothing(search, found, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit)
+
+
+def plan_of(found: Tuning, index: int, seed: int = 0) -> Plan:
+    """The plan of a row, by its place in ``found.rows``: placed as the row was.
+
+    Parameters
+    ----------
+    seed : int
+        With which `tune` searched.
+    """
+    solution = found.found.rows[index].answer.solution
+    if solution is None:
+        raise ValueError("the row was not placed by this search")
+    inputs = Inputs.given(found.machine, found.job_of(index))
+    job = inputs.ruled(inputs.job)
+    plan = checked_plan(inputs, inputs.machine, job, solution, seed, None)
+    return replace(plan, verdict=verdict(plan))
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:

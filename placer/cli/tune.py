@@ -134,6 +134,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem, StoppedError
     from placer.files import check_target
+    from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
         message = "only one of -o and --job-output can be written to standard output"
@@ -144,16 +145,16 @@ def tune(context: click.Context, /, **options: Any) -> None:
     options = with_folder(options)
     with interrupts.searching() as stop:
         machine = read_machine(options)
-        gpus = options["gpus"]
+        gpus, hosts = options["gpus"], options["hosts"]
         try:
             found = run(
                 machine,
                 read_given_job(
                     options,
-                    ranks=gpus[0] if gpus else machine.num_gpus,
+                    ranks=gpus[0] if gpus else allocate(machine, hosts).num_gpus,
                     cuts_batch=True,
                 ),
-                options["hosts"],
+                hosts,
                 **{key: options[key] for key in _PASSED},
                 top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,
@@ -230,7 +231,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
-    from placer.api.place import place
+    from placer.api.tune import plan_of
     from placer.cli.output import write_document
     from placer.job.write import to_document
     from placer.placement.plan_file import write_plan
@@ -238,8 +239,4 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     if options["job_output"]:
         write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
-        # As the row was placed, so that the plan has its step time.
-        job, seed = found.job_of(row), options["seed"]
-        effort = found.found.rows[row].answer.effort
-        result = place(found.machine, job, seed=seed, effort=effort)
-        write_plan(result.plan, options["output"])
+        write_plan(plan_of(found, row, options["seed"]), options["output"])

@@ -45,6 +45,8 @@ class Found:
     is_cut : bool
         Whether time was up before the first row was proved, and ``by_gpus`` and
         ``by_memory`` were whole.
+    is_short : bool
+        Whether time was up before there were as many rows as were asked for.
     """
 
     rows: list[Row]
@@ -56,6 +58,7 @@ class Found:
     infeasible: int
     least_s: float
     is_cut: bool
+    is_short: bool = False
 
 
 class State(NamedTuple):

@@ -8,6 +8,7 @@ bound holds for every placement. What gradients add comes on top (`LeastSync`).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,10 +78,8 @@ class Least:
     machine: Topology
     job: Job
     model: Model
-    _known: dict[tuple[str, Choice, bool], tuple[float, float]] = field(
-        default_factory=dict
-    )
-    _shapes: dict[Choice, Shape] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    _shapes: dict[Hashable, Shape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
@@ -134,25 +133,34 @@ class Least:
 
     def _shape(self, choice: Choice) -> Shape:
         """What its pipeline makes of the work of a layer; the same for all alike."""
-        alike = Choice(
-            pp=choice.pp,
-            vp=choice.vp,
-            recompute=choice.recompute,
-            embedding=choice.embedding,
-            loss=choice.loss,
-        )
+        cut = 1, 1, 1, 1, 1
         if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
             # How long layers take beside the output layer depends on how they are cut.
-            alike = replace(choice, dp=1, micro_batches=1, sharding="ddp", shard_size=0)
-        if alike not in self._shapes:
+            cut = choice.tp, choice.cp, choice.ep, choice.etp, choice.micro_batch
+        ends = choice.embedding, choice.loss
+        key = choice.pp, choice.vp, choice.recompute, ends, cut
+        if key not in self._shapes:
+            tp, cp, ep, etp, micro_batch = cut
+            alike = replace(
+                choice,
+                tp=tp,
+                cp=cp,
+                ep=ep,
+                etp=etp,
+                dp=1,
+                micro_batch=micro_batch,
+                micro_batches=1,
+                sharding="ddp",
+                shard_size=0,
+            )
             whole = micro_batch_time(replace(alike, pp=1, vp=1).applied(self.job))
             applied = alike.applied(self.job)
-            self._shapes[alike] = Shape(
+            self._shapes[key] = Shape(
                 whole / choice.pp / micro_batch_time(applied),
                 applied.compute.launch_wait,
                 paces(applied),
             )
-        return self._shapes[alike]
+        return self._shapes[key]
 
     def _hides(self, axis: str, choice: Choice) -> bool:
         """Whether work hides traffic of an axis."""
@@ -166,22 +174,25 @@ class Least:
         In even stages, which those of one are.
         Alike for all choices that cut a layer alike, and worked out once for them.
         """
-        alike = replace(
-            choice,
-            ep=choice.ep if what in ("work", "ep") else 1,
-            etp=choice.etp if what == "ep" else choice.tp,
-            pp=1,
-            vp=1,
-            dp=1,
-            micro_batches=1,
-            sharding="ddp",
-            shard_size=0,
-        )
+        ep = choice.ep if what in ("work", "ep") else 1
+        etp = choice.etp if what == "ep" else choice.tp
         # One stage may hide exchanges of experts that those of a pipeline do not.
         hides = what == "ep" and self._hides(what, choice)
-        key = what, alike, hides
+        layer = choice.micro_batch, choice.recompute, choice.embedding, choice.loss
+        key = what, choice.tp, choice.cp, ep, etp, layer, hides
         if key not in self._known:
-            self._known[key] = self._timed(*key)
+            alike = replace(
+                choice,
+                ep=ep,
+                etp=etp,
+                pp=1,
+                vp=1,
+                dp=1,
+                micro_batches=1,
+                sharding="ddp",
+                shard_size=0,
+            )
+            self._known[key] = self._timed(what, alike, hides)
         return self._known[key]
 
     def _timed(self, what: str, choice: Choice, hides: bool) -> tuple[float, float]:

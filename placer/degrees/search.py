@@ -6,8 +6,8 @@ the best links imaginable, the bound over all placements, a placement. The choic
 the least bound is asked next. Once a choice whose placement is known has the least
 value of all, no other choice can be better: what was not asked has a bound above it.
 
-Placements are constructed; those of few ranks are searched for afterwards, where no
-other choice can be better than what the search may find.
+Placements are constructed in little time. Longer searches follow where no other choice
+can be better than what they may find.
 
 Questions about placements are asked a few at a time, always the same few, so that the
 answer does not depend on how many of them are worked out at once.
@@ -78,8 +78,7 @@ class Search:
     _spared: dict[Choice, Entry] = field(default_factory=dict)
     _considered: int = 0
     _too_large: int = 0
-    _infeasible: int = 0
-    _refusals: Counter[str] = field(default_factory=Counter)
+    _refused: dict[Choice, Answer] = field(default_factory=dict)
     _rounds: int = 0
     _is_listed: bool = True
     is_hurried: bool = False
@@ -124,15 +123,17 @@ class Search:
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
+        is_short = len(placed) < count and self.stop()
         return Found(
             placed[:count],
             placed,
             *fronts,
             self._considered,
             self._too_large,
-            self._infeasible,
+            len(self._refused),
             self._waiting.least_s if self._is_listed else 0.0,
             is_cut,
+            is_short,
         )
 
     def _placed(self) -> list[Row]:
@@ -142,7 +143,7 @@ class Search:
 
     def ask(self, choice: Choice) -> Answer | None:
         """The answer about a choice that need not be legal; None when interrupted."""
-        answer = self._answers.get(choice)
+        answer = self._answers.get(choice) or self._refused.get(choice)
         if answer is None:
             answer = dict(self.run([Question(choice, "placement")])).get(0)
         if answer is None or answer.refusal or is_enough(choice, answer):
@@ -158,7 +159,7 @@ class Search:
     @property
     def refusals(self) -> Counter[str]:
         """Why no placement of a choice obeys the rules, and of how many."""
-        return self._refusals
+        return Counter(answer.refusal for answer in self._refused.values())
 
     def _collect(self, own: Choice | None) -> None:
         """Put every choice of sizes in line, and count the choices.
@@ -189,7 +190,7 @@ class Search:
         """Place one choice: the job's own, or else the first that fits into memory."""
         order = self._waiting.first(EARLY)
         if own is not None:
-            mine = self._waiting.of(sizes_of(own))
+            mine = self._waiting.of(sizes_of(own), own)
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
             if self._answers or stop():
@@ -367,8 +368,7 @@ class Search:
             if answer is None:  # interrupted
                 self._put_back(entry)
             elif answer.refusal:
-                self._infeasible += 1
-                self._refusals[answer.refusal] += 1
+                self._refused[entry.choice] = answer
             elif question.wanted in ("links", "bound"):
                 bound = max(entry.bound_s, answer.lower_bound_s)
                 self._put_back(Entry(bound, Known(entry.known - 1), entry.choice))

@@ -168,6 +168,7 @@ class Tuning:
             },
             "unusable_gpus": self.unusable_gpus,
             "is_cut": found.is_cut,
+            "is_short": found.is_short,
             "lower_bound_s": self.lower_bound_s,
             "memory_limit_bytes": self.memory_limit,
             "proof": self.proof,

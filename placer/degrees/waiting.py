@@ -71,9 +71,9 @@ class Waiting:
         """The first of all, in line still."""
         return nsmallest(count, self._heap)
 
-    def of(self, choice: Choice) -> list[Entry]:
-        """Those of a choice, in line still."""
-        return [entry for entry in self._heap if entry.choice == choice]
+    def of(self, *choices: Choice) -> list[Entry]:
+        """Those of some choices, in line still."""
+        return [entry for entry in self._heap if entry.choice in choices]
 
     def least(self, known: Known) -> Entry | None:
         """The first that is wanted of which so much is known, in line still."""

@@ -15,6 +15,7 @@ from placer.report.tune_words import (
     fewer,
     is_same,
     sharding,
+    short,
     tells,
     ties,
     verdict,
@@ -46,6 +47,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
         (
             wrapped(verdict(found)),
             columns(_table(rows)),
+            wrapped(short(found)),
             wrapped(ties(rows)),
             (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
             _explained(rows, found["own"]) if explain else (),

@@ -114,6 +114,13 @@ def ties(rows: Sequence[Row]) -> str:
     return f"{said} Of these {'; '.join(parts)}."
 
 
+def short(found: Mapping[str, Any]) -> str:
+    """Why there are fewer rows than were asked for."""
+    if not found["is_short"]:
+        return ""
+    return "Time was up before more choices were placed; --time-limit gives more."
+
+
 def fewer(found: Mapping[str, Any]) -> str:
     """Why numbers of GPUs that were asked for have no row of their own."""
     front = found["fronts"]["gpus"]

@@ -1,0 +1,127 @@
+"""What a search over degrees looks at first, and what it says when time is up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import placer
+from placer.degrees.choice import Choice
+from placer.degrees.evaluate import (
+    ROUGH,
+    Answer,
+    Evaluation,
+    Question,
+    depths_of,
+    is_searched,
+)
+from placer.degrees.least import Least
+from placer.degrees.search import Search
+from placer.degrees.space import Legal, Space
+from placer.job.axes import Parallelism
+from placer.solve import search as methods
+from placer.solve.problem.effort import QUICK
+from tests.degrees.cases import job, machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+    Run = Callable[[list[Question]], list[tuple[int, Answer]]]
+
+
+def _legal(work: Job) -> Legal:
+    assert work.model is not None
+    return Legal(work, work.model, Space((16,), work.micro_batches))
+
+
+def _search(work: Job, run: Run, stop: Callable[[], bool]) -> Search:
+    legal = _legal(work)
+    return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
+
+
+def _own(work: Job) -> Choice:
+    """A legal choice that is the last in line."""
+    legal = _legal(work)
+    least = Least(machine(), work, legal.model)
+    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
+
+
+def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
+    """Not some other choice: they are placed once more, in a hurry."""
+    asked: list[Question] = []
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        asked.extend(questions)
+        return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
+
+    work = job(Random(3))
+    own = _own(work)
+    found = _search(work, run, lambda: bool(asked)).best(1, own=own)
+    assert [question.choice for question in asked] == [own, own]
+    assert [row.choice for row in found.rows] == [own]
+
+
+def test_why_own_degrees_cannot_be_used_is_known_when_time_is_up() -> None:
+    """What was refused is not asked again."""
+    refused = Answer(inf, refusal="no room")
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        answers = [refused if q.choice == own else Answer(1.0, 1.0) for q in questions]
+        return [] if is_over else list(enumerate(answers))
+
+    work, is_over = job(Random(3)), False
+    own = _own(work)
+    search = _search(work, run, lambda: is_over)
+    found = search.best(1, own=own)
+    is_over = True
+    assert search.ask(own) == refused
+    assert (found.infeasible, search.refusals) == (1, {"no room": 1})
+
+
+def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
+    """Where there are no more choices nothing is said."""
+    work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
+    few = {"gpus": [8], "tp": [1], "cp": [1], "sharding": ["ddp"]}
+    found = placer.tune(machine(), work, top=1000, recompute=["none"], **few)
+    assert not found.to_dict()["is_short"]
+    cut = replace(found, found=replace(found.found, is_short=True))
+    for one, is_said in ((found, False), (cut, True)):
+        assert ("Time was up before more choices" in one.summary()) == is_said
+    early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
+    assert early.to_dict()["is_short"]
+
+
+def test_long_programs_are_left_to_the_search() -> None:
+    """Many ranks are placed without them at first, and with them in the end."""
+    ran: list[bool] = []
+
+    def programs(_problem: Problem, _incumbent: Incumbent, _budget: Budget) -> None:
+        ran.append(True)
+
+    assert depths_of(128) == (QUICK, 0)
+    assert depths_of(136) == (ROUGH, QUICK)
+    topology = placer.read_topology("rack:3 node:18 gpu:4")
+    work = replace(job(Random(1)), parallelism=Parallelism(tp=4, pp=2, dp=17))
+    choice = Choice.of(work)
+    with (
+        patch.object(methods, "METHODS", (programs, *methods.METHODS)),
+        patch.object(methods, "LONG_PROGRAMS", (programs,)),
+        patch("placer.solve.search.prove_at_first", lambda _problem, _incumbent: None),
+    ):
+        evaluation = Evaluation(topology, work)
+        first = evaluation.answer(Question(choice, "placement"))
+        assert first is not None
+        assert (first.depth, ran) == (ROUGH, [])
+        assert not is_searched(choice, first)
+        more = evaluation.answer(Question(choice, "search"))
+    assert more is not None
+    assert (more.depth, ran) == (QUICK, [True])
+    assert more.after(first).step_time_s <= first.step_time_s
