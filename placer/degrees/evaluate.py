@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.steps.time import step_on_best_links
 from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, Effort, params_of
+from placer.solve.problem.effort import QUICK, params_of
 from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import is_reached
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placer.arrays import IntArray
     from placer.degrees.choice import Choice
     from placer.job.model import Job
+    from placer.solve.problem.effort import Effort
     from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
@@ -42,31 +43,19 @@ _LISTED = 400
 _ENOUGH_GAP = 5e-5
 
 
-# Constructions without those that may take half a minute each: most choices are left
-# behind with what the others find.
-ROUGH: Final = "rough"
-Depth = Literal["rough"] | Effort
-
-
-def params_for(depth: Depth) -> dict[str, Any]:
+def params_for(effort: Effort) -> dict[str, Any]:
     """The `Params` with which choices are placed."""
-    effort = QUICK if depth == ROUGH else depth
     return {
         **params_of(effort),
-        "long_programs": depth != ROUGH,
         "enough_gap": _ENOUGH_GAP if effort == QUICK else 0.0,
         "listed": {"time": _LISTED},
         "listed_sample": 0,
     }
 
 
-def depths_of(ranks: int) -> tuple[Depth, Depth]:
-    """How choices are placed at first, and in the end.
-
-    Few ranks by constructions, then by a whole search; more of them by constructions
-    that take little time, then by all.
-    """
-    return (QUICK, 0) if ranks <= _FEW_RANKS else (ROUGH, QUICK)
+def effort_of(ranks: int) -> Effort:
+    """How choices are placed: few ranks by a whole search, else by constructions."""
+    return 0 if ranks <= _FEW_RANKS else QUICK
 
 
 Wanted = Literal["links", "bound", "placement", "search"]
@@ -76,8 +65,8 @@ class Question(NamedTuple):
     """A choice, and what is wanted.
 
     The least dear is the step on the best links imaginable (``links``), then the bound
-    over all placements (``bound``), then a ``placement`` by constructions, then what a
-    longer ``search`` gains. A bound that reaches
+    over all placements (``bound``), then the best of all constructions
+    (``placement``), then what few ranks gain by a ``search``. A bound that reaches
     ``enough_s`` need not be sharper. In a ``hurry`` not all constructions are tried.
     """
 
@@ -92,7 +81,7 @@ class Answer(NamedTuple):
 
     ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
     was found, infinite where none was looked for or none obeys the rules; ``parts`` are
-    what it is made of, ``domains`` the scale-up domains that it touches, ``depth`` how
+    what it is made of, ``domains`` the scale-up domains that it touches, ``effort`` how
     hard it was searched for, ``solution`` the placement itself.
     """
 
@@ -102,7 +91,7 @@ class Answer(NamedTuple):
     parts: tuple[tuple[str, float], ...] = ()
     domains: int = 0
     refusal: str = ""
-    depth: Depth = QUICK
+    effort: Effort = QUICK
     solution: Solution | None = None
 
     def after(self, first: Answer) -> Answer:
@@ -115,25 +104,21 @@ class Answer(NamedTuple):
             solution = replace(
                 solution, lower_bound=least_s, argument=bound.solution.argument
             )
-        return best._replace(lower_bound_s=least_s, depth=self.depth, solution=solution)
+        return best._replace(
+            lower_bound_s=least_s, effort=self.effort, solution=solution
+        )
 
 
 def is_searched(choice: Choice, answer: Answer) -> bool:
     """Whether no better placement than that of an answer is looked for."""
-    last = depths_of(choice.gpus)[1]
-    if answer.depth == last or is_reached(answer.step_time_s, answer.lower_bound_s):
-        return True
-    # Constructions go no further either.
-    return last == QUICK and _is_near(answer)
+    is_proved = is_reached(answer.step_time_s, answer.lower_bound_s)
+    return is_proved or answer.effort == effort_of(choice.gpus)
 
 
 def is_enough(choice: Choice, answer: Answer) -> bool:
     """The same where a choice need not have its best placement to the last digit."""
-    return _is_near(answer) or is_searched(choice, answer)
-
-
-def _is_near(answer: Answer) -> bool:
-    return answer.step_time_s * (1 - _ENOUGH_GAP) <= answer.lower_bound_s
+    is_near = answer.step_time_s * (1 - _ENOUGH_GAP) <= answer.lower_bound_s
+    return is_near or is_searched(choice, answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +152,10 @@ class Evaluation:
             job = self.ruled(point.choice)
         except InputError as error:  # pins name ranks that it lacks
             return Answer(inf, refusal=str(error))
-        first, last = depths_of(job.world_size)
-        depth = first if point.wanted == "placement" else last
+        is_built = point.wanted == "placement"
+        effort = QUICK if is_built else effort_of(job.world_size)
         problem = Problem.of(self.machine, job, "time", self.seed)
-        problem = problem.with_params(**params_for(depth))
+        problem = problem.with_params(**params_for(effort))
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
@@ -196,7 +181,7 @@ class Evaluation:
             costs["exposed_scale_out_s"],
             tuple(parts.items()),
             _domains(problem.machine, found.placement.gpu_of_rank),
-            depth=depth,
+            effort=effort,
             solution=found,
         )
 

@@ -6,8 +6,8 @@ the best links imaginable, the bound over all placements, a placement. The choic
 the least bound is asked next. Once a choice whose placement is known has the least
 value of all, no other choice can be better: what was not asked has a bound above it.
 
-Placements are constructed in little time. Longer searches follow where no other choice
-can be better than what they may find.
+Placements are constructed; those of few ranks are searched for afterwards, where no
+other choice can be better than what the search may find.
 
 Questions about placements are asked a few at a time, always the same few, so that the
 answer does not depend on how many of them are worked out at once.

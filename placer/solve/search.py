@@ -235,18 +235,6 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (
     ordered_parts,
     chosen_parts,
 )
-# Left out of a first look at a choice among many.
-LONG_PROGRAMS: tuple[Method, ...] = (
-    shortly_walked_parts,
-    counted_experts,
-    block_parts,
-    shared_nodes,
-    walked_parts,
-    shared_uplinks,
-    ordered_parts,
-    chosen_parts,
-    cut_alike,
-)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
@@ -322,8 +310,6 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
         if incumbent.ends():
             return
         if problem.params.known_bound and method in BEYOND_CONSTRUCTIONS:
-            continue
-        if not problem.params.long_programs and method in LONG_PROGRAMS:
             continue
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)

@@ -6,33 +6,20 @@ from dataclasses import replace
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import placer
-from placer.degrees.choice import Choice
-from placer.degrees.evaluate import (
-    ROUGH,
-    Answer,
-    Evaluation,
-    Question,
-    depths_of,
-    is_searched,
-)
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
-from placer.solve import search as methods
-from placer.solve.problem.effort import QUICK
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placer.degrees.choice import Choice
     from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
     Run = Callable[[list[Question]], list[tuple[int, Answer]]]
 
@@ -97,31 +84,3 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
         assert ("Time was up before more choices" in one.summary()) == is_said
     early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
     assert early.to_dict()["is_short"]
-
-
-def test_long_programs_are_left_to_the_search() -> None:
-    """Many ranks are placed without them at first, and with them in the end."""
-    ran: list[bool] = []
-
-    def programs(_problem: Problem, _incumbent: Incumbent, _budget: Budget) -> None:
-        ran.append(True)
-
-    assert depths_of(128) == (QUICK, 0)
-    assert depths_of(136) == (ROUGH, QUICK)
-    topology = placer.read_topology("rack:3 node:18 gpu:4")
-    work = replace(job(Random(1)), parallelism=Parallelism(tp=4, pp=2, dp=17))
-    choice = Choice.of(work)
-    with (
-        patch.object(methods, "METHODS", (programs, *methods.METHODS)),
-        patch.object(methods, "LONG_PROGRAMS", (programs,)),
-        patch("placer.solve.search.prove_at_first", lambda _problem, _incumbent: None),
-    ):
-        evaluation = Evaluation(topology, work)
-        first = evaluation.answer(Question(choice, "placement"))
-        assert first is not None
-        assert (first.depth, ran) == (ROUGH, [])
-        assert not is_searched(choice, first)
-        more = evaluation.answer(Question(choice, "search"))
-    assert more is not None
-    assert (more.depth, ran) == (QUICK, [True])
-    assert more.after(first).step_time_s <= first.step_time_s

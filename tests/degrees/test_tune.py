@@ -30,7 +30,7 @@ from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
 
 if TYPE_CHECKING:
-    from placer.degrees.evaluate import Depth
+    from placer.solve.problem.effort import Effort
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
@@ -121,8 +121,8 @@ def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
     def answer(question: Question) -> Answer:
         least = 100.0 + question.choice.tp
         step = least * gains.get(question.wanted, inf)
-        depth: Depth = 0 if question.wanted == "search" else QUICK
-        return Answer(least, step, depth=depth)
+        effort: Effort = 0 if question.wanted == "search" else QUICK
+        return Answer(least, step, effort=effort)
 
     work = job(Random(3))
     space = Space((16,), work.micro_batches, sharding=("ddp",), recompute=("none",))
@@ -133,7 +133,7 @@ def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
     assert {q.wanted for q in asked[first:]} == {"search"}
     assert len({q.choice for q in asked[first:]}) == len(asked[first:])
     assert found.rows[0].answer.step_time_s == 101 * 1.05
-    assert found.rows[0].answer.depth == 0
+    assert found.rows[0].answer.effort == 0
 
 
 def test_the_same_on_any_number_of_processes() -> None:

@@ -170,9 +170,6 @@ class Params(BoundParams):
         Shares of it that later rounds have where sums come first, and each of them.
     local_search : bool
         Whether methods other than constructions run.
-    long_programs : bool
-        Whether constructions run that may take half a minute each, most of it in
-        programs and walks.
     search_gap : float
         They do not where constructions end no more above the bound, relative to the
         value.
@@ -353,7 +350,6 @@ class Params(BoundParams):
     even_aimed: float = 0.5
     even_round: float = 0.25
     local_search: bool = True
-    long_programs: bool = True
     search_gap: float = 0.0
     enough_gap: float = 0.0
     enough_value: float = 0.0
