@@ -199,14 +199,19 @@ class Counts:
         """
         lows = [low for low, time in self.near.items() if time < seconds]
         if self.racks is not None:
+            if classes == [ANY]:  # fills are told apart by what is fast enough
+                return None
             found = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
+            near = list(islice(found, MOST_WAYS + 1))
+            if len(near) > MOST_WAYS:
+                return None
             made = [
                 way._replace(limit=limit)
-                for way in islice(found, MOST_WAYS)
+                for way in near
                 for limit in classes
                 if self.near[way.low] < limit
             ]
-            filled = self.racks.filled(program, self.size, made[: MOST_WAYS + 1])
+            filled = self.racks.filled(program, self.size, made)
             return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
