@@ -11,10 +11,11 @@ some time, if it is as fast where it lies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.solve.bounds.experts.part_ways import MOST_WAYS
+from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
@@ -72,16 +73,41 @@ class Racks(NamedTuple):
         return cls(Counter(room for room in rooms if room), pairs, latency)
 
     def filled(
-        self, program: Program, size: int, made: Sequence[Way]
+        self,
+        program: Program,
+        size: int,
+        ways: Iterable[Way],
+        near: Mapping[int, float],
+        classes: Sequence[float],
     ) -> list[tuple[int, Way]] | None:
-        """Columns of units of a size that are made so; None if there is too much."""
+        """Columns of units of a size that are made so; None if there is too much.
+
+        Parameters
+        ----------
+        ways : iterable of Way
+            All, of units whose smallest part is fast enough for some class.
+        near : mapping of int to float, s
+            Least time of a unit by its smallest part.
+        classes : sequence of float, s
+            Those that units are told apart by.
+        """
+        known = list(islice(ways, MOST_WAYS + 1))
+        # Without classes there is nothing that says which fills are fast enough.
+        if len(known) > MOST_WAYS or ANY in classes:
+            return None
+        made = [
+            way._replace(limit=limit)
+            for way in known
+            for limit in classes
+            if near[way.low] < limit
+        ]
         least = min((way.sizes[0] for way in made), default=size)
         fills = self.fills(program, size, least) if len(made) <= MOST_WAYS else None
         if fills is None:
             return None
-        ways = [(program.column(), way) for way in made]
-        _parts_suffice(program, fills, ways)
-        return ways
+        columns = [(program.column(), way) for way in made]
+        _parts_suffice(program, fills, columns)
+        return columns
 
     def fills(self, program: Program, size: int, least: int) -> list[Fill] | None:
         """Columns of all fills with parts of ``least`` pieces or more of a unit.

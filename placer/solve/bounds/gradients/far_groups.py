@@ -61,7 +61,7 @@ def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:
         slower = (
             with_slow_stages(step, [(slow, stage) for stage in chosen])
             for chosen in combinations(
-                range(axes.pp), min(stages, most_stages(axes.pp, params.cut_sets))
+                range(axes.pp), most_stages(stages, axes.pp, params.cut_sets)
             )
         )
         least = max(least, min(one.exposed_data_parallel_s for one in slower))

@@ -18,7 +18,7 @@ from placer.arrays import IntArray
 from placer.cost.collectives import distinct_domains
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
-from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
+from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
 from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Exchanges:
         limit = Limit(groups, groups.shape[1], exchange_s=seconds)
         network = self.room.network.with_limits(limit)
         slow = expert_time(network, model.job, model.volumes, model.work)
-        return slow_pipeline_s(self.step, "ep", slow)
+        return float(slow_pipelines_s(self.step, "ep", slow).min())
 
     def _least_s(self, held: IntArray, together: IntArray) -> float:
         """Least seconds of all-to-alls, without latency, with which all ranks fit."""

@@ -79,7 +79,7 @@ class Messages:
     def _most_stages(self) -> int:
         """Most stages of a replica whose messages are counted as slow."""
         pp = self.step.model.job.parallelism.pp
-        return min(most_stages(pp, self.params.cut_sets), pp - self._is_open)
+        return pp - self._is_open
 
     def _slow_stages(self, pace: float, held: IntArray, together: IntArray) -> int:
         """Stages of some replica that send more slowly than a pace, at the least."""
@@ -105,9 +105,11 @@ class Messages:
         limit = Limit(groups, groups.shape[1], uplink_pace=pace)
         network = self.room.network.with_limits(limit)
         slow = pipeline_hops(network, model.job, model.volumes)
+        size = groups.shape[1]
+        stages = most_stages(stages, size, self.params.cut_sets)
         seconds = slow_pipelines_s(self.step, "pp", slow, stages)
         if self._is_open:
-            last = groups.shape[1] - 1
-            chosen = combinations(range(groups.shape[1]), stages)
+            last = size - 1
+            chosen = combinations(range(size), stages)
             seconds = seconds[[last not in some for some in chosen]]
         return float(seconds.min())

@@ -212,20 +212,20 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     return replace(step, sync=mixed)
 
 
-def most_stages(stages: int, sets: int) -> int:
-    """Most stages of which there are no more sets than this."""
-    return max((n for n in range(1, stages + 1) if comb(stages, n) <= sets), default=1)
+def most_stages(stages: int, of: int, sets: int) -> int:
+    """So many of some stages, or the most of fewer with no more sets than this."""
+    return max((n for n in range(1, stages + 1) if comb(of, n) <= sets), default=1)
 
 
 def slow_pipeline_s(
-    step: Step, axis: str, slow: StageTime, stages: int = 1, most_sets: int = 1
+    step: Step, axis: str, slow: StageTime, stages: int, most_sets: int
 ) -> float:
     """The least pipeline time when some stages have the slow time of ``axis``, s.
 
     They are of one replica, and those whose slowness costs the step least: fewer than
     asked for where there are more than ``most_sets`` sets of so many.
     """
-    stages = min(stages, most_stages(step.model.job.parallelism.pp, most_sets))
+    stages = most_stages(stages, step.model.job.parallelism.pp, most_sets)
     return float(slow_pipelines_s(step, axis, slow, stages).min())
 
 
