@@ -45,7 +45,8 @@ def sequence(words: str, item: Kind) -> Kind:
     """A list, tuple or array of items that all fit; a text is none."""
 
     def fits(value: object) -> bool:
-        listed = isinstance(value, Sequence) or hasattr(value, "__array__")
+        is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1)
+        listed = isinstance(value, Sequence) or is_array
         if not listed or isinstance(value, str | bytes):
             return False
         return all(map(item.fits, value))  # type: ignore[call-overload]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
@@ -231,7 +231,7 @@ def plan_of(found: Tuning, index: int, seed: int = 0) -> Plan:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
     job = inputs.ruled(inputs.job)
-    plan = checked_plan(inputs, inputs.machine, job, solution, seed, None)
+    plan = checked_plan(inputs, inputs.machine, job, solution, seed, {})
     return replace(plan, verdict=verdict(plan))
 
 
@@ -239,7 +239,7 @@ def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
     """The sizes that are asked for; one may stand alone."""
     if given is None:
         return ()
-    return tuple(given) if isinstance(given, Sequence) else (given,)
+    return tuple(map(int, given if isinstance(given, Iterable) else (given,)))
 
 
 def _model(job: Job) -> Model:

@@ -123,7 +123,7 @@ class Search:
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
-        is_short = len(placed) < count and self.stop()
+        is_open = not self._is_listed or self._waiting.least_s < inf
         return Found(
             placed[:count],
             placed,
@@ -133,7 +133,7 @@ class Search:
             len(self._refused),
             self._waiting.least_s if self._is_listed else 0.0,
             is_cut,
-            is_short,
+            is_short=len(placed) < count and is_open,
         )
 
     def _placed(self) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -24,7 +25,7 @@ _NODE = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MAX_LABEL = 63
 # Grove takes 45 characters for the names of a set, a scaling group and a clique
 # together (its ``maxCombinedResourceNameLength``); "slice" and "node" leave more.
-_MAX_NAME = 32
+_MAX_NAME, _MARK = 32, 6
 _NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -67,7 +68,11 @@ def object_name(plan: Plan) -> str:
     """
     name = _NOT_IN_NAME.sub("-", str(plan.job["name"]).lower()).strip("-")
     name = name if name[:1].isalpha() else f"placer-{name}"
-    return name[:_MAX_NAME].strip("-")
+    if len(name) <= _MAX_NAME:
+        return name.strip("-")
+    # What was cut off may be all that tells two jobs apart.
+    mark = sha256(name.encode()).hexdigest()[:_MARK]
+    return f"{name[: _MAX_NAME - _MARK - 1].strip('-')}-{mark}"
 
 
 def require_node_names(nodes: Sequence[NodeRanks]) -> None:

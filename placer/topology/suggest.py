@@ -45,7 +45,9 @@ class Suggester:
         hint = closest(name, padded or near)
         if hint or self._given > 1 or not near:
             return hint
-        return f'hosts are called "{self._sorted[0]}" to "{self._sorted[-1]}"'
+        names = [*self._names]
+        ends = dict.fromkeys((names[0], names[-1]))
+        return "hosts are called like " + " and ".join(f'"{one}"' for one in ends)
 
 
 def _plain(name: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -153,5 +154,8 @@ def test_a_size_may_stand_alone() -> None:
     asked = {"memory": 80e9, "top": 1, "time_limit": 60}
     one = placer.tune(MACHINE, JOB, gpus=8, tp=2, pp=1, **asked)
     listed = placer.tune(MACHINE, JOB, gpus=[8], tp=[2], pp=[1], **asked)
-    assert one.to_dict() == listed.to_dict()
+    arrays = placer.tune(
+        MACHINE, JOB, gpus=np.array([8]), tp=np.int64(2), pp=[1], **asked
+    )
+    assert one.to_dict() == listed.to_dict() == arrays.to_dict()
     assert one.rows[0]["gpus"] == 8

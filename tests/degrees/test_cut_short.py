@@ -84,3 +84,18 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
         assert ("Time was up before more choices" in one.summary()) == is_said
     early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
     assert early.to_dict()["is_short"]
+
+
+def test_rows_are_all_there_where_time_ends_in_a_search_for_better_ones() -> None:
+    """Every choice was placed by then: more time gives no more of them."""
+    is_over = False
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        nonlocal is_over
+        is_over = is_over or questions[0].wanted == "search"
+        answers = [Answer(1.0 + q.choice.gpus, 99.0) for q in questions]
+        return [] if is_over else list(enumerate(answers))
+
+    found = _search(job(Random(3)), run, lambda: is_over).best(10**6)
+    assert is_over
+    assert not found.is_short

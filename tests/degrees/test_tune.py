@@ -202,6 +202,7 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     assert chosen.parallelism.dp == best["parallelism"]["dp"]
     plan = placer.read_plan(files[0])
     assert plan.score["step_time_s"] == pytest.approx(best["step_time_s"])
+    assert plan.solver["deterministic"]
     table = CliRunner().invoke(main, [*command, "--explain"])
     assert "optimal under the model" in " ".join(table.stdout.split())
     command[command.index(files[1])] = f"{tmp_path}/job.yaml"

@@ -130,8 +130,9 @@ def test_names_of_job_and_machine_are_not_written() -> None:
         ("llama3.1-405b", "llama3-1-405b"),
         ("__", "placer"),
         ("70B", "placer-70b"),
-        ("x" * 40, "x" * 32),
-        ("a" * 31 + "-b", "a" * 31),
+        ("x" * 32, "x" * 32),
+        ("x" * 40, "x" * 25 + "-bd913f"),
+        ("a" * 24 + "-" + "b" * 10, "a" * 24 + "-57f804"),
         ("Größe", "gr-e"),
     ],
 )

@@ -75,8 +75,8 @@ def test_a_host_is_found_by_its_number():
 
 def test_hosts_of_another_kind_are_told_how_hosts_are_called():
     """Once: the names of the machine help with all of a list."""
-    machine = Suggester(["n01", "n02", "n03"])
-    assert machine.hint("worker7") == 'hosts are called "n01" to "n03"'
+    machine = Suggester(["n1", "n2", "n10"])
+    assert machine.hint("worker7") == 'hosts are called like "n1" and "n10"'
     assert machine.hint("worker8") == ""
 
 

@@ -63,7 +63,7 @@ def _cuts(
     rng = np.random.default_rng(problem.seed)
     best, cut = -1.0, dict[tuple[int, ...], IntArray]()
     for _ in range(problem.params.line_orders):
-        if cut and budget.is_over():
+        if budget.is_over():
             break
         order = rng.permutation(len(room))
         takes = _takes(room[order], int(lengths.sum()), rng)
