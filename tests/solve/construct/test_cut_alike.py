@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.stages.cut_alike import Target, _Had, cut_placements
+from placer.solve.construct.stages.cut_alike import cut_placements
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
@@ -129,16 +128,3 @@ def test_context_ranks_apart_fill_what_whole_stages_leave() -> None:
         of_replica = axes.coordinates["dp"][axes.ranks_of_group["pp"][:, 0]]
         for replica in range(3):
             assert len(np.unique(cuts[of_replica == replica], axis=0)) == 1
-
-
-@pytest.mark.parametrize(("is_thin", "hope"), [(True, False), (False, True)])
-def test_targets_miss_their_promise_as_those_before(is_thin: bool, hope: bool) -> None:
-    """Where uplinks are thin, by what the nearest came to beyond its own."""
-    level = SimpleNamespace(exposed_s=1.0)
-    first, second = (Target(seconds, level, np.ones(1, bool)) for seconds in (5.0, 4.9))
-    had = _Had([], is_thin)
-    assert had.leaves_hope(second, 5.0)
-    had.add(first, 7.0)
-    had.add(first, 5.5)
-    assert had.leaves_hope(second, 5.41)
-    assert had.leaves_hope(second, 5.4) == hope

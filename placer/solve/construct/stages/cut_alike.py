@@ -12,10 +12,9 @@ groups, each by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -67,31 +66,6 @@ class Target(NamedTuple):
         return exposed >= others and cuts[0] >= cuts[1] * (1 - SAME)
 
 
-@dataclass
-class _Had:
-    """Targets that placements were found for.
-
-    Messages of pipelines wait for thin uplinks, which no promise counts. So what
-    placements came to beyond their promise, at the least, is expected of others too.
-    """
-
-    targets: list[Target]
-    is_thin: bool
-    missed: float = inf
-
-    def leaves_hope(self, target: Target, value: float) -> bool:
-        """Whether a target may still lead to less than ``value``."""
-        more = self.missed if self.is_thin and self.targets else 0.0
-        if target.seconds + more >= value:
-            return False
-        return not any(target.is_weaker(better) for better in self.targets)
-
-    def add(self, target: Target, seconds: float) -> None:
-        """Note that a placement for a target takes so long."""
-        self.targets.append(target)
-        self.missed = min(self.missed, max(0.0, seconds - target.seconds))
-
-
 def cut_alike(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Pipelines cut alike so that gradient groups share domains."""
     if isinstance(problem.goal, TimeObjective):
@@ -129,11 +103,14 @@ def cut_placements(
     for units in _units(problem):
         patterns_left = params.all_cut_patterns
         tried: set[bytes] = set()
-        had = {stages.lanes: _Had([], is_thin) for stages in units}
+        had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
         for target, stages in product(_targets(trade, value, uplink), units):
             if budget.is_over() or patterns_left <= 0 or target.seconds >= value:
                 break
-            if not had[stages.lanes].leaves_hope(target, value):
+            known = had[stages.lanes]
+            # Messages wait for thin uplinks, which no promise counts. Those that
+            # promise less than the first are expected to miss it by as much.
+            if known and (is_thin or any(target.is_weaker(one) for one in known)):
                 continue
             question = _question(target, trade, stages, params)
             if question is None or question.key in tried:
@@ -146,15 +123,14 @@ def cut_placements(
             found = count(question, stages.capacity, stages.replicas, limits)
             if found is None:
                 continue
+            known.append(target)
             leaf = leaf_of_stage(question, found, stages, params)
             members = int(target.level.members.max())
             node_of_rank = stages.node_of_rank(leaf)
             gpu_of_rank = model.topology.gpus_on(node_of_rank)
-            seconds = model.step(gpu_of_rank).step_time_s
-            had[stages.lanes].add(target, seconds)
-            value = min(value, seconds)
+            value = min(value, model.step(gpu_of_rank).step_time_s)
             yield f"pipelines cut alike, {members} {TOGETHER}", gpu_of_rank
-        if any(one.targets for one in had.values()):
+        if any(had.values()):
             return
 
 
