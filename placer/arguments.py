@@ -45,7 +45,7 @@ def sequence(words: str, item: Kind) -> Kind:
     """A list, tuple or array of items that all fit; a text is none."""
 
     def fits(value: object) -> bool:
-        is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1)
+        is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0
         listed = isinstance(value, Sequence) or is_array
         if not listed or isinstance(value, str | bytes):
             return False

@@ -37,7 +37,8 @@ def _ways_out(offers: Offers, short: int, without: list[str]) -> list[str]:
     question = offers.question
     found = []
     if question.apart is not None and short <= 0:
-        together = Offers(replace(question, apart=None), offers.budget)
+        asked = replace(question, apart=None)
+        together = Offers(asked, offers.budget, offers.progress)
         if not _left_out(together):
             tier = question.machine.tiers[question.apart].name
             found.append(f"let jobs share a {tier}")

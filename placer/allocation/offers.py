@@ -174,7 +174,8 @@ class Offers:
             Where they cannot hold it, with the reason; of several jobs it is named.
         """
         jobs = self.question.jobs
-        who = f"{jobs[index].name}: " if len(jobs) > 1 else ""
+        name = jobs[index].name
+        who = f"{name}: " if len(jobs) > 1 else ""
         nodes = self.question.open_to(index, nodes)
         shares = None if share is None else b"".join(s.tobytes() for s in share)
         allowed = self._within_need(index, allowed)
@@ -187,9 +188,9 @@ class Offers:
             if known is not None:
                 return known
             if known_key in self._known:
-                raise InfeasibleError("these nodes cannot hold the job")
+                raise InfeasibleError(f"{who}these nodes cannot hold the job")
         self.count += 1
-        self.progress(jobs[index].name, self.count)
+        self.progress(name, self.count)
         self._known[key] = None
         bound = self._bounds.get(index, 0.0) if is_needed else 0.0
         within = self.budget.share(to_come)

@@ -125,7 +125,9 @@ def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
     }
     if axis not in known:
         shown = f'there is no axis or group "{axis}"'
-        members = scene.job.parallelism.ranks_of_group.get(axis)
+        own = axis.removeprefix(part.prefix) if part else axis
+        groups_of = (part or scene).job.parallelism.ranks_of_group
+        members = groups_of.get(own)
         if part and members is not None:
             alone = members.shape[1] == 1
             shown = f"every {axis} group is a single rank"

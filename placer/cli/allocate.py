@@ -22,7 +22,7 @@ from placer.cli.options import (
     share,
     time_limit_option,
 )
-from placer.cli.progress import StageLines
+from placer.cli.progress import JobLines
 from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def allocate(context: click.Context, /, **options: Any) -> None:
     if options["output"] == "-":
         raise click.UsageError("Plans are several files: -o names a folder.")
     with interrupts.searching() as stop:
-        with nullcontext(_unheard) if options["quiet"] else StageLines() as progress:
+        with nullcontext(_unheard) if options["quiet"] else JobLines() as progress:
             found = _found(options, stop, progress)
         _write(found, options)
     if interrupts.exit_code:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -102,7 +103,7 @@ def _line(incumbent: Improvement) -> str:
     )
 
 
-class StageLines:
+class JobLines:
     """Says every few seconds which of several searches is on.
 
     A search may take long without a word, so a thread of its own says it.
@@ -114,7 +115,7 @@ class StageLines:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._say, daemon=True)
 
-    def __enter__(self) -> StageLines:
+    def __enter__(self) -> JobLines:
         self._thread.start()
         return self
 
@@ -133,7 +134,8 @@ class StageLines:
 
     def _say(self) -> None:
         wait = SAY_FIRST_S
-        while not self._is_over.wait(wait):
-            if self._now:
-                wait = SAY_EVERY_S
-                click.echo(f"{monotonic() - self._start:.0f} s: {self._now}", err=True)
+        with suppress(OSError):  # nobody reads it any more
+            while not self._is_over.wait(wait):
+                if self._now:
+                    wait, after = SAY_EVERY_S, monotonic() - self._start
+                    click.echo(f"{after:.0f} s: {self._now}", err=True)

@@ -24,6 +24,7 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.plot_option import check_plot, plot_option
+from placer.cli.progress import SAY_EVERY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 INVALID, INFEASIBLE = 2, 3
-SAY_EVERY_S = 5.0
 # Options that are arguments of the library's call, by the same name.
 _PASSED = (
     *("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", "gpus", "global_batch"),

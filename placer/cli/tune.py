@@ -28,6 +28,7 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.plot_option import check_plot, plot_option
+from placer.cli.progress import SAY_EVERY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
 
-SAY_EVERY_S = 5.0
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
 

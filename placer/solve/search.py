@@ -142,7 +142,7 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
 
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """The end, where no more is asked for or constructions are near the bound."""
-    if not incumbent.asks_for_local_search:
+    if not incumbent.is_worth_searching:
         incumbent.is_enough = True
 
 

@@ -1,7 +1,7 @@
 """Simulated annealing of launches by nodes on the step time, each priced in full.
 
-What changes is up to the caller: stretches of ranks, what hosts hold, or which hosts
-hold it. The walk begins at the best placement.
+What changes is up to the caller: stretches of ranks, or what hosts hold. The walk
+begins at the best placement.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Walks of launches by nodes again, from other seeds, while that helps.
 
-Nodes that differ give each walk its own part: what hosts hold, how many ranks, in which
+Nodes that differ give each walk its own part: how many ranks hosts hold, and in which
 order. What one finds is where the next begins, so they go round. Every generation takes
 each walk once, and one that gains little is the last, however much time is left.
 """

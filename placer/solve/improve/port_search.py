@@ -64,7 +64,7 @@ DIGITS = 9
 def briefly_evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Do so with the work of a short generation: all starts have a walk soon."""
     params = problem.params
-    if incumbent.asks_for_local_search and not problem.job.roles:
+    if incumbent.is_worth_searching and not problem.job.roles:
         least, _ = params.generation_work
         work = least * params.even_work
         evened(problem.with_params(even_work=work), incumbent, budget)

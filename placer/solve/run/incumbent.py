@@ -276,7 +276,7 @@ class Incumbent:
         return bool(self.value * (1 - gap) <= self.bound)
 
     @property
-    def asks_for_local_search(self) -> bool:
+    def is_worth_searching(self) -> bool:
         """Whether more than constructions is wanted, and they left enough to gain."""
         params = self._problem.params
         return params.local_search and not self.is_within(params.search_gap)

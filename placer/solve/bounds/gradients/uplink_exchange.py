@@ -83,7 +83,7 @@ class Exchanges:
         low, high = 0.0, sent / self.room.nic + sent * float((held / uplink).max())
 
         def is_enough(seconds: float) -> bool:
-            fits = self._held(seconds, together)
+            fits = self._room_for(seconds, together)
             return int(np.minimum(fits, held).sum()) >= world
 
         if is_enough(low):
@@ -93,7 +93,7 @@ class Exchanges:
             low, high = (low, middle) if is_enough(middle) else (middle, high)
         return low
 
-    def _held(self, seconds: float, most: IntArray) -> IntArray:
+    def _room_for(self, seconds: float, most: IntArray) -> IntArray:
         """Ranks that each domain holds where all-to-alls take so long; (C,).
 
         Parameters
@@ -107,15 +107,15 @@ class Exchanges:
         # Messages that an uplink carries, and that a NIC sends, in the time.
         load = seconds * uplink / self.share * (1 + ROUNDING)
         sent = seconds * self.room.nic / self.share * (1 + ROUNDING)
-        together = max(1, int(np.ceil(size - sent)))
+        least = max(1, int(np.ceil(size - sent)))
         divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
-        if 2 * together <= size:
-            elsewhere = np.maximum(together, size - np.minimum(gpus, most))
+        if 2 * least <= size:
+            elsewhere = np.maximum(least, size - np.minimum(gpus, most))
             divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
             # The most members, of half a group, that send no more than the load.
             root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
             rest = np.floor(size / 2 - root + ROUNDING).astype(np.int64)
-            rest[load < together * (size - together)] = 0
+            rest[load < least * (size - least)] = 0
         left = gpus % size
         fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
         whole = gpus - np.where(fits, 0, left - rest)

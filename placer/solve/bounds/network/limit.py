@@ -160,13 +160,16 @@ def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[
 def exposed_by_members(
     step: Step, network: IdealNetwork, groups: IntArray, room: int, grain: int = 1
 ) -> tuple[IntArray, FloatArray]:
-    """Numbers of members, (M,), and the time exposed if one stage has no more, (M, P).
+    """Members of a gradient group in some domain, (M,), and what they expose, (M, P) s.
 
-    In seconds, of a gradient group in the domain with the fewest. The last are as many
-    as there may be, or as make no difference.
+    That is exposed if one stage in turn has a group with no more of them in the domain
+    with the fewest. The last number is as many as there may be, or as make no
+    difference.
 
     Parameters
     ----------
+    step : Step
+        On ``network``.
     groups : ndarray, shape (g, n)
     room : int
         Ranks that the largest domain may hold.

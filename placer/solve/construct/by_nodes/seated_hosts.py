@@ -49,7 +49,7 @@ def seated_hosts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     """
     if problem.goal.name != "time" or problem.job.launcher == "free":
         return
-    if not incumbent.asks_for_local_search:
+    if not incumbent.is_worth_searching:
         return
     seats = Seats.of(problem)
     if seats is None:
