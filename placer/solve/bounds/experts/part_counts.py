@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -199,19 +199,8 @@ class Counts:
         """
         lows = [low for low, time in self.near.items() if time < seconds]
         if self.racks is not None:
-            if classes == [ANY]:  # fills are told apart by what is fast enough
-                return None
-            found = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
-            near = list(islice(found, MOST_WAYS + 1))
-            if len(near) > MOST_WAYS:
-                return None
-            made = [
-                way._replace(limit=limit)
-                for way in near
-                for limit in classes
-                if self.near[way.low] < limit
-            ]
-            filled = self.racks.filled(program, self.size, made)
+            near = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
+            filled = self.racks.filled(program, self.size, near, classes, self.near)
             return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})

@@ -11,10 +11,11 @@ some time, if it is as fast where it lies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.solve.bounds.experts.part_ways import MOST_WAYS
+from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
@@ -72,16 +73,39 @@ class Racks(NamedTuple):
         return cls(Counter(room for room in rooms if room), pairs, latency)
 
     def filled(
-        self, program: Program, size: int, made: Sequence[Way]
+        self,
+        program: Program,
+        size: int,
+        near: Iterable[Way],
+        classes: Sequence[float],
+        times: Mapping[int, float],
     ) -> list[tuple[int, Way]] | None:
-        """Columns of units of a size that are made so; None if there is too much."""
+        """Columns of units of a size that are made so, by class.
+
+        None if there is too much: from a part of the ways nothing follows. So it is of
+        fills where units are not told apart.
+
+        Parameters
+        ----------
+        times : mapping of int to float, s
+            Least time of a unit by its smallest part.
+        """
+        ways = list(islice(near, MOST_WAYS + 1))
+        if classes == [ANY] or len(ways) > MOST_WAYS:
+            return None
+        made = [
+            way._replace(limit=limit)
+            for way in ways
+            for limit in classes
+            if times[way.low] < limit
+        ]
         least = min((way.sizes[0] for way in made), default=size)
         fills = self.fills(program, size, least) if len(made) <= MOST_WAYS else None
         if fills is None:
             return None
-        ways = [(program.column(), way) for way in made]
-        _parts_suffice(program, fills, ways)
-        return ways
+        found = [(program.column(), way) for way in made]
+        _parts_suffice(program, fills, found)
+        return found
 
     def fills(self, program: Program, size: int, least: int) -> list[Fill] | None:
         """Columns of all fills with parts of ``least`` pieces or more of a unit.

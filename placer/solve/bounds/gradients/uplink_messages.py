@@ -79,7 +79,7 @@ class Messages:
     def _most_stages(self) -> int:
         """Most stages of a replica whose messages are counted as slow."""
         pp = self.step.model.job.parallelism.pp
-        return min(most_stages(pp, self.params.cut_sets), pp - self._is_open)
+        return pp - self._is_open
 
     def _slow_stages(self, pace: float, held: IntArray, together: IntArray) -> int:
         """Stages of some replica that send more slowly than a pace, at the least."""
@@ -102,12 +102,13 @@ class Messages:
     def _with_slow(self, pace: float, stages: int) -> float:
         """Least time of a pipeline that sends so slowly from so many stages, s."""
         model, groups = self.step.model, self.groups
-        limit = Limit(groups, groups.shape[1], uplink_pace=pace)
+        pp = groups.shape[1]
+        stages = most_stages(pp, stages, self.params.slow_sets)
+        limit = Limit(groups, pp, uplink_pace=pace)
         network = self.room.network.with_limits(limit)
         slow = pipeline_hops(network, model.job, model.volumes)
         seconds = slow_pipelines_s(self.step, "pp", slow, stages)
         if self._is_open:
-            last = groups.shape[1] - 1
-            chosen = combinations(range(groups.shape[1]), stages)
-            seconds = seconds[[last not in some for some in chosen]]
+            chosen = combinations(range(pp), stages)
+            seconds = seconds[[pp - 1 not in some for some in chosen]]
         return float(seconds.min())

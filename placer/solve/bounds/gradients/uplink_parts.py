@@ -24,7 +24,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
 from placer.solve.bounds.groups.even_parts import used_in_parts
-from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
+from placer.solve.bounds.network.limit import Limit, slow_pipeline_s
 
 if TYPE_CHECKING:
     from placer.cost.stage_times import StageTime
@@ -94,11 +94,10 @@ class RingParts:
             return self._slow_stages(pace, held, may_be_whole)
 
         pp, found = self.step.model.job.parallelism.pp, 0.0
-        most = most_stages(pp, self.params.cut_sets)
-        for stages, pace in paces_of_slow(self._paces, most, slow_stages):
+        for stages, pace in paces_of_slow(self._paces, pp, slow_stages):
             slow = self._slow(pace)
             seconds = slow_pipeline_s(
-                self.step, self.axis, slow, stages, self.params.cut_sets
+                self.step, self.axis, slow, stages, self.params.slow_sets
             )
             found = max(found, seconds)
         return found
