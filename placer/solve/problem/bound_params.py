@@ -63,8 +63,9 @@ class BoundParams:
         Largest change of a domain's size that the group relaxation looks at.
     cut_run_work : float
         Work of a program on runs of ranks that cut few groups.
-    cut_sets : int
-        Sets of equally many cuts of a pipeline, or slow stages, that are timed.
+    cut_sets, slow_sets : int
+        Sets of equally many cuts of a pipeline, and of slow stages, that are timed: all
+        of 16 stages.
     uplink_sizes : int
         Sizes of uplinks that are told apart; of more, only the largest counts.
     stage_counts : int
@@ -121,6 +122,7 @@ class BoundParams:
     size_steps: int = 2500
     cut_run_work: float = 0.5
     cut_sets: int = 1000
+    slow_sets: int = 20_000
     uplink_sizes: int = 8
     stage_counts: int = 200
     stage_count_work: float = 0.02

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, permutations, product
 import numpy as np
 import pytest
 
+from placer.solve.bounds.experts import part_counts, part_fills
 from placer.solve.bounds.experts.part_counts import Counts
 from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.count.engine import Limits, solve
@@ -124,6 +125,18 @@ def raises(seed: int) -> bool:
 def test_no_placement_is_left_out() -> None:
     """Every way to lay out tiny units is slower than what the program refuses."""
     assert sum(map(raises, range(200))) > 18
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+@pytest.mark.parametrize("cap", ["MOST_WAYS", "MOST_FILLS"])
+def test_too_many_ways_refuse_nothing(
+    cap: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ways or fills are too many, also once units are not told apart."""
+    for module in (part_counts, part_fills):
+        monkeypatch.setattr(module, cap, most, raising=False)
+    for seed in range(40):
+        raises(seed)
 
 
 @pytest.mark.slow

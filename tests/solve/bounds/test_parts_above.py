@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.experts import part_steps
 from placer.solve.bounds.network.limit import Floor
 from placer.solve.bounds.steps import cases
 from placer.solve.problem.compiled import Problem
@@ -50,3 +51,13 @@ def test_the_cheapest_floor_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alone + 0.45 < both < alone + 0.75
     less, _ = bound_with(monkeypatch, [slow, Floor(exposed_s=0.25)])
     assert alone + 0.2 < less <= alone + 0.25
+
+
+def test_more_stages_than_sets_that_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With too many sets of slow stages the bound is no higher, and there is one."""
+    alone, _ = bound_with(monkeypatch, [Floor()])
+    monkeypatch.setattr(part_steps, "MOST_SETS", 1)  # there are three of one stage
+    less, _ = bound_with(monkeypatch, [Floor()])
+    assert 0 < less <= alone

@@ -199,8 +199,8 @@ class Counts:
         """
         lows = [low for low, time in self.near.items() if time < seconds]
         if self.racks is not None:
-            found = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
-            filled = self.racks.filled(program, self.size, found, self.near, classes)
+            near = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
+            filled = self.racks.filled(program, self.size, near, classes, self.near)
             return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})

@@ -76,38 +76,36 @@ class Racks(NamedTuple):
         self,
         program: Program,
         size: int,
-        ways: Iterable[Way],
-        near: Mapping[int, float],
+        near: Iterable[Way],
         classes: Sequence[float],
+        times: Mapping[int, float],
     ) -> list[tuple[int, Way]] | None:
-        """Columns of units of a size that are made so; None if there is too much.
+        """Columns of units of a size that are made so, by class.
+
+        None if there is too much: from a part of the ways nothing follows. So it is of
+        fills where units are not told apart.
 
         Parameters
         ----------
-        ways : iterable of Way
-            All, of units whose smallest part is fast enough for some class.
-        near : mapping of int to float, s
+        times : mapping of int to float, s
             Least time of a unit by its smallest part.
-        classes : sequence of float, s
-            Those that units are told apart by.
         """
-        known = list(islice(ways, MOST_WAYS + 1))
-        # Without classes there is nothing that says which fills are fast enough.
-        if len(known) > MOST_WAYS or ANY in classes:
+        ways = list(islice(near, MOST_WAYS + 1))
+        if classes == [ANY] or len(ways) > MOST_WAYS:
             return None
         made = [
             way._replace(limit=limit)
-            for way in known
+            for way in ways
             for limit in classes
-            if near[way.low] < limit
+            if times[way.low] < limit
         ]
         least = min((way.sizes[0] for way in made), default=size)
         fills = self.fills(program, size, least) if len(made) <= MOST_WAYS else None
         if fills is None:
             return None
-        columns = [(program.column(), way) for way in made]
-        _parts_suffice(program, fills, columns)
-        return columns
+        found = [(program.column(), way) for way in made]
+        _parts_suffice(program, fills, found)
+        return found
 
     def fills(self, program: Program, size: int, least: int) -> list[Fill] | None:
         """Columns of all fills with parts of ``least`` pieces or more of a unit.

@@ -135,7 +135,7 @@ class PartSteps:
         stages = self.stages
         found: list[float] = []
         for count in range(1, stages + 1):
-            if comb(stages, count) > MOST_SETS:
+            if found and comb(stages, count) > MOST_SETS:
                 found.append(found[-1])
                 continue
             chosen = np.array(list(combinations(range(stages), count)))

@@ -61,7 +61,7 @@ def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:
         slower = (
             with_slow_stages(step, [(slow, stage) for stage in chosen])
             for chosen in combinations(
-                range(axes.pp), most_stages(stages, axes.pp, params.cut_sets)
+                range(axes.pp), most_stages(axes.pp, stages, params.slow_sets)
             )
         )
         least = max(least, min(one.exposed_data_parallel_s for one in slower))
@@ -84,7 +84,7 @@ def far_pipeline_s(
     for limit, slots in _outside(network, network.label, members, slot):
         slow = step.model.step_on(network.with_limits(limit)).stage_times[axis]
         stages = ceil(Fraction(slots, axes.dp))
-        seconds = slow_pipeline_s(step, axis, slow, stages, params.cut_sets)
+        seconds = slow_pipeline_s(step, axis, slow, stages, params.slow_sets)
         least = max(least, seconds)
     return least
 

@@ -102,14 +102,13 @@ class Messages:
     def _with_slow(self, pace: float, stages: int) -> float:
         """Least time of a pipeline that sends so slowly from so many stages, s."""
         model, groups = self.step.model, self.groups
-        limit = Limit(groups, groups.shape[1], uplink_pace=pace)
+        pp = groups.shape[1]
+        stages = most_stages(pp, stages, self.params.slow_sets)
+        limit = Limit(groups, pp, uplink_pace=pace)
         network = self.room.network.with_limits(limit)
         slow = pipeline_hops(network, model.job, model.volumes)
-        size = groups.shape[1]
-        stages = most_stages(stages, size, self.params.cut_sets)
         seconds = slow_pipelines_s(self.step, "pp", slow, stages)
         if self._is_open:
-            last = size - 1
-            chosen = combinations(range(size), stages)
-            seconds = seconds[[last not in some for some in chosen]]
+            chosen = combinations(range(pp), stages)
+            seconds = seconds[[pp - 1 not in some for some in chosen]]
         return float(seconds.min())

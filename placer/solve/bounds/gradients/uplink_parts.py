@@ -97,7 +97,7 @@ class RingParts:
         for stages, pace in paces_of_slow(self._paces, pp, slow_stages):
             slow = self._slow(pace)
             seconds = slow_pipeline_s(
-                self.step, self.axis, slow, stages, self.params.cut_sets
+                self.step, self.axis, slow, stages, self.params.slow_sets
             )
             found = max(found, seconds)
         return found

@@ -166,7 +166,7 @@ class CutGroups:
             slow.append((1, self._slow(half, self.far)))
         node = self.step.model.topology.node_tier
         slow += [(n, self._slow(even, node)) for n, even in self._leaving_hosts]
-        most = self.params.cut_sets
+        most = self.params.slow_sets
         found = max(
             slow_pipeline_s(self.step, self.axis, one, n, most) for n, one in slow
         )

@@ -71,7 +71,7 @@ class Slots:
         if not self._is_run:
             ways.append(self._outside(tp=self._beside_cp))
         slow = self._least(*ways)
-        return slow_pipeline_s(self.step, "tp", slow, stages, params.cut_sets)
+        return slow_pipeline_s(self.step, "tp", slow, stages, params.slow_sets)
 
     def with_cut_tp(self, even: int, far: int = -1) -> StageTime:
         """Least time of a stage with a tp group that has a part no larger, s.

@@ -215,9 +215,10 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     return replace(step, sync=mixed)
 
 
-def most_stages(stages: int, of: int, sets: int) -> int:
-    """So many of some stages, or the most of fewer with no more sets than this."""
-    return max((n for n in range(1, stages + 1) if comb(of, n) <= sets), default=1)
+def most_stages(stages: int, asked: int, sets: int) -> int:
+    """Most of ``stages``, no more than asked for, with no more sets than this."""
+    last = min(stages, asked)
+    return max((n for n in range(1, last + 1) if comb(stages, n) <= sets), default=1)
 
 
 def slow_pipeline_s(
@@ -228,7 +229,7 @@ def slow_pipeline_s(
     They are of one replica, and those whose slowness costs the step least: fewer than
     asked for where there are more than ``most_sets`` sets of so many.
     """
-    stages = most_stages(stages, step.model.job.parallelism.pp, most_sets)
+    stages = most_stages(step.model.job.parallelism.pp, stages, most_sets)
     return float(slow_pipelines_s(step, axis, slow, stages).min())
 
 
