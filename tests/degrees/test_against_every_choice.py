@@ -168,7 +168,7 @@ def test_a_choice_for_which_nothing_was_found_is_no_proof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where the search for the best choice fails, it stays below the bound of none."""
-    case = drawn(0)
+    case = drawn(2)
     best = placer.tune(case.machine, case.job, **case.asked)
     lost = best.best.parallelism
 
