@@ -60,7 +60,17 @@ class InputError(PlacerError):
 
 
 class InfeasibleError(PlacerError):
-    """No placement satisfies the hard rules; the text names the rule and the counts."""
+    """No placement satisfies the hard rules; the text names the rule and the counts.
+
+    Attributes
+    ----------
+    is_proved : bool
+        Whether there is none, rather than none that was found.
+    """
+
+    def __init__(self, message: str, *, is_proved: bool = True) -> None:
+        self.is_proved = is_proved
+        super().__init__(message)
 
 
 class CheckError(PlacerError):

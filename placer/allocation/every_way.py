@@ -88,6 +88,7 @@ class EveryWay(Walk):
             if bound + others >= self._limit:
                 continue
             if self._offer(index, part) is None:
+                self.is_complete &= not self.offers.is_unsure
                 continue
             bound = before + self._weight(index) * self._known[index].least(part)
             if bound + others >= self._limit:

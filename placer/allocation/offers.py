@@ -94,6 +94,8 @@ class Offers:
         self.progress = progress
         self.question, self.budget = question, budget
         self.is_cut_short = False  # whether one ended for want of time
+        # Whether one found no placement, and did not prove that there is none.
+        self.is_unsure = False
         self.count = 0
         alike = [_content(wanted) for wanted in question.jobs]
         self._first_alike = [alike.index(content) for content in alike]
@@ -199,7 +201,9 @@ class Offers:
                 index, nodes, share, effort, allowed, enough, bound, within
             )
         except InfeasibleError as error:
-            raise InfeasibleError(f"{who}{error}") from None
+            self.is_unsure |= not error.is_proved
+            text = f"{who}{error}"
+            raise InfeasibleError(text, is_proved=error.is_proved) from None
         self._known[key] = found
         return found
 
@@ -229,10 +233,10 @@ class Offers:
             new = self._placed(
                 index, part, effort, allowed, enough, known_bound, within
             )
-        except InfeasibleError:
+        except InfeasibleError as error:
             if stay is None:
                 raise
-            return stay
+            return stay if error.is_proved else _unproved(stay)
         running = wanted.running
         if running is None:
             return new
@@ -340,6 +344,12 @@ def solved_in_time(problem: Problem, budget: Budget) -> tuple[Problem, Solution]
         job = in_order(problem.job, found.order)
         return problem.on(problem.machine, job), found.solution
     return found
+
+
+def _unproved(stay: Offer) -> Offer:
+    """A job where it runs, where none was found elsewhere and there may be some."""
+    solution = replace(stay.solution, lower_bound=0.0, argument="none")
+    return replace(stay, solution=solution, least=0.0)
 
 
 def _content(wanted: Wanted) -> tuple[bytes, Running | None]:

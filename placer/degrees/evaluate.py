@@ -79,7 +79,8 @@ class Question(NamedTuple):
 class Answer(NamedTuple):
     """Of a choice: seconds of a step.
 
-    ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
+    ``lower_bound_s`` holds for every placement; it is infinite where there is proved to
+    be none. ``step_time_s`` is that of the one that
     was found, infinite where none was looked for or none obeys the rules; ``parts`` are
     what it is made of, ``domains`` the scale-up domains that it touches, ``effort`` how
     hard it was searched for, ``solution`` the placement itself.
@@ -169,7 +170,8 @@ class Evaluation:
             limit = 0.0 if point.hurry else self.time_limit
             found = solve(problem, Budget(limit, stop))
         except InfeasibleError as error:
-            return Answer(inf, refusal=str(error).partition("\n")[0])
+            bound = inf if error.is_proved else 0.0
+            return Answer(bound, refusal=str(error).partition("\n")[0])
         if found.stop_reason == "interrupted":
             return None
         costs = score_with(problem.model, found.placement)

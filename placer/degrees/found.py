@@ -38,7 +38,7 @@ class Found:
     too_large : int
         Of them, those that were asked about and do not fit into memory.
     infeasible : int
-        Those that no placement allows.
+        Those of which no placement was found.
     least_s : float, s
         No choice that was not placed has a shorter step; 0 where time was up before
         all were listed.

@@ -79,8 +79,8 @@ class Search:
     _considered: int = 0
     _too_large: int = 0
     _refused: dict[Choice, Answer] = field(default_factory=dict)
+    _least_out_s: float = inf  # of what is neither in line nor proved not to fit
     _rounds: int = 0
-    _is_listed: bool = True
     is_hurried: bool = False
 
     def __post_init__(self) -> None:
@@ -123,7 +123,8 @@ class Search:
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
-        is_open = not self._is_listed or self._waiting.least_s < inf
+        # The least of what is out is 0 where not all were listed.
+        is_open = not self._least_out_s or self._waiting.least_s < inf
         return Found(
             placed[:count],
             placed,
@@ -131,7 +132,7 @@ class Search:
             self._considered,
             self._too_large,
             len(self._refused),
-            self._waiting.least_s if self._is_listed else 0.0,
+            min(self._waiting.least_s, self._least_out_s),
             is_cut,
             is_short=len(placed) < count and is_open,
         )
@@ -171,7 +172,7 @@ class Search:
             found.append(self._sizes(shape))
             self.tell(State(self._considered, 0, inf, 0.0))
             if self.stop():
-                self._is_listed = False
+                self._least_out_s = 0.0
                 found += self._own_sizes(own, {entry.choice for entry in found})
                 break
         self._waiting.add(found)
@@ -369,6 +370,8 @@ class Search:
                 self._put_back(entry)
             elif answer.refusal:
                 self._refused[entry.choice] = answer
+                if answer.lower_bound_s < inf:  # there may be one all the same
+                    self._least_out_s = min(self._least_out_s, entry.bound_s)
             elif question.wanted in ("links", "bound"):
                 bound = max(entry.bound_s, answer.lower_bound_s)
                 self._put_back(Entry(bound, Known(entry.known - 1), entry.choice))

@@ -88,7 +88,8 @@ def _solved(
         if isinstance(solution, Solution)
     ]
     if not tried:
-        raise next(error for error in found if isinstance(error, InfeasibleError))
+        errors = (error for error in found if isinstance(error, InfeasibleError))
+        raise min(errors, key=lambda error: error.is_proved)
     chosen, best = min(tried, key=lambda entry: entry[1].value)
     if len(orders) > 1:
         left_out = len(orders) - len(tried)

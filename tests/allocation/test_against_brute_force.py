@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from placer.allocation import offers
 from placer.api.allocate import allocate
 from placer.errors import InfeasibleError
 from placer.hostlist import expand
@@ -111,3 +112,33 @@ def test_small_machines(first: int, count: int, objective: str) -> None:
     """One job or two get the best of all sets of nodes; no bound is above it."""
     for seed in range(first, first + CHUNK):
         compare(seed, objective, count)
+
+
+def test_a_part_on_which_nothing_was_found_is_no_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where searches fail now and then, no bound is above the best there is."""
+    solved = offers.solve_orders
+
+    def sometimes(problem, *others):  # type: ignore[no-untyped-def]
+        machine = problem.machine
+        drawn = random.Random(f"{machine.node_names} {problem.job.world_size}")
+        if machine.num_nodes < whole and drawn.random() < 0.7:
+            raise InfeasibleError("none was found", is_proved=False)
+        return solved(problem, *others)
+
+    monkeypatch.setattr(offers, "solve_orders", sometimes)
+    answered = 0
+    for seed in range(25):
+        machine, jobs = case(seed, "hop-cost", 2)
+        whole = machine.num_nodes
+        jobs = [replace(jobs[0], name="one"), replace(jobs[1], name="two")]
+        tables = [least_by_nodes(machine, job, "hop-cost") for job in jobs]
+        try:
+            found = allocate(machine, jobs, objective="hop-cost")
+        except InfeasibleError:
+            continue
+        answered += 1
+        best = least_sum(tables, [1.0, 1.0])
+        assert found.lower_bound <= best * (1 + ROUNDING), seed
+    assert answered

@@ -246,6 +246,7 @@ def test_library_touches_no_signals_and_no_logging() -> None:
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("rules", [Rules(), Rules(spares={"cluster": 1})])
 @pytest.mark.parametrize("known_first", [True, False])
+@pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
 def test_a_refuted_bound_is_withdrawn(
     topology: Topology,
     job: Job,

@@ -163,6 +163,7 @@ def test_a_plan_that_fails_its_check_is_never_shown(
 
 
 @pytest.mark.parametrize("value", [1.5, 0.5], ids=["value", "bound"])
+@pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
 def test_the_score_overrules_the_search(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:

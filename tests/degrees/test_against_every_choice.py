@@ -16,6 +16,7 @@ import pytest
 
 import placer
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
+from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError
 from placer.job.recompute import flops_again
 from placer.solve.problem.compiled import Problem
@@ -161,6 +162,25 @@ def test_the_best_of_placing_every_choice(seed: int) -> None:
     assert ByHand(case.job, first, framework).most() <= memory * (1 + 1e-9)
     assert found.rows[0]["step_time_s"] == pytest.approx(best, rel=1e-9)
     assert found.lower_bound_s <= best * (1 + 1e-9)
+
+
+def test_a_choice_for_which_nothing_was_found_is_no_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the search for the best choice fails, it stays below the bound of none."""
+    case = drawn(2)
+    best = placer.tune(case.machine, case.job, **case.asked)
+    lost = best.best.parallelism
+
+    def sometimes(problem, *others):  # type: ignore[no-untyped-def]
+        if problem.job.parallelism == lost:
+            raise InfeasibleError("none was found", is_proved=False)
+        return solve(problem, *others)
+
+    monkeypatch.setattr("placer.degrees.evaluate.solve", sometimes)
+    found = placer.tune(case.machine, case.job, **case.asked, engine=Sequential())
+    assert found.lower_bound_s <= best.rows[0]["step_time_s"] * (1 + 1e-9)
+    assert found.to_dict()["pruned"]["infeasible"]
 
 
 if __name__ == "__main__":

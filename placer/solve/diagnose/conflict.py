@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.job.rules import Rules
-from placer.solve.diagnose.counts import broken_counts, missing_parts
+from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing_parts
 from placer.solve.exact.seats import seat
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
@@ -53,7 +53,11 @@ def infeasible(topology: Topology, job: Job) -> InfeasibleError:
             if relaxed.require[axis] != tier
         ]
         hint = f"it fits with {' and '.join(changes)}"
-    return InfeasibleError("\n".join([*lines, f"  hint: {hint}"]))
+    is_proved = is_packed_never(topology, job) or _is_proved(topology, job)
+    if not is_proved:
+        lines = ["no placement was found that keeps what is required", *lines]
+    text = "\n".join([*lines, f"  hint: {hint}"])
+    return InfeasibleError(text, is_proved=is_proved)
 
 
 def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
@@ -136,10 +140,13 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     if job.world_size > topology.num_gpus or trials.fits(plain) is False:
         return infeasible(topology, plain)
     lines: list[str] = []
+    is_proved = any(broken_counts(topology, job))
     others = job
     while True:
         blamed, smallest = _smallest_conflict(topology, others, trials)
-        lines += _told(topology, blamed, smallest)
+        told, sure = _told(topology, blamed, smallest)
+        lines += told
+        is_proved |= sure
         hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
         if hints:
             lines.append(f"  hint: it fits {', or '.join(hints)}")
@@ -148,20 +155,23 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         # No rule of a conflict helps where those that are left cannot be kept either.
         if hints or not blamed or trials.fits(others) is not False:
             break
-    return InfeasibleError("\n".join(lines))
+    return InfeasibleError("\n".join(lines), is_proved=is_proved)
 
 
-def _told(topology: Topology, blamed: list[Blamed], smallest: Job) -> list[str]:
-    """Rules in conflict, and the counts of the job with only these."""
+def _told(
+    topology: Topology, blamed: list[Blamed], smallest: Job
+) -> tuple[list[str], bool]:
+    """Rules in conflict, the counts of a job with only these; whether it is proved."""
     lines = list(broken_counts(topology, smallest))
     sure = bool(lines) or _is_proved(topology, smallest)
     head = "cannot be kept together" if sure else "no placement was found that keeps"
     if len(blamed) == 1:
         what = f"this rule cannot be kept: {blamed[0].text}"
-        return [what if sure else f"{head} this rule: {blamed[0].text}", *lines]
+        what = what if sure else f"{head} this rule: {blamed[0].text}"
+        return [what, *lines], sure
     rules = "\n".join(f"  - {rule.text}" for rule in blamed)
     what = f"these rules {head}:" if sure else f"{head} these rules together:"
-    return [f"{what}\n{rules}", *lines]
+    return [f"{what}\n{rules}", *lines], sure
 
 
 class _Trials:

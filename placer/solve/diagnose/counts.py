@@ -54,6 +54,20 @@ def missing_parts(topology: Topology, job: Job) -> list[str]:
     return [*(lines[t] for t in short), *holds]
 
 
+def is_packed_never(topology: Topology, job: Job) -> bool:
+    """Whether counts alone prove that required groups have no room, however launched.
+
+    Sets of one size a tier are packed whole wherever they fit; of several sizes, one
+    that no domain can take is proof.
+    """
+    sets = colocation_of(topology, job, 1)
+    capacity = node_capacity(topology, 1)
+    sizes = sets.uniform_sizes()
+    if sizes is None:
+        return bool(_too_large(topology, job, sets, capacity))
+    return int(whole_sets(topology, capacity, sizes)[-1].sum()) < job.world_size
+
+
 def _too_large(
     topology: Topology, job: Job, sets: Colocation, capacity: IntArray
 ) -> list[str]:

@@ -202,6 +202,8 @@ class _RuledSearch:
             if self.has_placement and budget.is_over():
                 incumbent.cut_short = True
                 break
+            if attempt.inner.topology.num_gpus < attempt.job.world_size:
+                continue
             share = budget.share(len(planned) - i)
             solution = self._attempt(attempt, offered, prove, share)
             if solution is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from warnings import warn
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
@@ -30,10 +31,12 @@ def held_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
         return value, argument
     if bound < value:
         return bound, argument
-    return 0.0, (
+    refuted = (
         f"withdrawn: this placement costs less than the bound {bound!r} ({argument}); "
         "that is a fault of placer, please report it with the machine and the job"
     )
+    warn(refuted, RuntimeWarning, stacklevel=2)
+    return 0.0, refuted
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
+from placer.solve.exact.seats import FEW_CHOICES
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -120,3 +121,14 @@ def test_blames_no_rule_that_could_stay() -> None:
     assert text.startswith("this rule cannot be kept: at most 7 replicas in a block")
     assert "spare" not in text
     assert "b1-r1-n01" not in text
+
+
+def test_a_large_job_none_of_whose_hosts_is_wanted_is_placed() -> None:
+    """With every host to avoid and too many ranks to seat, it uses those it needs."""
+    machine = read_topology("rack:4 node:16 gpu:2")
+    job = replace(
+        JOB, parallelism=Parallelism(tp=2, dp=60, order=JOB.parallelism.order)
+    )
+    assert machine.num_nodes * job.world_size > FEW_CHOICES
+    found = place(machine, job, rules=Rules(avoid=machine.node_names))
+    assert len(found.plan.rules["avoided_nodes"]) == 60
