@@ -125,9 +125,13 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     work = solver.response_proto.deterministic_time
     is_proved = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    bound = solver.best_objective_bound
+    if status == cp_model.UNKNOWN and not bound:  # it may know none, and tells 0
+        pairs = zip(program.price, program.most, strict=True)
+        bound = sum(min(price, 0) * min(most, MOST) for price, most in pairs)
     return Answer(
         [solver.value(column) for column in columns] if found else None,
-        solver.best_objective_bound,
+        bound,
         work,
         is_proved,
         not is_proved and work < limits.work,

@@ -4,8 +4,12 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
-from placer.solve.count.engine import Limits, cp_sat
+import pytest
+
+from placer.solve.count.engine import Limits, cp_sat, solve
+from placer.solve.count.model import Program, Term
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "placer/solve/count/engine.py"
@@ -80,3 +84,20 @@ def test_probing_can_be_left_out() -> None:
     """Large programs are solved before CP-SAT has tried each of their columns."""
     assert cp_sat(Limits(1.0)).parameters.cp_model_probing_level > 0
     assert cp_sat(Limits(1.0, probes=False)).parameters.cp_model_probing_level == 0
+
+
+@pytest.mark.parametrize("engine", ["cp-sat", "highs", "scip"])
+@pytest.mark.parametrize("work", [0, 1])
+def test_a_search_that_is_cut_short_claims_no_more_than_is_true(
+    engine: Literal["cp-sat", "highs", "scip"], work: int
+) -> None:
+    """No time at all proves nothing: counts of a price below 0 are still to come."""
+    program = Program()
+    columns = [program.column(most=7, price=-n) for n in (3, 5, 8)]
+    program.row([Term(c, n) for c, n in zip(columns, (2, 3, 5), strict=True)], most=9)
+    whole = solve(program, Limits(100))
+    assert whole.is_proved
+    assert whole.bound == -15
+    answer = solve(program, Limits(work, seconds=0.0, engine=engine))
+    assert answer.bound <= whole.bound
+    assert not answer.is_proved
