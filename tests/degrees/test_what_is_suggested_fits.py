@@ -112,9 +112,9 @@ def job_of(asked: Asked) -> Job:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [CASES[number] for number in (0, 3, 5, 6)])
+@pytest.mark.parametrize("case", [CASES[number] for number in (0, 21, 42, 55)])
 def test_none_of_the_first_fifty_exceeds_memory(case: tuple[Asked, str, str]) -> None:
-    """Fifty rows of every model, machine and framework fit by the formulas."""
+    """Fifty rows of dense and MoE models on both machines, of every framework."""
     assert rows_that_fit(*case) in (0, 50)
 
 

@@ -76,6 +76,11 @@ def test_no_time_is_refused_that_some_placement_keeps():
 
 
 @pytest.mark.slow
+def test_nor_in_more_cases():
+    assert sum(refused(seed) for seed in range(1000, 1012)) > 2
+
+
+@pytest.mark.slow
 def test_sharded_weights_on_racks_with_gpus_to_spare_are_proved():
     """Both lanes of tp are on every node, so that no rack holds one of them alone."""
     machine = machine_of([13, 7, 7], 4, "900GB/s")

@@ -117,3 +117,17 @@ def test_a_single_nic_that_costs_nothing_keeps_nothing() -> None:
     gpu_of_rank = next(found for _, found in company_fills(problem))
     step = problem.model.step(gpu_of_rank)
     assert not stages_in_company(ground, step, gpu_of_rank, 1.0).any()
+
+
+def test_walks_may_have_nothing_to_move() -> None:
+    """Where all units keep their parts, only replicas change theirs."""
+    problem, ground = asked()
+    gpu_of_rank = next(found for _, found in company_fills(problem))
+    held = ground.ground.held(gpu_of_rank)
+    assert held is not None
+    near = ground.parts.seconds(ground.ground.floor.tier + 1).values()
+    pace = Pace.of(ground.parts, min(near), 1.1 * max(near))
+    kept, rng = np.ones(len(held), dtype=bool), np.random.default_rng(0)
+    walk = PartsWalk(ground.links(), pace, ground.slot(), held, rng, kept)
+    walk.go(50, Budget(60))
+    assert (walk.held == held).all()

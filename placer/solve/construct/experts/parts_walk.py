@@ -199,6 +199,8 @@ class PartsWalk:
             self.steps = self.pace.steps(self.times)
 
     def _move_pieces(self, heat: float, energy: float) -> None:
+        if not len(self.moved):
+            return
         changes = self._propose()
         if not len(changes.unit):
             return
