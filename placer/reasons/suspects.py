@@ -79,9 +79,10 @@ class Suspect:
         return self.kind not in _PARTS
 
     def __str__(self) -> str:
-        seen = f", seen in {self.axis}" if self.axis else ""
         if self.kind == _CELL:
-            return f"stage {self.name.replace('of', 'of replica')}"
+            stage, replica = self.name.split(" of ")
+            return f"stage {stage} of replica {replica}"
+        seen = f", seen in {self.axis}" if self.axis else ""
         return f"{self.kind} {self.name}{seen}"
 
 

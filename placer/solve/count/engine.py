@@ -155,14 +155,14 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
     if limits.seconds < inf:
         left = timedelta(seconds=max(limits.seconds, 0.0))
         asked.time_limit.FromTimedelta(left)
-    if limits.engine == "scip" and not limits.wants_proof:
-        asked.gscip.emphasis = GScipParameters.PHASE_FEAS
-    is_highs = limits.engine == "highs"
+    engine = parameters_pb2.SOLVER_TYPE_HIGHS
+    if limits.engine == "scip":
+        engine = parameters_pb2.SOLVER_TYPE_GSCIP
+        if not limits.wants_proof:
+            asked.gscip.emphasis = GScipParameters.PHASE_FEAS
     found = solver.solve(
         _as_proto(program),
-        parameters_pb2.SOLVER_TYPE_HIGHS
-        if is_highs
-        else parameters_pb2.SOLVER_TYPE_GSCIP,
+        engine,
         parameters_pb2.SolverInitializerProto(),
         asked,
         model_parameters_pb2.ModelSolveParametersProto(),

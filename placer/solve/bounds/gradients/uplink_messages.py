@@ -65,7 +65,8 @@ class Messages:
             return self._slow_stages(pace, held, together)
 
         paces = self.room.paces(self.groups)
-        slow = paces_of_slow(paces, self._most_stages, slow_stages)
+        senders = self.groups.shape[1] - self._is_open
+        slow = paces_of_slow(paces, senders, slow_stages)
         return max(
             (self._with_slow(pace, stages) for stages, pace in slow), default=0.0
         )
@@ -74,12 +75,6 @@ class Messages:
     def _is_open(self) -> bool:
         """Whether the last stage sends nothing to the first."""
         return self.step.model.job.parallelism.vp == 1
-
-    @property
-    def _most_stages(self) -> int:
-        """Most stages of a replica whose messages are counted as slow."""
-        pp = self.step.model.job.parallelism.pp
-        return pp - self._is_open
 
     def _slow_stages(self, pace: float, held: IntArray, together: IntArray) -> int:
         """Stages of some replica that send more slowly than a pace, at the least."""
