@@ -183,6 +183,18 @@ def test_steps_that_differ_by_less_than_runs_cannot_be_ranked() -> None:
     assert low < median < 1.0
 
 
+@pytest.mark.slow
+def test_the_page_has_errors_beside_those_of_the_authors() -> None:
+    """Half of 2 s too long, and 4 s right: a quarter in the mean."""
+    one = ranked(measured()[0])
+    seconds, predicted = np.array([2.0, 4.0]), np.array([3.0, 4.0])
+    made = replace(one, seconds=seconds, predicted=predicted)
+    assert ceiling.mean_error([made]) == 0.25
+    shown = ceiling.beside_the_authors()
+    assert "9.9% off in the mean and 11.1% on one node" in shown
+    assert "9.9 and 11.1 %" in PAGE.read_text()
+
+
 def test_the_scatter_of_runs() -> None:
     """What the page says; less than the widest pair alone, log(113.54 / 110.42)."""
     scatter = ceiling.scatter_of_runs()
