@@ -1,13 +1,11 @@
 """Whole numbers of parts: whether all units can be made up, and replicas be so fast.
 
-Prices of parts (`part_prices`) speak of fractions of domains, and not of the uplinks of
-outer domains. This program counts how often domains are filled in each way (paths along
-their room; Valerio de Carvalho 1999, arc flow), and how often units are made up in each
-way: inside one outer domain, or of *shares* of several. A share of ``m`` of the ``U``
-pieces of a unit puts ``m (U - m)`` pairs on the uplink of its outer domain. The program
-asks for the units that the slowest replicas allowed must have at the least. So where it
-has no solution there are no such replicas. A unit in shares is no faster than any of
-their uplinks, so such units and shares are counted by class: below which time they are.
+A program counts how domains are filled (paths along their room; Valerio de Carvalho
+1999, arc flow) and how units are made up: inside one outer domain, or of *shares* of
+several. It asks for the units that the slowest replicas allowed must have, so where it
+has no solution there are none. A share of ``m`` of ``U`` pieces puts ``m (U - m)``
+pairs on its uplink; units in shares are counted by class, the time that they stay
+below. See docs/method.md, "Parts in whole numbers".
 """
 
 from __future__ import annotations

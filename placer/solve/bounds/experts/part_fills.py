@@ -1,11 +1,8 @@
 """Ways to fill domains with parts that share an uplink, and how long each part waits.
 
-What the parts of a domain send to others passes one uplink, all at once. A part of
-``m`` of the ``U`` pieces of a unit sends ``m (U - m)`` pairs. So a large part waits for
-a small one beside it: in a domain for 56, parts of 32 and 24 send 32 * 32 + 24 * 40 =
-1,984 pairs, or 35.4 for each GPU, where a half alone sends 32. A unit is as slow as the
-slowest of its parts. A part is counted for units of each *class*, those faster than
-some time, if it is as fast where it lies.
+A part of ``m`` of ``U`` pieces puts ``m (U - m)`` pairs on the uplink that all parts of
+its domain share. A part counts for units of a *class*, those faster than some time, if
+it is as fast where it lies. See docs/method.md, "Parts beside each other".
 """
 
 from __future__ import annotations

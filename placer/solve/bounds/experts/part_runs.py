@@ -1,13 +1,10 @@
 """Parts of units on nodes that hold runs of consecutive ranks.
 
-`part_prices` lets any parts share a node. Where nodes hold runs, the end of one unit
-and the beginning of the next do: with 5 pieces of 8 on one node, a next node of 7 holds
-the last 3 and no more than 4 of the unit that follows. So every placement is a walk
-along the units, node by node. A *state* says how many pieces of a unit lie behind, and
-how small its least part is so far; a node takes the walk from one state to another. As
-many nodes lead to a state as away from it, so an integer program that counts them has a
-solution for every placement (a circulation). Like `part_counts` it asks for units that
-replicas faster than a step must have.
+A placement is a walk along the units, node by node. A *state* says how many pieces of a
+unit lie behind, and how small its least part is so far. As many nodes lead to a state
+as away from it (a circulation), so an integer program of those counts has a solution
+for every placement. Like `part_counts` it asks for units that replicas faster than a
+step must have. See docs/method.md, "Parts on nodes that hold runs".
 """
 
 from __future__ import annotations
