@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
+from placer.solve.bounds.experts.level_boxes import (
+    least_asked,
+    replicas_taken,
+    slower_times,
+)
 from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
@@ -152,20 +156,15 @@ class Counts:
         ways, arcs = found
         units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
         program.row([Term(c) for c, _ in units], self.number, self.number)
-        taken = [program.column(self.replicas) for _ in least]
-        program.row([Term(c) for c in taken], self.replicas, self.replicas)
-        for level, seconds in enumerate(slower.tolist()):
-            good = [
+        good = [
+            [
                 Term(column, self.together)
                 for column, way in units
                 if way.limit <= seconds and self._seconds(way) < seconds
             ]
-            needed = [
-                Term(column, -self.alike * count)
-                for column, count in zip(taken, least[:, level].tolist(), strict=True)
-                if count
-            ]
-            program.row([*good, *needed], 0)
+            for seconds in slower.tolist()
+        ]
+        taken = replicas_taken(program, self.replicas, self.alike * least, good)
         return Stated(program, self.size, ways, arcs, taken, levels[chosen])
 
     def _seconds(self, way: Way) -> float:

@@ -8,12 +8,13 @@ it is as fast where it lies. See docs/method.md, "Parts beside each other".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS
 from placer.solve.count.model import Program, Term
+from placer.solve.count.summands import fitting
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.part_ways import Way
@@ -112,7 +113,7 @@ class Racks(NamedTuple):
         found: list[Fill] = []
         for room, domains in self.rooms.items():
             first = len(found)
-            for parts in _parts(room, least, size):
+            for parts in fitting(room, least, size):
                 if len(found) == MOST_FILLS:
                     return None
                 sent = sum(part * (size - part) for part in parts) / self.pairs[room]
@@ -142,11 +143,3 @@ def _parts_suffice(
             ]
             used = [Term(c, -sizes[size]) for c, sizes in fast if size in sizes]
             program.row([*held, *used], 0)
-
-
-def _parts(room: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending parts from ``least`` to ``most`` that fit together."""
-    yield ()
-    for first in range(least, min(room, most) + 1):
-        for others in _parts(room - first, first, most):
-            yield (first, *others)

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
+from placer.solve.bounds.experts.level_boxes import (
+    least_asked,
+    replicas_taken,
+    slower_times,
+)
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -122,21 +126,16 @@ class NodeRuns:
         units = [Term(c, n) for ends in made.values() for c, n in ends]
         program.row(units, counts.number, counts.number)
         least = least_asked(levels, len(counts.times()))[1]
-        taken = [program.column(counts.replicas) for _ in least]
-        program.row([Term(c) for c in taken], counts.replicas, counts.replicas)
-        for level, seconds in enumerate(slower_times(counts.times()).tolist()):
-            good = [
+        good = [
+            [
                 Term(c, n * counts.together)
                 for low, ends in made.items()
                 if counts.near[low] < seconds
                 for c, n in ends
             ]
-            needed = [
-                Term(column, -counts.alike * count)
-                for column, count in zip(taken, least[:, level].tolist(), strict=True)
-                if count
-            ]
-            program.row([*good, *needed], 0)
+            for seconds in slower_times(counts.times()).tolist()
+        ]
+        replicas_taken(program, counts.replicas, counts.alike * least, good)
         return program
 
     def _made(self, program: Program) -> dict[int, list[Term]]:
