@@ -211,6 +211,19 @@ def test_modules_the_method_names_exist() -> None:
     assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
 
 
+def test_paragraphs_that_modules_name_exist() -> None:
+    """Docstrings send the reader to paragraphs and sections of the method page."""
+    method = (ROOT / "docs/method.md").read_text()
+    heads = {head.strip(".") for head in re.findall(r"\*\*([^*]+)\*\*", method)}
+    texts = [path.read_text() for path in (ROOT / "placer/solve").rglob("*.py")]
+    code = " ".join(" ".join(texts).split())
+    named = re.findall(r'docs/method\.md, "([^"]+)"', code)
+    assert len(named) > 20
+    assert {*named} <= heads
+    for number in re.findall(r"docs/method\.md, section ([\d.]*\d)", code):
+        assert re.search(rf"^#+ {re.escape(number)}\.? ", method, re.M)
+
+
 def test_citation_has_the_version() -> None:
     """Who cites the project cites the version that is there."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())

@@ -215,23 +215,17 @@ def tune(
         raise StoppedError(f"stopped before any choice was placed{hint}")
     if not found.rows:
         raise _nothing(search, found, limit)
-    return Tuning(machine, work, space, found, yours, legal.refused, limit)
+    return Tuning(machine, work, space, found, yours, legal.refused, limit, seed)
 
 
-def plan_of(found: Tuning, index: int, seed: int = 0) -> Plan:
-    """The plan of a row, by its place in ``found.rows``: placed as the row was.
-
-    Parameters
-    ----------
-    seed : int
-        With which `tune` searched.
-    """
+def plan_of(found: Tuning, index: int) -> Plan:
+    """The plan of a row, by its place in ``found.rows``: placed as the row was."""
     solution = found.found.rows[index].answer.solution
     if solution is None:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
     job = inputs.ruled(inputs.job)
-    plan = checked_plan(inputs, inputs.machine, job, solution, seed, {})
+    plan = checked_plan(inputs, inputs.machine, job, solution, found.seed, {})
     return replace(plan, verdict=verdict(plan))
 
 

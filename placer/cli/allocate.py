@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -239,15 +240,16 @@ def _write_plans(found: Allocation, folder: str) -> None:
 
 def file_names(jobs: Sequence[JobNodes]) -> list[str]:
     """Names of files for jobs, numbered where those of several would be the same."""
-    found: list[str] = []
+    found: dict[str, str] = {}
     for job in jobs:
         name = own = file_name(job.name) or "job"
         number = 1
-        while own in found:
+        # Neither a Kubernetes object nor every file system tells such names apart.
+        while (alike := re.sub("[^a-z0-9]+", "-", own.lower())) in found:
             number += 1
             own = f"{name}-{number}"
-        found.append(own)
-    return found
+        found[alike] = own
+    return [*found.values()]
 
 
 def file_name(name: str) -> str:

@@ -103,6 +103,21 @@ def _line(incumbent: Improvement) -> str:
     )
 
 
+class Due:
+    """Whether it is time for another line, some seconds after the last one."""
+
+    def __init__(self) -> None:
+        self._said = monotonic()
+
+    def is_due(self, *, at_once: bool = False) -> bool:
+        """Whether a line may be said now, or must be ``at_once``; it then counts."""
+        now = monotonic()
+        if not at_once and now - self._said < SAY_EVERY_S:
+            return False
+        self._said = now
+        return True
+
+
 class JobLines:
     """Says every few seconds which of several searches is on.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +23,7 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.plot_option import check_plot, plot_option
-from placer.cli.progress import SAY_EVERY_S
+from placer.cli.progress import Due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,12 +179,11 @@ class CountLines:
     """Says how many points are done, a line every few seconds."""
 
     def __init__(self) -> None:
-        self._said = monotonic()
+        self._line = Due()
 
     def __call__(self, done: int, total: int) -> None:
         """Tell that ``done`` of ``total`` are done."""
-        if monotonic() - self._said >= SAY_EVERY_S:
-            self._said = monotonic()
+        if self._line.is_due():
             click.echo(f"{done:,} of {total:,} points done", err=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +27,7 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.plot_option import check_plot, plot_option
-from placer.cli.progress import SAY_EVERY_S
+from placer.cli.progress import Due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,17 +181,16 @@ class StateLines:
     """Says how far the search is: when something better is placed, and now and then."""
 
     def __init__(self) -> None:
-        self._said = monotonic()
+        self._line = Due()
         self._best = inf
 
     def __call__(self, state: State) -> None:
         """Tell the state of the search."""
-        better = state.best_s < self._best
-        if not better and monotonic() - self._said < SAY_EVERY_S:
+        if not self._line.is_due(at_once=state.best_s < self._best):
             return
         from placer.units import format_seconds
 
-        self._said, self._best = monotonic(), state.best_s
+        self._best = state.best_s
         said = f"{state.considered:,} choices"
         if state.placed:
             said += f", {state.placed:,} placed, best {format_seconds(state.best_s)}"
@@ -239,4 +237,4 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     if options["job_output"]:
         write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
-        write_plan(plan_of(found, row, options["seed"]), options["output"])
+        write_plan(plan_of(found, row), options["output"])

@@ -45,6 +45,8 @@ class Tuning:
         How many choices each rule of the framework refused.
     memory_limit : float, bytes
         Of a GPU.
+    seed : int
+        Of the search.
     """
 
     machine: Topology
@@ -54,6 +56,7 @@ class Tuning:
     own: Own | None
     refused: Mapping[str, int]
     memory_limit: float
+    seed: int
 
     def __repr__(self) -> str:
         return f"<placer.Tuning: {verdict(self.to_dict())}>"

@@ -59,7 +59,7 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     scale = _Scale(min(sent), max(sent))
     width = max(_LEFT + _WIDE * len(tiers) + _MARGIN, _LEAST_WIDTH)
     height = _TOP + _HIGH * len(rows) + _LEGEND
-    title = f"Traffic of a step: {plan.job['name']} on {plan.topology['name']}"
+    title = f"Traffic of a {plan.period}: {plan.job['name']} on {plan.topology['name']}"
     root = svg.new_picture(width, height, theme, title)
     room = width - 2 * _MARGIN
     shown = svg.shortened(title, room, 18)
@@ -72,7 +72,7 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
         name = svg.shortened(axis, _LEFT - _MARGIN - 8, 13)
         svg.write(root, name, _MARGIN, y + _HIGH / 2 + 4, font_size=13)
         for column, tier in enumerate(tiers):
-            cell = _Cell(axis, tier, row.get(tier, 0.0), sum(sent))
+            cell = _Cell(axis, tier, row.get(tier, 0.0), sum(sent), plan.period)
             _draw_cell(root, cell, (_LEFT + column * _WIDE, y), scale)
     _draw_scale(root, scale, _TOP + _HIGH * len(rows) + 22)
     return svg.to_text(root)
@@ -84,6 +84,7 @@ class _Cell:
     tier: str
     size_bytes: float
     total: float
+    period: str
 
 
 def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
@@ -128,8 +129,8 @@ def _draw_cell(
     else:
         share = f"{cell.size_bytes / cell.total:z.2%}"
         hover = (
-            f"{cell.axis}, {cell.tier} tier: {cell.size_bytes:,.0f} bytes a step, "
-            f"{share} of all"
+            f"{cell.axis}, {cell.tier} tier: {cell.size_bytes:,.0f} bytes "
+            f"a {cell.period}, {share} of all"
         )
         colour = palette.along(scale(cell.size_bytes))
         svg.add(root, "rect", hover, **box, fill=colour, **data)

@@ -80,7 +80,7 @@ def _drawn(*pictures: Callable[[], str]) -> Iterator[Xml.Element]:
 def _subtitle(plan: Plan) -> str:
     parts = [f"{plan.world_size:,} GPU{'s' * (plan.world_size != 1)}"]
     if seconds := plan.score.get("step_time_s"):
-        parts.append(f"{format_seconds(seconds)} a step")
+        parts.append(f"{format_seconds(seconds)} a {plan.period}")
     if plan.bound.get("status") == "optimal":
         parts.append("proved optimal")
     return f" {svg.DOT} ".join(parts)

@@ -134,7 +134,8 @@ def step_rows(sides: Sequence[Side]) -> str:
         _bar(f"{side} p-step", 0.0, steps[i], longest)
         for i, (side, _) in enumerate(_sides(sides))
     )
-    rows.append(_step_row("step", bars, steps, change["step"], widest, longest))
+    name = sides[-1].plan.period
+    rows.append(_step_row(name, bars, steps, change["step"], widest, longest, True))
     return "".join(rows)
 
 
@@ -147,7 +148,7 @@ def _bar(kind: str, start: float, length: float, of: float) -> str:
 
 def _step_row(
     name: str, bars: str, values: Sequence[float], change: float, widest: float,
-    longest: float,
+    longest: float, is_sum: bool = False,
 ) -> str:  # fmt: skip
     is_flat = abs(change) < 1e-6 * longest
     kind = "flat" if is_flat else "down" if change < 0 else "up"
@@ -158,7 +159,7 @@ def _step_row(
         mark = "" if is_flat else f'<span class="d {kind} l{start} w{size}"></span>'
         told = "same" if is_flat else _signed(change)
         cells += f'<td class="div"><div>{mark}</div></td><td class="n dv">{told}</td>'
-    total = " sum" if name == "step" else ""
+    total = " sum" if is_sum else ""
     return (
         f'<tr class="{kind}{total}"><th scope="row">{escape(name)}</th>'
         f'<td class="fall"><div>{bars}</div></td>{cells}</tr>'
@@ -200,11 +201,13 @@ def links_heading(sides: Sequence[Side]) -> str:
     """What the busiest uplink does, as a heading."""
     lists = [side.plan.score.get("hottest_links", []) for side in sides]
     busy = [max((link["busy_s"] for link in found), default=0.0) for found in lists]
-    now = format_seconds(busy[-1])
+    now, period = format_seconds(busy[-1]), sides[-1].plan.period
     if not busy[-1]:
         return "No uplink carries anything"
     if len(busy) == 1 or abs(busy[0] - busy[1]) < 1e-6 * busy[0]:
-        return f"The busiest uplink is in use for {now} of each step"
+        return f"The busiest uplink is in use for {now} of each {period}"
     word = "less" if busy[1] < busy[0] else "more"
     was = format_seconds(busy[0])
-    return f"The busiest uplink carries {word} now: {now} of each step, {was} before"
+    return (
+        f"The busiest uplink carries {word} now: {now} of each {period}, {was} before"
+    )

@@ -15,7 +15,6 @@ from placer.report.words import (
     gap_text,
     gpu_hours_a_day,
     knows_work,
-    period_of,
     proved,
     share_text,
 )
@@ -130,7 +129,7 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
         return "Where the ranks are", proof
     if len(sides) == 1:
         worth = amount(objective, value(sides[0], objective))
-        period = period_of(sides[-1].plan.score)
+        period = sides[-1].plan.period
         return f"{worth} {each(objective, period)}", proof
     share = gained(sides)
     less, more = BETTER[objective]
@@ -157,7 +156,7 @@ def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """Two or three sentences: the cost, what the groups do, how far this is proved."""
     objective = objective_of(sides)
     new = amount(objective, value(sides[-1], objective))
-    took = f"A {period_of(sides[-1].plan.score)} takes"
+    took = f"A {sides[-1].plan.period} takes"
     took = took if objective == "time" else "The hop cost is"
     old = amount(objective, value(sides[0], objective))
     instead = f" instead of {old}" if len(sides) > 1 and old != new else ""
@@ -246,14 +245,14 @@ def parts(side: Side) -> dict[str, float]:
 
 def step_heading(sides: Sequence[Side]) -> str:
     """What the step gained and lost, as a heading."""
-    new = parts(sides[-1])
+    new, period = parts(sides[-1]), sides[-1].plan.period
     if len(sides) == 1:
         waits = {name: s for name, s in new.items() if name.endswith(" exposed")}
         worst = max(waits, key=lambda name: waits[name], default="")
         if not worst or not waits[worst]:
             return "Nothing waits for the network"
         waited = format_seconds(waits[worst])
-        return f"Most waiting: {_part(worst)}, {waited} of each step"
+        return f"Most waiting: {_part(worst)}, {waited} of each {period}"
     old = parts(sides[0])
     change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
     least, most = (
@@ -267,7 +266,7 @@ def step_heading(sides: Sequence[Side]) -> str:
     if change[most] > noise:
         verb = "gives back" if words else "costs"
         words.append(f"{_part(most)} {verb} {format_seconds(change[most])}")
-    return ", ".join(words) if words else "No part of the step changes"
+    return ", ".join(words) if words else f"No part of the {period} changes"
 
 
 def _part(name: str) -> str:
@@ -304,11 +303,12 @@ def _cost_facts(sides: Sequence[Side]) -> Iterator[Fact]:
     if objective != "time":
         yield "Hop cost", was, amount(objective, after), ""
         return
+    period = sides[-1].plan.period
     sign = "+" if after > before else "\N{MINUS SIGN}"
-    remark = f"{sign}{format_seconds(abs(after - before))} a step"
+    remark = f"{sign}{format_seconds(abs(after - before))} a {period}"
     if abs(gained(sides)) < _SAME:
         remark = "no change" if has_two else "predicted"
-    yield "Step time", was, amount(objective, after), remark
+    yield f"{period.capitalize()} time", was, amount(objective, after), remark
     size = sides[-1].plan.world_size
     if has_two and knows_work(sides[-1].plan.score):
         hours = gpu_hours_a_day(size, gained(sides))
@@ -320,7 +320,9 @@ def _cost_facts(sides: Sequence[Side]) -> Iterator[Fact]:
         "Waiting for the network",
         format_seconds(waits[0]) if has_two else "",
         format_seconds(waits[-1]),
-        f"{share_text(waits[-1] / after)} of a step" if waits[-1] else "nothing waits",
+        f"{share_text(waits[-1] / after)} of a {period}"
+        if waits[-1]
+        else "nothing waits",
     )
 
 

@@ -114,6 +114,7 @@ def _texts(
     yield "TIERS", _tiers(plan)
     yield "WHY2", escape(step_heading(sides))
     yield "STEPS", step_rows(sides)
+    yield "PERIOD", plan.period
     yield "OLD", escape(sides[0].name)
     yield "NEW", escape(sides[-1].name)
     for key, side in (("MAP_OLD", 0), ("MAP_NEW", -1)):

@@ -107,6 +107,11 @@ class Plan:
         """Number of ranks."""
         return len(self.node_of_rank)
 
+    @property
+    def period(self) -> str:
+        """What times of the score are of: a step, or of a workload a cycle."""
+        return "cycle" if self.score.get("roles") else "step"
+
     @cached_property
     def axes(self) -> Parallelism | None:
         """Axis sizes and rank order of the job; None when the plan has no sizes."""

@@ -39,12 +39,13 @@ def score_text(
         How wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
+    period = "cycle" if score.get("roles") else "step"
     blocks: tuple[Iterable[str], ...] = (
         (*_step(score, island, look), *_meaning(score, island, look.width)),
         _roles(score.get("roles", {}), look.width),
         wrapped(slowest_host(score.get("slowest_host")), "  ", look.width),
         _crossings(score.get("crossings", {}), tiers, look.width),
-        _links(score.get("hottest_links", ()), look.width),
+        _links(score.get("hottest_links", ()), period, look.width),
         wrapped(misfit(score), "  ", look.width),
     )
     return paragraphs(blocks)
@@ -150,7 +151,9 @@ def _crossings(
         yield from table(rows, ("groups inside one", *used), width)
 
 
-def _links(links: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _links(
+    links: Sequence[Mapping[str, Any]], period: str, width: int
+) -> Iterator[str]:
     if not links:
         return
     rows = [
@@ -161,4 +164,4 @@ def _links(links: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         )
         for link in links[:_SHOWN_LINKS]
     ]
-    yield from table(rows, ("busiest links", "bytes a step", "busy"), width)
+    yield from table(rows, ("busiest links", f"bytes a {period}", "busy"), width)

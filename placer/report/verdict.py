@@ -15,7 +15,6 @@ from placer.report.words import (
     knows_work,
     no_better,
     no_worse,
-    period_of,
     proved,
 )
 from placer.units import format_bytes, plural
@@ -71,7 +70,7 @@ def _compared(plan: Plan) -> Iterator[str]:
     yours = f"your order ({USUAL}{_broken(usual.get('violates', ()))})"
     if other is not None and (own != other or plan.bound["status"] != "optimal"):
         yield compared(
-            objective, own, other, yours, usual.get("noise", {}), period_of(plan.score)
+            objective, own, other, yours, usual.get("noise", {}), plan.period
         )
         return
     if other is not None:
@@ -98,7 +97,7 @@ def _repaired(plan: Plan) -> Iterator[str]:
         same = no_worse(objective, "before")
         yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
-        yield compared(objective, own, before, "before", {}, period_of(plan.score))
+        yield compared(objective, own, before, "before", {}, plan.period)
     if given_up := about.get("given_up"):
         yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
     if not about["moved"]:

@@ -19,11 +19,6 @@ NOUN = {"time": "step time", "hop-cost": "hop cost"}
 BETTER = {"time": ("faster", "slower"), "hop-cost": ("cheaper", "dearer")}
 
 
-def period_of(score: Mapping[str, Any]) -> str:
-    """What times of a score are of: a step, or of a workload a cycle."""
-    return "cycle" if score.get("roles") else "step"
-
-
 def each(objective: str, period: str = "step") -> str:
     """What stands behind a value: ``1.2 s a step``, ``860 hop cost``."""
     return f"a {period}" if objective == "time" else "hop cost"
@@ -99,7 +94,7 @@ def compared(
     noise : mapping
         Whether the model can tell the two apart (`placer.cost.noise`); may be empty.
     period : str
-        What times are of, as `period_of` says.
+        What times are of, `Plan.period`.
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:

@@ -169,6 +169,7 @@ METHODS: tuple[Method, ...] = (
     shared_uplinks,
     ordered_parts,
     chosen_parts,
+    # Walks go on from what programs chose, where those found anything.
     walked_parts,
     ordered_parts,
     cheapest_parts,

@@ -177,6 +177,15 @@ def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
     assert {placer.read_plan(path).job["name"] for path in plans} == {"a b", "a_b"}
 
 
+def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
+    """``a.b`` and ``A-b`` are one name to Kubernetes, two file names to Linux."""
+    jobs = ["-j", job("a.b", 4), "-j", job("A-b", 3)]
+    assert allocate(*jobs, "-o", str(tmp_path)).exit_code == 0
+    texts = [path.read_text() for path in sorted(tmp_path.glob("*.volcano.yaml"))]
+    names = re.findall("^  name: (a-b(?:-2)?)$", "".join(texts), re.MULTILINE)
+    assert sorted({*names}) == ["a-b", "a-b-2"]
+
+
 def test_a_plan_of_another_machine_is_named(job, tmp_path):
     """Of several plans to keep, which one does not fit is said."""
     assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0

@@ -23,13 +23,6 @@ weights: {tp: 10, dp: 1}
 """
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "job.yaml"
-    path.write_text(JOB)
-    return str(path)
-
-
 def run(*args: object) -> Result:
     return CliRunner().invoke(main, list(map(str, args)))
 

@@ -21,13 +21,6 @@ require: {tp: node}
 """
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "job.yaml"
-    path.write_text(JOB)
-    return str(path)
-
-
 def score(job: str, *args: object) -> Result:
     words = ["score", "-t", MACHINE, "-j", job, *args]
     return CliRunner().invoke(main, list(map(str, words)))

@@ -3,18 +3,13 @@
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 from placer.cli.main import main
-from tests.cli.small_job import JOB, MACHINE
+from tests.cli import small_job
+from tests.cli.small_job import MACHINE
 
-
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "job.yaml"
-    path.write_text(JOB)
-    return str(path)
+JOB = small_job.JOB
 
 
 def score(job: str, *args: object) -> Result:

@@ -31,13 +31,6 @@ compute: {micro_batch_time: 20ms}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "job.yaml"
-    path.write_text(JOB)
-    return str(path)
-
-
 def sweep(job: str, *args: object, machine: str = MACHINE) -> Result:
     words = ["sweep", "-t", machine, "-j", job, "--workers", "1", *args]
     return CliRunner().invoke(main, list(map(str, words)))

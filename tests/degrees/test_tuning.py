@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import placer
+from placer.cli import progress
 from placer.cli import tune as command
 from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
@@ -345,7 +346,7 @@ def test_a_search_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bound also before anything is placed; the best one cannot be below it."""
-    monkeypatch.setattr(command, "SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "SAY_EVERY_S", 0.0)
     say = command.StateLines()
     for placed, best_s, least_s in ((0, inf, 0.0), (0, inf, 1.5), (2, 2.0, 2.5)):
         say(State(1000, placed, best_s, least_s))

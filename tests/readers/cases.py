@@ -6,6 +6,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
+from placer.errors import InputError
 from placer.readers.machine import read_topology
 
 if TYPE_CHECKING:
@@ -564,3 +567,10 @@ def sizes(machine: Topology, tier: str) -> Counter[int]:
 def tier_names(machine: Topology) -> list[str]:
     """Names of the tiers, innermost first."""
     return [tier.name for tier in machine.tiers]
+
+
+def problem_of(call, *arguments, **options):
+    """The problem that a call raises."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **options)
+    return caught.value.problems[0]

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from placer.errors import InputError
 from placer.formats import recognise
 from placer.readers.registry import FORMATS, read
 from tests.readers import cases
@@ -16,13 +15,8 @@ from tests.readers.cases import (
     labelled,
     link_types,
     machine_of,
+    problem_of,
 )
-
-
-def problem_of(call, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **options)
-    return caught.value.problems[0]
 
 
 @pytest.mark.parametrize(

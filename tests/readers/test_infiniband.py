@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
 from placer.readers.findings import Known
 from placer.readers.leaf_sets import units_of_hosts
 from placer.readers.machine import read_topology
 from placer.readers.registry import read
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, rail_fabric, tier_names
-
-
-def problem_of(call, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **options)
-    return caught.value.problems[0]
+from tests.readers.cases import (
+    machine_of,
+    nodes_of_domains,
+    problem_of,
+    rail_fabric,
+    tier_names,
+)
 
 
 def machine(folder, fabric, *texts, hardware=cases.H100):

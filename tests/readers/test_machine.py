@@ -20,13 +20,13 @@ from placer.readers.findings import Findings, Level, NodeFacts
 from placer.readers.registry import FORMATS
 from placer.topology.compact import compact_document
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
-
-
-def problem_of(call, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **options)
-    return caught.value.problems[0]
+from tests.readers.cases import (
+    machine_of,
+    nodes_of_domains,
+    problem_of,
+    sizes,
+    tier_names,
+)
 
 
 def written(folder: Path, text: str, name: str = "source") -> str:

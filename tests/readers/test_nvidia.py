@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
 from placer.readers.machine import read_topology
 from placer.readers.registry import read
 from tests.readers import cases
-from tests.readers.cases import fabric_query, labelled, machine_of, nodes_of_domains
-
-
-def problem_of(call, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **options)
-    return caught.value.problems[0]
+from tests.readers.cases import (
+    fabric_query,
+    labelled,
+    machine_of,
+    nodes_of_domains,
+    problem_of,
+)
 
 
 def test_matrix_holds_for_every_listed_node(tmp_path):

@@ -7,12 +7,17 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import placer
+from placer.api.report import report_html
+from placer.draw.heat_map import traffic_map
+from placer.draw.poster import poster
 from placer.errors import InfeasibleError, InputError
 from placer.footprint.stages import footprint
 from placer.page.findings import parts
 from placer.page.side import Side
 from placer.placement.inputs import inputs_of
 from placer.report.diff_text import diff_text
+from placer.report.look import Look
+from placer.report.score_text import score_text
 from placer.report.summary import summarise
 from placer.report.verdict import verdict
 from placer.units import format_seconds
@@ -65,6 +70,18 @@ def test_pictures_of_a_cycle_show_its_slowest_role(plan):
     seconds = [float(e.get("data-seconds")) for e in bar if e.get("data-seconds")]
     assert sum(seconds) == pytest.approx(cycle, rel=1e-9)
     assert f"{format_seconds(cycle)} a cycle" in root.itertext()
+
+
+def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
+    """No time of it is called a step's."""
+    page = report_html(plan).split("<script")[0]
+    assert "One cycle, part after part" in page
+    assert "Cycle time" in page
+    for text in (page, poster(plan, None), traffic_map(plan)):
+        assert " cycle" in text
+        assert not re.search(r"(a|each|One) step\b", text)
+    text = score_text(plan.score, plan.topology["tiers"], 1, Look())
+    assert "bytes a cycle" in text
 
 
 def test_the_verdict_is_of_a_cycle(plan):

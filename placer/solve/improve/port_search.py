@@ -1,20 +1,11 @@
 """Local search on the busiest port and uplink, for traffic of the user's own.
 
-The step waits for the busiest of all ports and uplinks, and a change seldom touches
-that one. So rounds aim at a target a little below the best, and what is annealed is the
-excess: by how much ports and uplinks exceed the target, in sum. What is below may
-become busier, up to the target. A round ends once nothing exceeds it; the next one aims
-lower by twice as much, and by half as much where a round failed. The first aims lowest:
-where messages are alike a port is busy with one more or less, and nothing lies between.
-
-From every other start the first rounds anneal a sum over all of the power ``p`` of how
-busy they are; ``p`` grows from round to round, and the sum comes ever closer to the
-maximum, as the p-norm does. Half of the units that are tried have a part in what is too
-busy.
-
-Where racks or blocks differ, what domains hold changes places first, as it is: a rank
-that sends to many others waits less where these are near, and no uplink carries more
-than it must. As long as rounds gain, domains are tried as often as units are.
+Rounds aim at a target a little below the best, and what is annealed is the excess: by
+how much ports and uplinks exceed it, in sum. From every other start the first rounds
+anneal a sum over all of the power ``p`` of how busy they are, ``p`` growing from round
+to round. Half of the units that are tried have a part in what is too busy. Where racks
+or blocks differ, what domains hold changes places first, as it is. See docs/method.md,
+"The busiest port".
 """
 
 from __future__ import annotations

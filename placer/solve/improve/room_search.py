@@ -1,10 +1,8 @@
 """Local search on step time over what nodes hold, where they have room to spare.
 
-Where nodes differ, and there are more GPUs than ranks, some nodes hold fewer ranks than
-they could, and some none. Which ones decides how many NICs and how much of an uplink a
-group drives. A launch by nodes is a row of *runs*: nodes, each with so many consecutive
-ranks. A run goes to an unused node, two runs exchange their nodes, or some ranks of one
-node go to another. Rows are annealed (`launch_walk.py`).
+A launch by nodes is a row of *runs*: nodes, each with so many consecutive ranks. A run
+goes to an unused node, two runs exchange their nodes, or some ranks of one node go to
+another. Rows are annealed (`launch_walk.py`). See docs/method.md, section 8.3.
 
 Shapes: R ranks, N nodes.
 """

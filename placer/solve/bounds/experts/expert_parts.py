@@ -1,12 +1,10 @@
 """A bound on the step time: parts of expert groups must fit what domains hold.
 
 A *unit* is made of expert groups of one stage, and of what must stay together with
-them; a *piece* is a set of ranks that must. A unit lies in a scale-up domain or in
-parts, and its smallest part sends the most through its NICs, so the size of that part
-sets the time of its stage. Good parts are scarce: any prices of parts (`part_prices`)
-say what all domains are worth, and some replica has stages whose units cost no more
-together than its share. No step is shorter than that of the fastest such replica.
-Shapes: P stages.
+them; a *piece* is a set of ranks that must. The smallest part of a unit sets the time
+of its stage. At any prices of parts (`part_prices`) some replica has stages whose units
+cost no more than its share, and the fastest such replica is a bound. See
+docs/method.md, "When expert groups leave their scale-up domains". Shapes: P stages.
 """
 
 from __future__ import annotations

@@ -6,11 +6,16 @@ its ways count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.solve.count.model import Term
+
+if TYPE_CHECKING:
+    from placer.solve.count.model import Program
 
 ROUNDING = 1e-9
 BATCH = 256  # boxes that are split at once
@@ -135,3 +140,23 @@ def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
         kept.append(int(left[0]))
         left = left[(rows[left] < rows[left[0]]).any(axis=1)]
     return number[kept].tolist(), rows[kept]
+
+
+def replicas_taken(
+    program: Program, replicas: int, asked: IntArray, held: Sequence[Sequence[Term]]
+) -> list[int]:
+    """Columns of so many replicas of some choices, for which there are units enough.
+
+    Parameters
+    ----------
+    asked : ndarray, shape (C, L)
+        Units of each level, or of faster ones, that each choice asks for.
+    held : sequence of sequence of Term
+        Those that there are, by level.
+    """
+    taken = [program.column(replicas) for _ in asked]
+    program.row([Term(c) for c in taken], replicas, replicas)
+    for needed, terms in zip(asked.T.tolist(), held, strict=True):
+        used = [Term(c, -n) for c, n in zip(taken, needed, strict=True) if n]
+        program.row([*terms, *used], 0)
+    return taken

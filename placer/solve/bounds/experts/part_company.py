@@ -1,13 +1,9 @@
 """Gradients that are to be fast ask for company: parts beside others of their stage.
 
-A group that reduces expert gradients drives as many NICs as it has members in the
-domain where it has the fewest. A placement that exposes only ``x`` seconds has at least
-``q_s(x)`` members of each such group of stage ``s`` in every domain that the group
-touches: with fewer the stage alone would expose more. A part of ``r`` ranks has members
-of ``r / m`` groups or more, ``m`` being the most that a unit has of one. So where it
-lies there are ``q_s r / m`` ranks of its stage, and with ``T`` of them no part has more
-than ``T m / q_s``. Whole units of 8 on hosts of 8 leave each group one member a host;
-halves of two units side by side leave it two. Shapes: P stages, Q numbers of NICs.
+Gradients that expose ``x`` seconds have ``q_s(x)`` members in each domain they touch. A
+part of ``r`` ranks has members of ``r / m`` groups or more, where a unit has ``m`` of
+one at most. So among ``T`` ranks of a stage no part has more than ``T m / q_s``. See
+docs/method.md, "Fast gradients ask for company". Shapes: P stages, Q numbers of NICs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Whole numbers of parts: whether all units can be made up, and replicas be so fast.
 
-Prices of parts (`part_prices`) speak of fractions of domains, and not of the uplinks of
-outer domains. This program counts how often domains are filled in each way (paths along
-their room; Valerio de Carvalho 1999, arc flow), and how often units are made up in each
-way: inside one outer domain, or of *shares* of several. A share of ``m`` of the ``U``
-pieces of a unit puts ``m (U - m)`` pairs on the uplink of its outer domain. The program
-asks for the units that the slowest replicas allowed must have at the least. So where it
-has no solution there are no such replicas. A unit in shares is no faster than any of
-their uplinks, so such units and shares are counted by class: below which time they are.
+A program counts how domains are filled (paths along their room; Valerio de Carvalho
+1999, arc flow) and how units are made up: inside one outer domain, or of *shares* of
+several. It asks for the units that the slowest replicas allowed must have, so where it
+has no solution there are none. A share of ``m`` of ``U`` pieces puts ``m (U - m)``
+pairs on its uplink; units in shares are counted by class, the time that they stay
+below. See docs/method.md, "Parts in whole numbers".
 """
 
 from __future__ import annotations
@@ -22,7 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
+from placer.solve.bounds.experts.level_boxes import (
+    least_asked,
+    replicas_taken,
+    slower_times,
+)
 from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
@@ -154,20 +156,15 @@ class Counts:
         ways, arcs = found
         units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
         program.row([Term(c) for c, _ in units], self.number, self.number)
-        taken = [program.column(self.replicas) for _ in least]
-        program.row([Term(c) for c in taken], self.replicas, self.replicas)
-        for level, seconds in enumerate(slower.tolist()):
-            good = [
+        good = [
+            [
                 Term(column, self.together)
                 for column, way in units
                 if way.limit <= seconds and self._seconds(way) < seconds
             ]
-            needed = [
-                Term(column, -self.alike * count)
-                for column, count in zip(taken, least[:, level].tolist(), strict=True)
-                if count
-            ]
-            program.row([*good, *needed], 0)
+            for seconds in slower.tolist()
+        ]
+        taken = replicas_taken(program, self.replicas, self.alike * least, good)
         return Stated(program, self.size, ways, arcs, taken, levels[chosen])
 
     def _seconds(self, way: Way) -> float:

@@ -1,22 +1,20 @@
 """Ways to fill domains with parts that share an uplink, and how long each part waits.
 
-What the parts of a domain send to others passes one uplink, all at once. A part of
-``m`` of the ``U`` pieces of a unit sends ``m (U - m)`` pairs. So a large part waits for
-a small one beside it: in a domain for 56, parts of 32 and 24 send 32 * 32 + 24 * 40 =
-1,984 pairs, or 35.4 for each GPU, where a half alone sends 32. A unit is as slow as the
-slowest of its parts. A part is counted for units of each *class*, those faster than
-some time, if it is as fast where it lies.
+A part of ``m`` of ``U`` pieces puts ``m (U - m)`` pairs on the uplink that all parts of
+its domain share. A part counts for units of a *class*, those faster than some time, if
+it is as fast where it lies. See docs/method.md, "Parts beside each other".
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS
 from placer.solve.count.model import Program, Term
+from placer.solve.count.summands import fitting
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.part_ways import Way
@@ -115,7 +113,7 @@ class Racks(NamedTuple):
         found: list[Fill] = []
         for room, domains in self.rooms.items():
             first = len(found)
-            for parts in _parts(room, least, size):
+            for parts in fitting(room, least, size):
                 if len(found) == MOST_FILLS:
                     return None
                 sent = sum(part * (size - part) for part in parts) / self.pairs[room]
@@ -145,11 +143,3 @@ def _parts_suffice(
             ]
             used = [Term(c, -sizes[size]) for c, sizes in fast if size in sizes]
             program.row([*held, *used], 0)
-
-
-def _parts(room: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending parts from ``least`` to ``most`` that fit together."""
-    yield ()
-    for first in range(least, min(room, most) + 1):
-        for others in _parts(room - first, first, most):
-            yield (first, *others)

@@ -1,21 +1,16 @@
 """Prices of parts: what it takes to make groups up of parts that fit domains.
 
-A *unit* of ``U`` pieces lies in one domain or in parts; domains have room for so many
-pieces each. Any price for a part of 1, 2 .. pieces says what a domain is worth, that of
-the dearest parts that fit it, and what a unit costs whose parts have ``low`` pieces or
-more: the cheapest way to make it up. All units cost no more together than all domains
-are worth (Gilmore and Gomory 1961, cutting stock; Lagrange).
-
-A *choice* says which of several kinds of units are taken together. Prices for which the
-choices in favour are too dear come from a linear program: patterns of domains are paths
-along their room (Valerio de Carvalho 1999, arc flow), ways to make up a unit and
-choices are columns that are added as they are found.
+All units cost no more together than all domains are worth, at any price for a part of
+1, 2 .. pieces (Gilmore and Gomory 1961, cutting stock; Lagrange). A *choice* says which
+of several kinds of units are taken together. Prices for which the choices in favour are
+too dear come from a linear program that grows by columns: patterns of domains are paths
+along their room (Valerio de Carvalho 1999, arc flow).
 
 Units may be of several *sorts*. Parts of the first fill domains as they like. Those of
-others need company (`part_company`): among ``T`` pieces of units of one stage in a
-domain no part is larger than ``T`` allows. So domains are filled with *shares* of ``T``
-pieces, too, and shares made up of parts that are small enough. Shapes: K kinds of
-domains, S pieces of the largest part, N sorts, L levels, P places.
+others need company (`part_company`), so domains are also filled with *shares* of ``T``
+pieces, made up of parts that are small enough. See docs/method.md, "When expert groups
+leave their scale-up domains". Shapes: K kinds of domains, S pieces of the largest part,
+N sorts, L levels, P places.
 """
 
 from __future__ import annotations

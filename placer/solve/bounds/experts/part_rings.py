@@ -1,16 +1,9 @@
 """Expert gradients over thin uplinks, beside parts of expert groups.
 
-A group that reduces expert gradients has as many members, ``c``, of each unit of its
-stage. In an outer domain let the largest share of these units have ``m`` pieces of
-``r`` ranks, the least ``l`` (0 where one has none there). The largest has members of
-``m r / c`` groups. No more than ``l r / c`` of them are inside, all others cross the
-uplink. So where gradients expose less than a time, ``(m - l) r / c`` is no more than
-the uplink carries for that: ``kept`` pieces. A larger share needs all other units of
-its stage beside it.
-
-*Worked.* Seven units of a stage, blocks for two or three each. A unit whole in a block
-behind an uplink of 2.4 TB/s sends 64 rings over it, which exposes 70 ms. Faster
-gradients allow a share of half a unit there, or of all seven.
+A group that reduces expert gradients has ``c`` members of each unit of its stage. Of
+these units let a block have ``m`` pieces of ``r`` ranks at most and ``l`` at least:
+``(m - l) r / c`` rings or more cross its uplink, so gradients that are faster *keep*
+shares below what it carries. See docs/method.md, "Gradients over thin uplinks".
 """
 
 from __future__ import annotations

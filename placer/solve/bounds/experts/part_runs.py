@@ -1,13 +1,10 @@
 """Parts of units on nodes that hold runs of consecutive ranks.
 
-`part_prices` lets any parts share a node. Where nodes hold runs, the end of one unit
-and the beginning of the next do: with 5 pieces of 8 on one node, a next node of 7 holds
-the last 3 and no more than 4 of the unit that follows. So every placement is a walk
-along the units, node by node. A *state* says how many pieces of a unit lie behind, and
-how small its least part is so far; a node takes the walk from one state to another. As
-many nodes lead to a state as away from it, so an integer program that counts them has a
-solution for every placement (a circulation). Like `part_counts` it asks for units that
-replicas faster than a step must have.
+A placement is a walk along the units, node by node. A *state* says how many pieces of a
+unit lie behind, and how small its least part is so far. As many nodes lead to a state
+as away from it (a circulation), so an integer program of those counts has a solution
+for every placement. Like `part_counts` it asks for units that replicas faster than a
+step must have. See docs/method.md, "Parts on nodes that hold runs".
 """
 
 from __future__ import annotations
@@ -19,7 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.experts.level_boxes import least_asked, slower_times
+from placer.solve.bounds.experts.level_boxes import (
+    least_asked,
+    replicas_taken,
+    slower_times,
+)
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -125,21 +126,16 @@ class NodeRuns:
         units = [Term(c, n) for ends in made.values() for c, n in ends]
         program.row(units, counts.number, counts.number)
         least = least_asked(levels, len(counts.times()))[1]
-        taken = [program.column(counts.replicas) for _ in least]
-        program.row([Term(c) for c in taken], counts.replicas, counts.replicas)
-        for level, seconds in enumerate(slower_times(counts.times()).tolist()):
-            good = [
+        good = [
+            [
                 Term(c, n * counts.together)
                 for low, ends in made.items()
                 if counts.near[low] < seconds
                 for c, n in ends
             ]
-            needed = [
-                Term(column, -counts.alike * count)
-                for column, count in zip(taken, least[:, level].tolist(), strict=True)
-                if count
-            ]
-            program.row([*good, *needed], 0)
+            for seconds in slower_times(counts.times()).tolist()
+        ]
+        replicas_taken(program, counts.replicas, counts.alike * least, good)
         return program
 
     def _made(self, program: Program) -> dict[int, list[Term]]:

@@ -1,16 +1,13 @@
 """Groups that must leave an outer domain, since there is no room for all.
 
-Ranks that stay together tie groups of an axis: where each of these groups lies whole in
-a leaf, it is the same leaf. A leaf with room for ``r`` ranks holds ``r // s`` sets of
-tied groups, of ``s`` ranks, and of every other set a group leaves its leaf. A stage has
-B sets, so of b sets outside ``b / B`` stages have one, rounded up: at best those where
-that matters least. By hand: eight stages of three replicas with tp 4
-and cp 8, on seven leaves of 16 nodes of 8. A stage takes 96 ranks, a leaf holds one,
-and the gradients of some stage leave it.
+A leaf with room for ``r`` ranks holds ``r // s`` sets of tied groups, of ``s`` ranks,
+and of every other set a group leaves its leaf. A stage has B sets, so of b sets outside
+``b / B`` stages have one, rounded up: at best those where that matters least.
 
 In a launch by nodes gradient groups of a stage may be tied without a rule: a node with
 ranks of all of them takes them to its leaf. Where nodes are too few for short runs, as
-`gradient_runs.py` finds, each stage is one set.
+`gradient_runs.py` finds, each stage is one set. See docs/method.md, "What no placement
+avoids".
 """
 
 from __future__ import annotations

@@ -1,20 +1,11 @@
 """Whether runs of ranks let gradient groups have as many members on a node as needed.
 
-In a launch by nodes a node holds a run of ranks, and of the gradient groups those that
-have members there. A run *serves* if it has enough members of each of them, or all.
-Whether nodes may hold runs that serve is asked of prices (`priced_runs.py`).
-
-By hand: tp 2 in pairs, cp 8 and two stages on nodes of 7 GPUs. Of 16 ranks of a stage
-the third node holds four, and two of the next stage. So some gradient group has a node
-with one member.
-
-Stages that expose ``x`` or more alone have too few members, so runs that expose less
-leave each of them enough. Bisection finds the largest ``x`` for which no runs do. What
-several stages expose adds up, so from there on what they have at the least is tried in
-the order of the time that it exposes, and the first that runs serve counts.
-
-Where sets of ranks lie whole in leaves, each leaf must hold some of them in runs that
-serve (`leaf_runs.py`).
+In a launch by nodes a node holds a run of ranks. A run *serves* if it has enough
+members of each gradient group, or all, or none; prices (`priced_runs.py`) tell whether
+nodes may hold runs that serve. Bisection finds the largest ``x`` for which no runs do.
+What several stages expose adds up, so from there on what they have at the least is
+tried in the order of the time that it exposes. Where sets lie whole in leaves, each
+leaf is asked (`leaf_runs.py`). See docs/method.md, "What no placement avoids".
 
 Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
 units.

@@ -1,21 +1,12 @@
 """NICs of gradient groups against cuts of pipelines.
 
-A gradient group drives as many NICs in a domain as it has members there, and its ring
-is as slow as the domain where it has the fewest, ``q``. A domain that holds a stage of
-a pipeline then holds ``q`` members of every gradient group of that stage, so it has
-room for few stages, and pipelines that run through it are cut often. The uplink of the
-domain, too, is shared by the rings of all stages there. Few members, slow gradients;
-many members, many cuts: the bound on the step is the best compromise.
-
-Where tp groups may be cut they trade, too (`tensor_parts.py`): on nodes of 7 GPUs a
-pair of tp is whole only where some gradient group has three members or fewer.
-
-For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
-pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
-all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
-every run fits a domain, its tp groups in such parts. A placement that exposes ``x``
-seconds keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at
-the most, so its pipelines take ``g(x)`` or longer, and its step ``x + g(x)``.
+``q_s(x)`` is the fewest members, and ``u_s(x)`` the slowest pace, with which stage
+``s`` alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least
+pipeline time of a lane of which every run fits a domain, its tp groups in parts that
+leave room for so many members (`tensor_parts.py`). A placement that exposes ``x``
+keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at the
+most. So its step takes ``x + g(x)`` or longer. See docs/method.md, "When a pipeline
+leaves its scale-up domain".
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 The ranks of a tp group are in as many gradient groups. With ``q`` members of each
 wherever it has some, a domain of room ``r`` holds ``r / q`` ranks of a tp group at the
-most.
-
-More is known of a *slot*, a stage of a replica, whose tp groups are all whole. Each of
-``t`` gradient groups has ``k`` of its ``n`` members there, a tp group for each. Let
-them lie on ``w`` domains. These hold ``w q`` or more of each gradient group, and leave
-none of it or ``q``:
+most. A *slot* is a stage of a replica; let its tp groups all be whole, on ``w``
+domains. Each of ``t`` gradient groups has ``k`` of its ``n`` members there, and these
+domains hold ``w q`` or more of it, and leave none of it or ``q``:
 
     t m <= w r,   m = max(w q, k),  or n where m > n - q
 

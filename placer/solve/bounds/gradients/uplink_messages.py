@@ -1,15 +1,12 @@
 """Messages of pipelines that leave a domain with a thin uplink.
 
 A lane is the ranks of a replica that pass on to each other, one a stage. A domain that
-has some of its ranks and not all sends one of its messages or receives one, and both
-where the last stage sends to the first (several chunks a rank). All messages go at
-once. So an uplink that carries ``x`` messages in a time has ``x`` divided lanes, or
-``2 x`` of open chains.
-
-A domain that holds more ranks than so many lanes allow is slow, and so is every message
-that leaves it one way, more than ``x``. By hand: four racks of 16 ranks, which hold one
-rank of a lane each. With 15 messages in the time a rack holds 15 ranks; all four need
-to hold a 16th, and 64 messages are slow: all stages of all replicas.
+divides a lane sends one of its messages or receives one, and both where the last stage
+sends to the first. All go at once, so an uplink that carries ``x`` messages in a time
+has ``x`` divided lanes, or ``2 x`` of open chains. In a domain with more ranks than
+these allow more than ``x`` messages are slow. By hand: four racks of 16 ranks, one of a
+lane each. With 15 messages in the time a rack holds 15 ranks; all four need to hold a
+16th, and 64 messages are slow: all stages of all replicas.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 Groups whose rings take ``p`` seconds a byte or less have parts in a domain only while
 its uplink carries their rings in that time, and none of fewer ranks than NICs need for
-it. Where the domains hold fewer ranks in whole groups and in such parts, the others are
-of slower groups. By hand: tp 8, 30 leaves of 23 GPUs, nodes of 8, 8 and 7, behind 4:1
-uplinks. A leaf has room for two groups and 7 ranks of others. At the pace of three NICs
-its uplink of 5.75 carries one ring, and a part has five ranks at the most: 630 ranks
-are held, so of 80 groups two are slower.
+it. Where the domains hold fewer ranks so, the others are of slower groups. By hand: tp
+8, 30 leaves of nodes of 8, 8 and 7. At the pace of three NICs an uplink of 5.75 carries
+one ring, so a leaf has two groups and five ranks of another: of 80 two are slower.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
 """Shard groups and groups of equal shards behind thin uplinks: one of them crosses.
 
 Ranks that hold the same parameters are a grid: a row is a shard group of ``n`` ranks,
-a column the ``m`` ranks of a shard. A domain with less room than a grid needs has some
-of its ranks. Of these ``a`` rows and ``b`` columns leave it, which it has neither whole
-nor not at all. How many ranks may these be?
+a column the ``m`` ranks of a shard. In a domain with less room than a grid needs ``a``
+rows and ``b`` columns leave it. How many ranks may these be?
 
 * rows whole, no column whole: all columns leave, and at most ``m - 1`` rows are there
 * columns whole, no row whole: all rows leave, at most ``n - 1`` columns are there
 * neither whole: at most ``a b`` ranks
 * both: what is missing lies in the rows and columns that leave, ``a b`` ranks at most
 
-Uplinks carry so many rings of either in a time. All domains together must hold all
-ranks. By hand: a grid of 4 x 4 on four racks of four. Rows whole let 4 columns leave,
-columns whole 4 rows, and with 2 of each a rack has four ranks, too.
+Uplinks carry so many rings of either in a time; all domains must hold all ranks.
 """
 
 from __future__ import annotations

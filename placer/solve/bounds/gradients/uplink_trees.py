@@ -1,12 +1,10 @@
 """What double trees of all-reduces put on thin uplinks at the least, all together.
 
-A tree between scale-up domains falls into pieces where its edges leave the domains that
-uplinks lead to, and no piece has more vertices than such a domain has room for. So each
-of both trees has so many edges that leave, and each of these puts half a buffer on the
-uplinks at both of its ends, either way. By hand: 16 nodes, four in a rack. NCCL's tree
-has subtrees of 1, 3, 7 and 15 vertices; five pieces of at most four are the fewest, so
-four edges leave, of both trees eight, and the four uplinks carry two buffers each. As
-many as a ring's two, less an eighth.
+A tree between scale-up domains falls into pieces that fit the domains that uplinks lead
+to. Each edge between two pieces puts half a buffer on the uplinks at both of its ends,
+either way. By hand: 16 nodes, four in a rack. NCCL's tree has subtrees of 1, 3, 7 and
+15 vertices; five pieces of at most four are the fewest, so of both trees eight edges
+leave, and the four uplinks carry two buffers each.
 """
 
 from __future__ import annotations

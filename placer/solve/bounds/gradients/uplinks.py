@@ -1,31 +1,20 @@
 """Thin uplinks of leaves, blocks and pods: what has to pass them, whatever is where.
 
-A domain whose uplink carries less than its GPUs send is a bottleneck in two ways. The
-smallest *unit* of a job that keeps its tp, cp or expert groups whole brings ``W``
-gradient groups into a domain, each of which leaves it, unless all its ``n`` members
-fit. A domain that holds less divides every such group that it touches.
+The smallest *unit* of a job that keeps its tp, cp or expert groups whole brings ``W``
+gradient groups into a domain. Take one with room for ``r`` ranks, an uplink of ``U``
+bytes a second, and groups of ``n`` members:
 
-For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
-
-* A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, and
-  so does PAT (proof below). Where rules keep ranks of other groups beside each member,
-  a group brings more than ``n`` ranks; with less room than that none is whole.
-* Where each set has ranks of all stages, those of all stages cross there together, each
-  as slow as that ring, or nearly (`UplinkRoom.share_of_each`).
+* A domain with a unit whole: rings and PAT take ``(W - floor(r / n)) / U`` or more a
+  byte; with ranks of all stages in each set, those of all stages cross together
+  (`UplinkRoom.share_of_each`).
 * A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
   for rings of tp and cp, `uplink_messages.py` for messages of pipelines.
-* Gradients that take ``p`` seconds a byte let ``p U`` rings cross, and so few ranks
-  into the domain (`uplink_room.py`), and few of one expert group: each of these has
-  gradients of its own.
+* In ``p`` seconds a byte few rings cross, and so few ranks are there
+  (`uplink_room.py`).
 
-A placement that exposes less than ``x`` of data-parallel time keeps units whole only
-where rings may be that fast. All others hold what slower groups allow. The least time
-of these with which there is room for all ranks goes with ``x``; the bound on the step
-is the best such pair.
-
-An all-reduce may also run over a double tree, each tree with half the buffer both ways:
-both enter a domain that has some members of a group (`all_reduces_on_uplink`), and all
-edges together take their part of all uplinks (`uplink_trees.py`).
+The least time of these with which there is room for all ranks goes with the
+data-parallel time ``x`` that gradients expose; the bound is the best such pair. See
+docs/method.md, "Thin uplinks", also for trees (`uplink_trees.py`).
 
 PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
 some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:

@@ -2,15 +2,14 @@
 
 ``require: {cp: leaf}`` keeps cp groups in leaves. A tp group lies across ``n`` of them,
 one rank in each, and so do others: together a *block* of ``n`` sets of ``c`` ranks, or
-of ``c`` groups. A group that one node holds whole takes all its sets to the leaf of
-that node, so a leaf holds groups whole of no more blocks than fit it:
+of ``c`` groups. A leaf with groups whole of ``b_d`` blocks takes all their sets:
 
 ``whole <= max sum_d min(c b_d, w_d)`` over ``b_d <= room_d // (c n)``, ``sum b_d = B``
 
-with ``w_d`` groups that the nodes of leaf d hold whole, and B blocks. All other groups
-are cut. Where no part of a group is below ``p``, neither is what a leaf holds of it. It
-holds j sets of a block then, ``p <= j <= n - p`` or ``j = n``, and no more ranks than
-its nodes hold in such parts. Shapes: D domains, R ranks, g groups of n.
+with ``w_d`` groups that the nodes of leaf d hold whole, and B blocks; all others are
+cut. Where no part of a group is below ``p``, neither is what a leaf holds of it: j sets
+of a block, ``p <= j <= n - p`` or ``j = n``. See docs/method.md, "Groups across sets of
+a rule". Shapes: D domains, R ranks, g groups of n.
 """
 
 from __future__ import annotations

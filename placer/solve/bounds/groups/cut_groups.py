@@ -1,12 +1,9 @@
 """How many groups of an axis are cut by all placements, and how evenly.
 
-Where c groups are cut, and g of them are of one stage of one replica, some of the
-``dp`` replicas has ``k = ceil(ceil(c / g) / dp)`` stages with a group that is cut. Its
-pipeline is as slow as with the k stages that matter least. So it is for those groups
-alone that have a part below ``p``: they are no faster than with parts of ``p - 1``.
-
-In a launch by nodes it is known in which stages groups are cut, and in how many
-replicas (`run_counts.py`).
+Where c groups are cut, g of one stage of one replica, some of the ``dp`` replicas has
+``k = ceil(ceil(c / g) / dp)`` stages with one. Its pipeline is as slow as with the k
+stages that matter least. So it is for those groups alone that have a part below ``p``.
+In a launch by nodes `run_counts.py` knows more.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """How many groups are cut where every node holds one run of ranks.
 
 Groups of n ranks, s apart, fill *blocks* of ``n s`` consecutive ranks. `run_program`
-counts the runs of all nodes by their place in a block. A run that ends inside a block
-is the end of a part of each group that it has ranks of, but for those that end with it.
-So groups with a first part that is too small, or leaves too little, count where that
-part ends. By hand: groups of 6 on nodes of 8 are cut at 8 and 16 of 24 ranks.
-
-Where sets of ranks that follow each other lie whole in leaves, a leaf holds some sets
-in runs of its own nodes. The same program counts what each number of sets cuts there,
-and the cheapest way to share the sets out among all leaves counts. By hand: sets of two
-groups of 4, in two leaves of nodes of 8, 7, 7 and 7. They hold ten groups whole, but
-five sets are three in one of them, which cuts the sixth group.
+counts runs by their place in a block. A run that ends inside a block is the end of a
+part of each group that it has ranks of, but for those that end with it; groups with a
+first part that is too small, or leaves too little, count where that part ends. Where
+sets of ranks lie whole in leaves, the program is asked for each leaf and number of
+sets, and the cheapest way to share them out counts. See docs/method.md, "What runs
+cut".
 """
 
 from __future__ import annotations

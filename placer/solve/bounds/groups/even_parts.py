@@ -1,14 +1,9 @@
 """How even the parts of groups can be when domains do not hold all groups whole.
 
-A group that lies in several domains has a part in each. Where no part of any group is
-below ``p``, a domain holds groups of ``n`` ranks and parts of ``p`` to ``n - p``: of 7
-GPUs it then uses 4 for halves of groups of 8. Where all domains together use fewer than
-there are ranks, some group of every placement has a part below ``p``. So it is where
-parts that fit the domains do not make up whole groups: 4 and 3 on each of 24 domains of
-7 are 24 parts of 3 too many, and 5 besides 3 leaves 2 idle. A program counts how often
-a group is made up and a domain filled in each way.
-
-Shapes: D domains.
+Where no part of any group is below ``p``, a domain holds groups of ``n`` ranks and
+parts of ``p`` to ``n - p``. Where all domains together use fewer than there are ranks
+so, or where no such parts make up whole groups, some group of every placement has a
+part below ``p``. See docs/method.md, "How even parts can be". Shapes: D domains.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Groups that leave their host with a small part, where hosts have islands.
 
-A host holds one run of consecutive ranks, each of its islands a part of the run. So a
-placement is a walk along the groups, host by host. A *state* says how many ranks of a
-group lie behind, and whether some part of it so far is small. As many hosts lead to a
-state as away from it (a circulation), which an integer program counts exactly. By hand:
-on hosts with islands of 3 and 4 a group of 8 in 4 + 4 leaves the island of 3 between
-them idle. Four such hosts hold two groups so, but of three groups only one: they have
-28 GPUs for 24 ranks. The other two have a part of 2 or less, and leave their host.
+A host holds one run of consecutive ranks, each of its islands a part of it. A placement
+is a walk along the groups, host by host. A *state* says how many ranks of a group lie
+behind, and whether some part of it so far is small. As many hosts lead to a state as
+away from it (a circulation), which an integer program counts. See docs/method.md,
+"Which groups leave their host".
 """
 
 from __future__ import annotations

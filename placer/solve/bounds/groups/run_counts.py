@@ -1,25 +1,16 @@
 """How many groups all replicas together have cut where every node holds one run.
 
-A replica whose pipeline takes ``T`` or less has a *pattern* that does: for each of its
-stages the least part that groups there have (`run_patterns.py`). So with a price ``y``
-for every stage and level, paid by a replica whose stage stays below the level, all
-replicas together pay no more than ``dp`` times what the dearest such pattern pays.
-Nodes hold no more runs longer than ``t`` than there are nodes with more GPUs, whatever
-a node costs (`priced_runs.py`). Where the cheapest runs cost more than both,
+A replica that takes ``T`` or less has a *pattern* that does: for each stage the least
+part of its groups (`run_patterns.py`). At a price ``y`` for every stage and level, and
+for runs longer than ``t``, of which there are no more than nodes with more GPUs
+(`priced_runs.py`), no placement takes ``T`` where
 
     least over runs of  nodes used + y * stages below levels
         >  nodes there are + dp * most over patterns of  y * stages below levels
 
-no placement takes ``T``. A linear program over the runs and patterns met so far finds
-the prices.
-
-By hand: 56 groups of 3, in four stages, on 19 nodes of 8 and 5 of 7. If only the first
-two stages are cut, 13 nodes hold 26 of the other 28 groups, and some node the last 2
-beside ranks of the second stage: 187 - 35 - 64 - 6 = 82 GPUs are left for 84 ranks. So
-a third stage has a group that is cut.
-
-Runs are priced by matrices as in `run_patterns.py`, which also count what they use: the
-work depends on the stages and the longest run, not on the ranks.
+A linear program over the runs and patterns met so far finds the prices. Runs are priced
+by matrices, so the work depends on stages and the longest run, not on the ranks. See
+docs/method.md, "Which stages are slow, and in how many replicas".
 
 Shapes: K patterns, P stages, V levels, L ranks of the longest run, C what is counted.
 """

@@ -1,19 +1,12 @@
 """Which parts of groups each replica has where every node holds one run of ranks.
 
-A group of consecutive ranks that is cut is as slow as its least part. A replica whose
-pipeline takes ``T`` or less has a *pattern* that does: for each of its stages the least
-part that groups there have, whole ones included. Ranks are cut into runs, one after the
-other, so what comes before a group matters to it only by the ranks of the run that is
-open at its first. So a stage is a matrix, from the ranks in the open run before it to
-those after it, of the least price of the runs that end in it. Matrices of the stages of
-a replica are multiplied with sums for products and minima for sums; of all patterns
-that take ``T`` or less the cheapest counts. Prices stand for nodes, as in
-`priced_runs.py`: where the cheapest runs cost more than all nodes are worth, no
-placement takes ``T``.
-
-By hand: groups of 8, in four stages, on nodes of 7. Runs of 5, 7, 7, 7 and 6 ranks cut
-four groups into halves of 3, 4, 3 and 2 ranks; four groups in halves of 3 or more take
-a sixth node. With five nodes for each replica some stage has a part of 2.
+A replica that takes ``T`` or less has a *pattern* that does: for each stage the least
+part of its groups, whole ones included. What comes before a group matters to it only by
+the ranks of the run that is open at its first. So a stage is a matrix, from the ranks
+in the open run before it to those after it, of the least price of the runs that end in
+it, and a replica a product of them (sums for products, minima for sums). Prices stand
+for nodes (`priced_runs.py`): where the cheapest runs cost more than all nodes are
+worth, no placement takes ``T``. See docs/method.md, "Parts that runs leave a replica".
 
 Where the ranks of a stage of all replicas follow each other, only patterns that are the
 same for all replicas are tried, and what does not fit proves nothing.

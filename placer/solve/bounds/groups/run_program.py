@@ -1,9 +1,8 @@
 """A program on runs of ranks, where every node holds one.
 
-What a run costs depends on its node, its length and the *place* where it begins: its
-first rank in blocks that repeat. With r ranks from place ``a`` on, the next run of
-blocks of B ranks begins at ``(a + r) mod B``: from 0 the runs of all nodes lead back to
-0. A program counts runs by the sort of their node, place and length:
+What a run costs depends on its node, its length and the *place* where it begins in
+blocks of B ranks that repeat. With r ranks from ``a`` on, the next one begins at ``(a +
+r) mod B``. A program counts runs by the sort of their node, place and length:
 
 ``least sum of costs``,  ``as many runs lead to a place as begin there``,
 ``sum of lengths = ranks``,  ``no more runs than nodes of each sort``

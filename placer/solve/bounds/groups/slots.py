@@ -1,18 +1,13 @@
 """Stages of a replica that have tp and cp: what is whole of one axis cuts the other.
 
-A *slot* is one stage of one replica, a grid of tp by cp ranks. Where no domain holds it
-whole, one of its tp or cp groups is cut. Where a tp group is cut and all cp groups are
-whole, a domain with q ranks of that group holds the cp groups of all q:
+A *slot* is one stage of one replica, a grid of tp by cp ranks. Where a tp group is cut
+and all cp groups are whole, a domain with q ranks of it holds the cp groups of all q:
 
     q cp <= GPUs of the largest domain
 
 So a slot that is cut has a cp group outside; or a tp group with a part of ``q`` or less
-and all cp groups inside. With a tp group cut, it has such a part, or a cp group is cut
-as well. By hand: tp 6 and cp 4 on nodes of 7 GPUs. A node with a whole cp group holds
-one rank of its tp groups; halves of tp groups cut all cp groups.
-
-Where a domain holds one run of ranks, and a slot is one as well, a cp group has ranks
-on either side of every place inside. So a slot that is cut has a cp group outside.
+and all cp groups inside. Where a domain and a slot are one run of ranks, a cp group has
+ranks on either side of every place inside. See docs/method.md, "Slots".
 """
 
 from __future__ import annotations

@@ -1,26 +1,16 @@
 """The job's hop-cost graph as sums of products, whole or with sets contracted.
 
-Where a rule says that every domain of a tier holds whole sets of ranks, the cut of the
-tier is one of the graph whose vertices are these sets:
-
-``cut_t  >=  least cut of the contracted graph, floor(capacity / m) sets a domain``
-
-Proof. An edge inside a set is not cut. All edges between two sets are cut or none is,
-so the cut is that of the graph with one vertex a set, an edge as heavy as all edges
-between its sets. A domain that holds whole sets of ``m`` ranks holds at most
-``floor(capacity / m)`` of them, and fewer where those of the tiers below do not fit.
-
-It is at least the least cut of the whole graph, and what is taken axis by axis on it is
-tighter: a set that is best for the experts must also be one that keeps tp groups whole.
-If a set is a box of ``b_a`` values of each axis ``a``, ``m`` ranks in all, axes stay
-axes of ``L_a / b_a`` members, and an edge of axis ``a`` stands for
+Where every domain of a tier holds whole sets of ranks, the cut of the tier is one of
+the graph whose vertices are these sets: an edge inside a set is not cut, and all edges
+between two sets are cut or none is. It is at least the least cut of the whole graph,
+and what is taken axis by axis on it is tighter. If a set is a box of ``b_a`` values of
+each axis ``a``, ``m`` ranks in all, an edge of axis ``a`` stands for
 
 * ring or chain: ``m / b_a`` edges of ranks; twice as many where a ring of more than two
   is left with two members;
 * clique: ``b_a * m``, since every pair of values of the two sets is joined.
 
-By hand: tp 4 in a node, experts of ep 4 and etp 2 over two tp groups. A set holds two
-values of ep and two of etp, so ``m = 4``, ``b_ep = 2``: two sets are joined by 8 edges.
+See docs/method.md, "What rules keep together is contracted first".
 """
 
 from __future__ import annotations

@@ -1,37 +1,20 @@
 """A lower bound on the hop cost of any placement, from the least cut of every tier.
 
 ``J >= d_0 W + sum_t (d_{t+1} - d_t) C_t`` with ``C_t = 1/2 min sum_i floor(s_i)`` over
-the sizes s_i that the domains of tier t may hold.
+the sizes s_i that the domains of tier t may hold; see docs/method.md, section 9.1.
 
-The hop cost of a placement is ``d_0 W + sum_t (d_{t+1} - d_t) cut_t``: every edge pays
-the innermost distance, and once more the rise of the distance at each tier whose
-domains separate its ends. W is the total weight, ``cut_t`` the weight between different
-domains of tier t. Distances that fall outwards are first lowered to the least distance
-from there on, which lowers the cost of every placement, so all rises are at least 0.
+* `graphs`: the job's graph as sums of products, of ranks or of sets kept whole;
+* `isoperimetric`: the least boundary ``floor(s)`` of any s ranks;
+* `lagrange`: the least sum of it over domains that together hold all ranks;
+* `tier_cut`: prices on pipeline stages, at first on the ends of the chain, at 0, 1/4,
+  1/2, 3/4 and 1 times its weight, then on all stages, alike from both ends, by ascent.
+  What all domains pay in prices is a constant, and is taken back;
+* `parts`: what domains hold of rings and cliques must add up to whole ones;
+* `parted_lines`, `parted_groups`: two tiers together, in whole numbers.
 
-Every tier's cut is bounded alone. It is half the sum of the boundaries of the rank sets
-that its domains hold:
-
-1. `graphs` writes the job's graph as sums of products, that of all ranks and that of
-   the sets that a rule keeps whole in a domain of the tier: the better one counts;
-2. `isoperimetric` gives the least boundary ``floor(s)`` of any s ranks;
-3. `lagrange` minimises the sum of ``floor`` over domains of given capacities that
-   together hold all ranks;
-4. before both, a price may be put on every rank of each pipeline stage. What all
-   domains pay in prices is a constant, ranks of a stage x price, and is taken back. A
-   price on the chain's ends makes up for sets that all would like to sit there; prices
-   on all stages make up for segments of pipelines that do not add up to whole ones. Any
-   prices give a bound (Lagrange); ends are tried at 0, 1/4, 1/2, 3/4, 1 times the
-   chain's weight, then prices that mirror each other from both ends are improved by
-   ascent;
-5. `parts` makes what domains hold of rings and cliques add up to whole ones.
-
-Beside these, two bounds are on the cuts of two tiers together, with whole numbers of
-domains: `parted_lines` for rings and cliques with all that lies across them, where few
-of them fit a domain, and `parted_groups` for experts.
-
-Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
-up to one, after allowing for rounding errors.
+Distances that fall outwards are first lowered to the least from there on. Cuts are
+multiples of the greatest common divisor of the weights, so bounds are rounded up to
+one, after allowing for rounding errors.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
 """The least hop cost inside hosts where each of them holds one run of ranks.
 
 Of an edge whose ends are in different runs the host of the first end pays the rise of
-the distance at that tier. So what a run pays depends on its first rank and its length
-alone, as does what the islands of a host pay that hold its run one after the other.
-Groups of an axis fill blocks, and where a block of all axes ends they begin anew, but
-for those of which no run holds two ranks: their edges are all cut. So the first rank
-counts by its place in a block. Hosts with equal islands are a *sort*. A program counts
-hosts by sort, place and length (`run_program.py`). Where runs follow each other, all in
-one circuit from place 0, they are a placement.
-
-Blocks of long groups would make the program too large. Such groups are taken to go on
-without an end, and what edges that are not there weigh is taken off again: of a chain
-of 512 that is one edge in 512.
-
-By hand: four chains of 4 ranks on hosts with islands of 4 and 3, 3 and 4, and twice 4
-GPUs. The hosts' islands of 4 take a chain each; no edge is cut.
+the distance at that tier. So what a run and its islands pay depends on its first rank,
+by its place in a block of all axes, and on its length. Groups of which no run holds two
+ranks have all edges cut. Hosts with equal islands are a *sort*; `run_program.py` counts
+hosts by sort, place and length. Where runs follow each other, all in one circuit from
+place 0, they are a placement. Long groups are taken to go on without an end, and what
+edges that are not there weigh is taken off again. See docs/method.md, "What runs cut
+inside hosts, exactly".
 
 Shapes: B ranks of a block, L ranks of the longest run, S sorts of hosts.
 """

@@ -1,27 +1,24 @@
 """The isoperimetric bound: the least weight that leaves any s ranks of a job.
 
 ``weight of edges out of S >= floor(|S|)`` for every set S of ranks. The job's hop-cost
-graph is a sum of products of rings, chains and cliques: dense ranks are the product of
-tp x cp x pp x dp, expert ranks that of ep x etp x pp x edp over the same ranks. Each
-product is read the same way: a *stage* (what one pipeline stage of one replica holds),
-a *chain* of stages, and *copies* of the chain.
+graph is a sum of products of rings, chains and cliques: tp x cp x pp x dp, and ep x etp
+x pp x edp over the same ranks. Each is read as a *stage* of one replica, a *chain* of
+stages, and *copies* of the chain.
 
 A set S of vertices of ``H x line`` is cut into slices S_1 .. S_L, one a position of the
-line. Inside its copy of H a slice of n vertices has at least ``floor(n)`` of boundary.
-Along the line, neighbouring slices differ in at least ``|n_i - n_j|`` vertices, each a
-cut edge. So a floor of the product follows from the floor of H by minimising over the
-slice sizes alone (the compression argument of Bollobas and Leader 1991,
-"Edge-isoperimetric inequalities in the grid", read as a lower bound):
+line. In its copy of H a slice of n vertices has a boundary of ``floor(n)`` or more, and
+neighbouring slices differ in ``|n_i - n_j|`` vertices or more, each a cut edge. So a
+floor follows from the slice sizes alone (the compression argument of Bollobas and
+Leader 1991, "Edge-isoperimetric inequalities in the grid", read as a lower bound):
 
 * path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic program over
   the positions; a price per vertex and position may be added;
-* ring: around a ring sizes rise to the largest and fall back, so
-  ``sum floor(n_i) + 2 w (max - min)`` (once w for a ring of two, which has one edge);
-  the sum does not depend on the order, so sizes may be taken to rise along the ring;
+* ring: sizes rise to the largest and fall back, so ``sum floor(n_i) + 2 w (max - min)``
+  (once w for a ring of two), and sizes may be taken to rise along the ring;
 * clique on single vertices: ``w n (L - n)``.
 
-The floors nest: every step uses only that its input is a lower bound. Shapes: B price
-vectors, K the largest slice, S the largest set. Arrays are indexed by the set's size.
+Shapes: B price vectors, K the largest slice, S the largest set. Arrays are indexed by
+the set's size.
 """
 
 from __future__ import annotations

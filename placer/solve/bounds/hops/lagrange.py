@@ -1,22 +1,12 @@
 """Lagrangian prices: how many ranks each domain should hold, and what a stage pays.
 
-What leaves a rack that holds ``s`` ranks weighs ``floor(s)`` at the least. All racks
-together must hold all ranks, and some numbers are cheaper than others: this gives the
-least sum. Give every rank a price that a rack is paid for it. Then each rack may choose
-its number by itself, and what they choose, less all that was paid, is a bound at any
-price.
-
 ``sum_i floor(s_i) >= max over prices p of sum_i min_s (floor(s) - p s) + p world`` for
 all sizes with ``sum_i s_i = world`` and ``low_i <= s_i <= capacity_i`` over the domains
-of a tier. Two steps bound the sum from below:
-
-1. Lagrange: for a price ``p`` a rank, ``sum_i min_s (floor(s) - p s) + p world``, at
-   its best price (Everett 1963);
-2. Gomory's group relaxation of what is left: with the reduced cost of every other size
-   at hand, the cheapest combination of changes of size whose sum makes up the
-   difference to ``world``, each change as often as one likes. In a suitable order the
-   partial sums of the changes stay within one step of the way, so a shortest path over
-   a short line of integers finds it.
+of a tier: at its best price (Lagrange; Everett 1963) this bounds the sum. Then Gomory's
+group relaxation: with the reduced cost of every other size at hand, the cheapest
+changes of size, each as often as one likes, whose sum makes up the difference to
+``world``. In a suitable order their partial sums stay within one step of the way, so a
+shortest path over a short line of integers finds them.
 
 Prices of pipeline stages are improved by an ascent over a concave, piecewise linear
 function (`climb`).

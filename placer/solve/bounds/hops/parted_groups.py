@@ -1,31 +1,27 @@
 """A bound on the hop cost: expert groups are parted as whole numbers of domains allow.
 
-`parts` lets any share of a domain be filled in any way. Where there are few expert
-groups, whole numbers say more. Vertices are ranks, or the sets of them that rules keep
-together (`graphs`). Of a group of ``n`` let ``x`` vertices lie in a domain.
+Vertices are ranks, or the sets of them that rules keep together (`graphs`). Of a group
+of ``n`` let ``x`` vertices lie in a domain.
 
 * The group pays ``w/2 x (n - x)`` there, ``w`` being the weight of a pair.
 * Vertices of a group lie in different pipelines, so a domain that holds ``s`` vertices
   holds ``max x`` runs of pipelines or more, and at most ``s - max x`` of their edges.
-* Edges of expert data parallelism join such runs. One more run, of another replica,
-  costs an edge of its pipeline and adds no more than one a stage, which must be lighter
-  together: ``w_edp P <= w_pp``, where ``P`` stages make a pipeline.
+* Edges of expert data parallelism join such runs; one more run costs an edge of its
+  pipeline and adds one a stage: it counts where ``w_edp P <= w_pp``, ``P`` stages.
+* Beside a whole group, where no domain holds two, there are ``max y`` runs more, ``y``
+  being the other parts, less ``R - n`` edges for each neighbour of a group in parts.
+* Domains of the next tier hold *shares* of groups, which pay for their pairs as well,
+  and for runs with ``max x >= sum x^2 / R``; between whole groups there:
+  `parted_lanes`.
 
-Where no domain holds two groups, a whole one keeps edges with groups in parts alone, of
-the stages before and after its own. Beside it a domain has ``max y`` runs more, ``y``
-being its other parts, less edges that join them to it: ``R - n`` at the most for each
-neighbour of a group in parts. Such a run costs ``w_pp``, less the ``w_edp P`` that
-another replica may add to it.
-
-Domains of the next tier hold *shares* of groups, which pay for their pairs as well.
-Most groups are whole there, and pipelines and replicas are cut between whole groups:
-`parted_lanes`. Where pipelines lead to other experts, runs count there too, with
-``max x >= sum x^2 / R`` for room ``R``.
+Paths count domains by how they are filled, the largest part first, and groups by how
+they are made up (Valerio de Carvalho 1999, arc flow). See docs/method.md, "Whole
+numbers of parts".
 
 **Cheapest parts are coarse.** Sizes of groups and rooms are multiples of the *grain*.
-Unless all parts of a placement are, single vertices can go around a cycle of groups and
-domains, or from a domain with room to another, either way. Say ``q`` groups are on it.
-What both ways change together is at the most
+Unless all parts are, single vertices can go around a cycle of groups and domains, or
+from a domain with room to another, either way. With ``q`` groups on it both ways
+together change at the most
 
 * ``-2 q (w - w_pp)`` at the inner tier: a part that gets one more or one less saves
   ``w`` in all, and the largest part of a domain grows by 2 in all, or by 1 where one
@@ -33,17 +29,12 @@ What both ways change together is at the most
 * ``-2 w + 4 (w_pp + w_edp)`` at the outer tier for each group that changes domains: the
   vertex that goes has two edges of either sort at the most.
 
-So one of both ways costs no more, as long as ``w_pp <= w`` and
+So one way costs no more, until a part vanishes or a room is full, if ``w_pp <= w`` and
 
     rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
 
-and one goes on that way until a part vanishes or a room is full; in the end all parts
-are multiples of the grain. Heavier pipelines and replicas count as no heavier. Where
-runs beside whole groups count, all edges of a vertex take the place of ``w_pp`` in the
-first term.
-
-Paths count domains by how they are filled, the largest part first, and groups by how
-they are made up of shares, and those of parts (Valerio de Carvalho 1999, arc flow).
+Heavier pipelines and replicas count as no heavier. Where runs beside whole groups
+count, all edges of a vertex take the place of ``w_pp`` in the first term.
 """
 
 from __future__ import annotations

@@ -1,21 +1,18 @@
 """What pipelines and replicas cost between the domains that hold whole expert groups.
 
 A *lane* has one vertex of every group: pipelines of ``P`` stages, joined by rings of
-expert data parallelism. There are ``n`` of them, all alike, so they are cut for ``n``
-times as much as the one that is cut for the least, or more. Where a group is whole, the
-lane has its vertex there; where it is not, in any domain.
+expert data parallelism. All ``n`` lanes are alike, so they are cut for ``n`` times as
+much as the one cut for the least, or more. Where a group is whole, the lane has its
+vertex there; where it is not, in any domain.
 
-* Each pipeline is made up of *pieces*, what a domain holds of it, and is cut once less
-  than it has pieces, or more. Pieces of whole groups count; a domain has as many
-  vertices in them as whole groups. What a pipeline has of other groups is its *rest*.
-* Neighbours in a ring that have pieces of ``k`` and ``l`` in a domain keep
-  ``min(k, l)`` edges there at the most. Around the ring these are no more than all
-  pieces less the largest, and the smallest again where all replicas are there. A vertex
-  of a group that is not whole keeps two edges at the most.
+* A pipeline is made up of *pieces*, what domains hold of it, and cut once less than it
+  has pieces. A domain has as many vertices in pieces as whole groups. What a pipeline
+  has of other groups is its *rest*.
+* Neighbours in a ring with pieces of ``k`` and ``l`` in a domain keep ``min(k, l)``
+  edges there at the most: around the ring all pieces less the largest, and the smallest
+  again where all replicas are there. Any other vertex keeps two edges at the most.
 
-By hand: two replicas of a pipeline of 2, so four groups; domains for 3 and 1. The first
-holds pieces of 2 and 1: one pipeline is cut, and 3 - 2 = 1 of 2 edges between the
-replicas is kept.
+See docs/method.md, "Whole groups between outer domains".
 """
 
 from __future__ import annotations

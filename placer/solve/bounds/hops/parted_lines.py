@@ -1,38 +1,22 @@
 """A bound on the hop cost: parts of lines in two tiers at once, in whole numbers.
 
-`parts` bounds one tier alone, with patterns and partitions as often as one likes. But
-what is best for racks is often not what is best for the blocks around them, and a few
-lines do not divide as a linear program has it. A *line* is a ring or clique of ``n``
-members, one for each of the ``L`` vertices across. What an outer domain holds of a line
-is a *share*, made up of the *parts* that its inner domains hold. As `parts` shows,
+A *line* is a ring or clique of ``n`` members, one for each of the ``L`` vertices
+across. What an outer domain holds of it is a *share*, made up of the *parts* that its
+inner domains hold. At either tier, with prices of its own,
 
 ``cut  >=  sum over parts of c(k)  +  1/2 sum over domains and x of b(m_x)  -  P``
 
 * ``c(k)`` is what a part of k members costs its line;
 * ``m_x`` counts the parts of a domain with x members or more;
 * ``b`` is the least boundary of a set across lines with its prices, and ``P`` what all
-  ranks pay in prices: half the ranks of a stage times each price, the same for all
-  placements.
+  ranks pay in prices: half the ranks of a stage times each price.
 
-That holds of the inner tier with parts and of the outer tier with shares, each with its
-own ``b`` and ``P``. Times their rises, both sums are bounded for one placement:
-
-* an inner domain with room for ``r`` has one pattern: ``L >= m_1 >= m_2 >= .. >= m_n``,
-  ``sum of m_x <= r``. All are listed;
-* the parts in an outer domain make up its shares, on paths from 0 to each share
-  (Valerio de Carvalho 1999, arc flow);
-* an outer domain with room for ``R`` has one number of shares with x members or more,
-  for each x, and no more than ``R / x`` and ``L`` of them;
-* all shares make up ``L`` lines of n, on paths too.
-
-Any placement gives whole numbers for all this, of at most its own cost. So what a
-solver proves of the least cost, less the constants, is a bound. Prices are rounded
-down; one that all choices have in common is taken out, so that none is negative and 0 a
-bound before anything is proved.
-
-By hand: a ring of three (w = 2), nodes of one and of two, each in a block of its own.
-Its parts are 1 and 2 and its shares as well. Two edges are cut at either tier, 4 times
-both rises.
+Times their rises both sums are bounded for one placement. Patterns of inner domains are
+listed; parts make up shares, and shares lines, on paths (Valerio de Carvalho 1999, arc
+flow). Any placement gives whole numbers for all this, of at most its own cost, so what
+a solver proves of the least, less the constants, is a bound. Prices are rounded down;
+one that all choices have in common is taken out, so that none is negative. See
+docs/method.md, "Two tiers at once".
 """
 
 from __future__ import annotations

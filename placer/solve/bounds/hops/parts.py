@@ -1,29 +1,20 @@
 """A bound on the cut of a tier: parts of lines must add up to whole lines.
 
-A *line* is a ring or clique of one axis: a data-parallel group, or the experts of a
-token. The graph is the product of a line and of what lies *across* lines, one line for
-each vertex there. A domain holds a *part* of some lines; the sizes of its parts are its
-*pattern*.
+A *line* is a ring or clique of one axis, one for each vertex *across* lines. A domain
+holds a *part* of some lines; the sizes of its parts are its *pattern*.
 
 * A line of ``n`` members pays for its parts alone: a ring the weight of an edge for
   every part, nothing if it stays whole; a clique ``w/2 (n^2 - sum k^2)`` for parts of
   ``k`` members.
 * Across lines a domain has a boundary of ``sum over x of floor(m_x)`` or more, ``m_x``
   being the number of its parts with ``x`` members or more, and half of it counts.
-  For two neighbouring lines with parts of ``k`` and ``l`` members keep at most
-  ``min(k, l)`` edges, as if parts of ``x`` members or more were sets, one in another.
 * Each line's parts add up to ``n``, and as many parts of each size are needed as the
   patterns of all domains have.
 
-The least of this over patterns and partitions, both as often as one likes (Gilmore and
-Gomory 1961, cutting stock), bounds the cut. Any price for a part of each size gives a
-bound (Lagrange): the cheapest partition times the lines, and for every domain the
-cheapest pattern that fits. Prices come from a linear program that grows by the columns
-that are found so.
-
-By hand: two rings of three (w = 10) joined by three edges (w = 1), three domains of
-two. Rings cannot stay whole, so each has two parts or more, 4 x 10. Of the patterns 2,
-2 and 1 + 1 only the last keeps an edge across: 2 of 3 are cut. That makes 42.
+The least of this, patterns and partitions as often as one likes, bounds the cut
+(Gilmore and Gomory 1961, cutting stock), and so does any price for a part of each size
+(Lagrange). Prices come from a linear program that grows by columns. See docs/method.md,
+"Parts of rings add up to rings".
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Runs of ranks: what a node of a node-contiguous launch holds of a group at the most.
 
-A launch that counts ranks node by node gives a node one run of consecutive ranks, of
-any length up to its GPUs ``g``. So, however uneven the loads are,
+A node holds one run of consecutive ranks, of any length up to its GPUs ``g``. So,
 
     members of a group on a node  <=  its most members among any g consecutive ranks
     members of a group in a domain  <=  the sum of that over the nodes of the domain
     domains that a group touches  >=  fewest whose sums reach its size
 
-since a run shorter than ``g`` lies in one of ``g`` ranks and holds no more members. By
-hand: ranks 0, 4, 8, 12 on nodes of 4, 4, 5 and 5 GPUs. Four consecutive ranks hold one
-of them, five hold two, so a node holds 1, 1, 2, 2: they touch two nodes at least.
+since a run shorter than ``g`` lies in one of ``g`` ranks. See docs/method.md, "Runs of
+ranks".
 """
 
 from __future__ import annotations

@@ -2,19 +2,13 @@
 
 ``step >= min over the cases of (step of the case on the best network imaginable)``.
 
-The step is priced on the best network imaginable (`ideal.py`) in a few cases that
-together cover all placements: walking through tp, cp, ep and pp, either all groups of
-the axis lie inside scale-up domains, or this is the first axis with a group outside. In
-a case the axes known to be inside tie their ranks together, which limits how many
-members of a gradient group a domain can hold and so the NICs that group can drive; an
-axis with a group outside pays at least one group's crossing, and pipelines outside are
-cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
-tied ranks cannot all be placed does not count. The bound is the cheapest case.
-
-Where a tp, cp or ep group is outside, pipelines may still be inside. The same trade
-holds for them, with a pipeline that is cut nowhere among the choices.
-
-Valid because the step is monotone in the time of every operation.
+Walking through tp, cp, ep and pp, either all groups of the axis lie inside scale-up
+domains, or this is the first axis with a group outside, which pays for one crossing.
+Axes inside tie their ranks together, and so limit the NICs of gradient groups; outside
+pipelines are cut the more often the more NICs those drive (`nics.py`). A case in which
+the tied ranks cannot all be placed does not count. Where a tp, cp or ep group is
+outside, pipelines may still be inside, cut nowhere. Valid because the step is monotone
+in the time of every operation. See docs/method.md, section 9.2.
 """
 
 from __future__ import annotations

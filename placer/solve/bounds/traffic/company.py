@@ -2,10 +2,8 @@
 
 In a placement whose traffic takes no longer than T, the ranks S of any scale-up domain
 are *fast company*: of each of them, what goes to ranks outside S, or comes from there,
-takes its NIC no longer than T. A domain holds ``c`` ranks, so if some rank is in no
-fast company of c ranks or fewer, no placement takes T. In a stencil on nodes of four
-some rank of any four has two neighbours elsewhere, though any single one could have
-three of its own near.
+takes its NIC no longer than T. So if some rank is in no fast company of as many ranks
+as a domain holds, no placement takes T.
 
 The search for company is a tree: of a rank whose NIC would be too slow with the company
 so far, a neighbour either joins or stays outside for good. Branches end where
@@ -13,10 +11,9 @@ so far, a neighbour either joins or stays outside for good. Branches end where
 * such a rank needs more neighbours than there is room for, and
 * all such ranks need more in sum than so many newcomers can be neighbours of.
 
-A tree with nothing found is a proof for that rank and T, whatever other ranks do. Each
-branch that ends also knows the least time for which it would go on. For all times below
-the least of these there is no other company, so the next time to ask for is that one.
-Shapes: R ranks, F flows.
+Each branch that ends knows the least time for which it would go on; the least of these
+is the next to ask for. See docs/method.md, "Who keeps company with whom". Shapes: R
+ranks, F flows.
 """
 
 from __future__ import annotations

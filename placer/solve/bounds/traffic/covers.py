@@ -1,14 +1,11 @@
 """Whether all ranks can be in fast company at once, and in which.
 
 What a scale-up domain holds is fast company (`company.py`), and so is each part of it
-that sends nothing to the others. So every placement that takes no longer than T parts
-the ranks into connected fast companies, which fit in domains. All that there are for a
-T are the columns of a program: each rank is in one of those taken. Where it has no
-solution no placement takes T. A torus of odd sides on nodes of eight is such a case:
-only cubes leave three neighbours outside, and they do not fill it.
-
-Where there are too many to list, companies of some ranks near each other may do: each
-of those is in one of them, and any other rank in one at the most.
+that sends nothing to the others. All connected ones for a T are the columns of a
+program: each rank is in one of those taken, and they fit in domains. Where it has no
+solution no placement takes T. Where there are too many to list, companies of some ranks
+near each other may do: each of those is in one, any other rank in one at the most. See
+docs/method.md, "Company for all at once".
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """The directions of a graph that looks like a grid, a torus or a cube somewhere.
 
-In a product of graphs, such as a stencil, every edge goes along one axis. Ranks that
-are numbered anyhow do not say which, but squares do: the edges on opposite sides of a
-square go the same way, and two edges of a vertex that are on no square do as well
-(Imrich and Klavzar 2000, *Product Graphs*, on the relation delta). Edges here are put
-into classes by the first, and classes are joined by the second, the surest first, where
-no square anywhere has an edge of each, so that a missing corner does little harm.
-
-Coordinate ``i`` of a vertex is its component once the edges of direction ``i`` are
-gone. Where coordinates tell all vertices apart they are good; what is proved from them
-needs no more than that, whatever the classes. Shapes: V vertices, E edges, I
-directions.
+Edges on opposite sides of a square go the same way, and two edges of a vertex that are
+on no square do as well (Imrich and Klavzar 2000, *Product Graphs*, on the relation
+delta). Edges are put into classes by the first, and classes are joined by the second,
+the surest first, where no square anywhere has an edge of each, so that a missing corner
+does little harm. Coordinate ``i`` of a vertex is its component once the edges of
+direction ``i`` are gone. Where coordinates tell all vertices apart they are good; what
+is proved from them needs no more than that. Shapes: V vertices, E edges, I directions.
 """
 
 from __future__ import annotations

@@ -1,50 +1,26 @@
 """The bound that uplinks set to traffic, from how little any set of ranks can send.
 
-Whichever 32 ranks of a torus a rack holds, some of their neighbours are elsewhere: at
-least so many edges leave any 32 ranks. What all racks must send so, over what all their
-uplinks carry, is the least time. By hand: of four ranks on a ring two have a neighbour
-outside, of a square of four on a torus all have two.
-
-Let a graph have coordinates (`directions.py`), let S be any s of its vertices, X one
-of them at random, and m_i the vertices of S on X's line in direction i. Then m_i is
-known from the other coordinates, the entropy of X_i given those is the mean of log m_i,
-and the sum of these over i is at most that of X (Han 1978, Information and Control 36):
+Let a graph have coordinates (`directions.py`), S be any s of its vertices, X one of
+them at random, and m_i the vertices of S on X's line in direction i. X_i is known from
+the other coordinates but for an entropy of mean log m_i, so (Han 1978, Information and
+Control 36; Loomis and Whitney)
 
     sum over i of  mean log m_i  <=  log s
-
-This is the inequality of Loomis and Whitney with all lines counted. A line of L
-vertices with m in S has edges of weight ``theta(m)`` that leave S, so
-
     weight that leaves S  =  s * sum over i of  mean theta_i(m_i) / m_i
 
-Where ``theta_i(m) / m`` is replaced by its convex hull over log m, the mean can go
-inside (Jensen), and the least value over all means is a fractional knapsack. For a cube
-of n dimensions that is ``s (n - log2 s)``, which is exact for powers of two.
-
-Other sets of a cube, or of a part of one, have fewer edges inside (Harper 1964, J. SIAM
-12). Take a coordinate in which vertices of S differ: those with one value are a, the
-others b, and each has one neighbour at most along that direction. So
-
-    inside s  <=  largest of  inside a + inside b + min(a, b)  =  ones in 0 ... s - 1
-
-written as binary numbers. What leaves S is the sum of its degrees less twice that.
+with ``theta_i(m)`` of edges that leave m vertices of a line. With the convex hull of
+``theta_i(m) / m`` over log m the mean can go inside (Jensen), and the least value is a
+fractional knapsack. Sets of a part of a cube have no more edges inside than ones in 0
+... s - 1, written as binary numbers (Harper 1964, J. SIAM 12).
 
 A path that k domains share is cut k - 1 times. So over all domains together a line may
-instead count two edges in each domain that it meets, less two: the ends of a stencil,
-where domains have less to cut, then count once.
+instead count two edges in each domain that it meets, less two. The busiest uplink takes
+at least what all of them send over what all of them carry, in whole messages. In a time
+T each domain holds as many vertices as may send what its uplink carries, and what that
+is less than two edges of each line that it meets, adds up to no more than all ends.
 
-The busiest uplink takes at least what all of them send, over what all of them carry;
-where messages are multiples of one size, until all of them together may have carried
-enough in whole ones. And in a time T each domain holds as many vertices at most as may
-send what its uplink carries in T; all domains together must hold all. Where lines are
-paths or rings, a domain that meets one and has ``e`` of its two ends, has two edges on
-it less ``e`` at the least. So what domains carry less in T than two edges of each line
-that they meet, adds up to no more than all ends: what one carries less than it could
-is of no use to others.
-
-Where a launch puts runs of ranks on nodes, these are vertices: a rack of five nodes has
-ten neighbours on a torus of nodes, whatever ranks might have.
-Shapes: V vertices, E edges.
+Where a launch puts runs of ranks on nodes, these are vertices. See docs/method.md,
+"What leaves any set of ranks". Shapes: V vertices, E edges.
 """
 
 from __future__ import annotations

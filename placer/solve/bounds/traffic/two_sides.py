@@ -3,16 +3,10 @@
 Let every message go from one side of ranks to the other, either way. A domain that has
 ``a`` ranks of a component's one side and ``b`` of its other sends at least what those
 ``a`` have for all but ``b`` of the other side, the heaviest messages left out, and what
-those ``b`` have for all but ``a``. It receives at least as much by the same count.
-Where all of ``s`` ranks send ``w`` bytes to all of ``r`` this is exact: ``w a (r - b)``
-leave and ``w b (s - a)`` come in. What a domain has of several components adds up, so
-the least for any ``a`` and ``b`` in all is a knapsack.
-
-In a time T an uplink carries so much each way, which leaves a domain a choice of ``a``
-and ``b``. All domains together must hold both sides. The least T at which they can is a
-bound. By hand: two ranks send 1 GB to each of four, in two racks of three GPUs whose
-uplinks carry 0.75 GB/s. A rack with one and two of them sends 2 GB and receives 2 GB:
-2.67 s. Any other choice takes 8 s; NICs of 1 GB/s alone would take 2 s.
+those ``b`` have for all but ``a``; it receives as much by the same count. Over
+components that is a knapsack. In a time T an uplink leaves a domain a choice of ``a``
+and ``b``; all domains together must hold both sides. See docs/method.md, "Two sides
+over uplinks".
 
 Shapes: D domains, A and B vertices of each side, from 0 on; ``s`` and ``r`` of each
 side of a component.

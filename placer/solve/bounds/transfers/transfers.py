@@ -2,13 +2,9 @@
 
 A time is possible where domains may hold all ranks with the partners that they need for
 it near (`partners`, `component_parts`, `side_counts`, `rack_ranks`, `set_prices`). The
-needs change at some times only, so bisection over these finds the first one.
-
-How many partners a rank needs says nothing of which. Where messages differ in size,
-heavy ones ask for more: of eight partners of 1 and 37 MB, any four may be near for some
-time, but the one that sends 37 MB must be. So the heaviest messages are looked at by
-themselves as well, and so is what both ask for: a part of the messages never takes
-longer than all.
+needs change at some times only, so bisection over these finds the first one. Where
+messages differ in size, the heaviest are looked at by themselves as well, and so is
+what both ask for: a part of the messages never takes longer than all.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Units that nodes do not hold whole, cut where nodes end.
 
-A launch by nodes gives every node consecutive ranks. Of hosts with 8 and 7 GPUs some
-hold a tp group of 8, the others do not. The groups that are left over lie on *chains*
-of nodes: so many consecutive groups on so many nodes, no part of a group small. A
-program chooses the chains: as few groups as can be are cut, then as few follow each
-other. Where the islands of a host are linked as fast as the GPUs of one, hosts are the
-nodes. Otherwise its islands hold consecutive ranks one after the other, and groups are
-cut between them too.
+The groups that are left over lie on *chains* of nodes: so many consecutive groups on so
+many nodes, no part of a group small. A program chooses the chains: as few groups as can
+be are cut, then as few follow each other. Where the islands of a host are linked as
+fast as the GPUs of one, hosts are the nodes. Otherwise groups are cut between islands
+too. See docs/method.md, "Groups cut where nodes end".
 
 Shapes: U units, D islands, or hosts without any.
 """

@@ -1,11 +1,6 @@
 """A larger job whose ranks end with a node, and its placement without the ranks added.
 
-A launch by nodes counts ranks through. Where the ranks of a pipeline stage, or of the
-whole job, do not fill their nodes, all that follow are shifted, and nodes hold ranks of
-two stages. With GPUs to spare the last node of each stage may hold fewer instead: that
-is a job with more replicas, of which the last ones are left out.
-
-Shapes: R ranks.
+See docs/method.md, "Stages that do not fill their nodes". Shapes: R ranks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Which hosts hold which runs of ranks, where uplinks further out are thin.
 
-In a launch by nodes every host holds a run of consecutive ranks. The runs say which
-groups hosts cut; the domains they lie in say what has to pass uplinks. A ring of
-gradients passes the uplink of a domain once for each time that it comes there, so a
-domain should have few rings, and stretches of them. Runs are few beside ranks: bytes
-between each two are worked out once, and runs change places under annealing, a change
-in some microseconds.
+Runs are few beside ranks: bytes between each two are worked out once, and runs change
+places under annealing, a change in some microseconds. See docs/method.md, "Hosts
+seated".
 
 Shapes: N hosts, R ranks, S sorts of traffic, T tiers with thin uplinks, D domains.
 """

@@ -1,11 +1,10 @@
 """Lengths of runs on hosts, annealed on what they alone cost.
 
-Which groups are cut follows from the lengths of the runs, and so do the members that
-gradient groups have on a host. A table has the pipeline time of a replica for each
-pattern of parts (`run_counts.py`), another the data-parallel time for so few members
-(`network/limit.py`), both on the best network. Thousands of changes are priced in the
-time of one whole step. *Stretches*, runs of whole groups that begin and end with a
-host, change places or move. Then hosts are chosen for the runs.
+A table has the pipeline time of a replica for each pattern of parts (`run_counts.py`),
+another the data-parallel time for so few members (`network/limit.py`), both on the best
+network. *Stretches*, runs of whole groups that begin and end with a host, change places
+or move. Then hosts are chosen for the runs. See docs/method.md, "Lengths of runs
+annealed".
 
 Shapes: M runs, R ranks.
 """

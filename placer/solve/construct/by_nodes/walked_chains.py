@@ -1,11 +1,9 @@
 """Chains of nodes that hold runs of ranks, annealed for the slowest replica.
 
-Where a launch gives every node consecutive ranks, groups that no node holds whole lie
-on chains of nodes (`cut_at_nodes`). All groups in their order are a row of chains. A
-walk moves chains along the row, exchanges them, and makes others of as many groups. A
-change is priced by the least part of each group, in some microseconds. What comes of it
-is priced in full by `stretches_annealed`. Shapes: R ranks, U units, C sets of replicas,
-P stages, A units of a stage, S pieces of a unit.
+All groups in their order are a row of chains (`cut_at_nodes`). A walk moves chains
+along the row, exchanges them, and makes others of as many groups, priced by the least
+part of each group. See docs/method.md, "Chains annealed". Shapes: R ranks, U units, C
+sets of replicas, P stages, A units of a stage, S pieces of a unit.
 """
 
 from __future__ import annotations

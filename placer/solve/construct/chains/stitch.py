@@ -1,21 +1,16 @@
 """Stitch chains of units out of what fragmented domains can hold.
 
-A replica is a chain of ``length`` units (a pipeline of stages, a data-parallel ring of
-tensor-parallel groups), each of which stays in one leaf domain. Every leaf domain is
+A replica is a chain of ``length`` units, each in one leaf domain. Every leaf domain is
 cut into segments of consecutive units; going up the tree, a domain joins segments of
-its children into longer ones, at the price of a hop of its tier, and exports the rest.
-Only *how many* segments of each length a domain cuts, joins and exports is decided, as
-an integer program.
+its children at the price of a hop of its tier, and exports the rest. An integer program
+decides *how many* segments of each length a domain cuts, joins and exports.
 
-The program of a whole machine is out of reach beyond a thousand or so sorts of joints.
-The domains just above the leaves are then walked in tree order, a window of them at a
-time: every window has a program of its own, which makes as many replicas as its share
-of the units asks for. Units that a window leaves free go on to the next one. A window
-whose program finds nothing in its share of work is halved. When one domain alone finds
-nothing, replicas made before are taken back, ever more of them, and made again beside
-its own; else it makes none. Many windows are several walks, each of which makes what
-its own units can; they go on side by side, and one more program makes the few replicas
-that are missing of what they leave. What is missing in the end is laid along the tree.
+Large machines are walked in tree order, a window of domains just above the leaves at a
+time; units left free go on to the next one. A window whose program finds nothing in its
+share of work is halved; one domain alone takes replicas back that were made before,
+ever more of them. Many windows are several walks, side by side; one more program makes
+the few replicas that are missing, or they are laid along the tree. See docs/method.md,
+section 5.
 """
 
 from __future__ import annotations

@@ -9,15 +9,17 @@ parts of units in several of them send. Shapes: C choices, P stages, L levels.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray
+from placer.solve.bounds.experts.level_boxes import least_asked, replicas_taken
 from placer.solve.construct.experts.parts_program import Chosen, Made, Question, Shares
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.count.summands import fitting
 
 if TYPE_CHECKING:
     from placer.solve.construct.experts.replica_levels import Replicas
@@ -54,7 +56,9 @@ class Lent(NamedTuple):
 
 def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
     """Replicas among these choices."""
-    rows = _fewest_asked(choices.levels, len(choices.times))
+    chosen, asked = least_asked(choices.levels, len(choices.times))
+    order = np.lexsort(asked.T[::-1])
+    rows, asked = choices.levels[chosen][order], asked[order]
     first = int(rows.min())
     times = choices.times * (1 + ROUNDING)
     program = Program()
@@ -65,12 +69,10 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
         return Chosen(None, fills is not None, fills is None)
     program.row([Term(u.number) for u in units], question.count, question.count)
     replicas = question.count // (rows.shape[1] * question.alike)
-    taken = [program.column(replicas) for _ in rows]
-    program.row([Term(column) for column in taken], replicas, replicas)
-    for level in range(first, len(times)):
-        asked = question.alike * (rows >= level).sum(axis=1)
-        needed = [Term(c, -int(n)) for c, n in zip(taken, asked, strict=True) if n]
-        program.row([*(Term(u.number) for u in units if u.level >= level), *needed], 0)
+    levels = range(first, len(times))
+    good = [[Term(u.number) for u in units if u.level >= level] for level in levels]
+    needed = question.alike * asked[:, first:]
+    taken = replicas_taken(program, replicas, needed, good)
     lent = _parts_suffice(program, units, fills, first)
     _uplinks_suffice(program, question, times, lent, question.latency.get(least, 0.0))
     answer = solve(program, limits)
@@ -85,17 +87,8 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
         for u in units
         for _ in range(counts[u.number])
     ]
-    levels = np.repeat(rows, [counts[column] for column in taken], axis=0)
-    return Chosen(Shares(filled, made, levels), answer.is_proved)
-
-
-def _fewest_asked(levels: IntArray, count: int) -> IntArray:
-    """Choices that ask for no more units of each level than others; shape (C', P)."""
-    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
-    asked, first = np.unique(asked, axis=0, return_index=True)
-    is_more = (asked[None] <= asked[:, None]).all(axis=2).sum(axis=1) > 1
-    fewest: IntArray = levels[first[~is_more]]
-    return fewest
+    found = np.repeat(rows, [counts[column] for column in taken], axis=0)
+    return Chosen(Shares(filled, made, found), answer.is_proved)
 
 
 def _units(
@@ -119,7 +112,7 @@ def _fills(
     found: list[Fill] = []
     for key, domains in question.rooms.items():
         room, columns = key[1], []
-        for parts in _parts(room, least, question.largest):
+        for parts in fitting(room, least, question.largest):
             load = sum(part * (question.size - part) for part in parts) / room
             levels = {
                 part: int(np.count_nonzero(question.shared_s(part, load) <= times)) - 1
@@ -133,14 +126,6 @@ def _fills(
             found.append(Fill(columns[-1], key, parts, levels))
         program.row([Term(column) for column in columns], domains, domains)
     return found
-
-
-def _parts(room: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending parts from ``least`` to ``most`` that fit together."""
-    yield ()
-    for first in range(least, min(room, most) + 1):
-        for others in _parts(room - first, first, most):
-            yield (first, *others)
 
 
 def _parts_suffice(

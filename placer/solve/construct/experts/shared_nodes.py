@@ -1,10 +1,9 @@
 """Expert groups in parts of half nodes, on nodes that groups share.
 
-In a launch by nodes a node holds consecutive ranks. So the last ranks of one unit and
-the first of the next may lie on one node: two parts of 14 ranks fill a rack of 7 nodes
-of 4, where parts of whole nodes would be 12 and 16. Parts are counted in halves of
-nodes here, and chosen by the program of the bound. Those of an odd size share nodes, or
-leave half of one free.
+In a launch by nodes the last ranks of one unit and the first of the next may lie on one
+node. Parts are counted in halves of nodes, and chosen by the program of the bound.
+Those of an odd size share nodes, or leave half of one free. See docs/method.md, "Half
+nodes".
 
 Shapes: U units, D domains along the tree, C sets of replicas, P stages.
 """

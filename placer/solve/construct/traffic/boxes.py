@@ -1,13 +1,11 @@
 """Grids and tori cut into boxes, so that no domain sends much.
 
-A torus of 7 x 9 x 6 fills racks best with columns of 9 x 2 x 2, which neither halving
-nor growing finds: they fit only if every cut is made with all others in mind. Where
-edges have directions (`bounds/traffic/directions.py`) ranks have places in a grid, and
-boxes of it are few: how long they are along each axis, and at how many ends of an axis
-they have neighbours. For a time T a box fits a domain if its ranks do, its uplink
-carries what leaves it within T, and the domains inside it are enough for its parts. The
-fewest domains of a tier for a box are one where it fits, else the least sum over all
-ways to cut it in two (guillotine cuts; Gilmore and Gomory 1965, Oper. Res. 13).
+Where edges have directions (`bounds/traffic/directions.py`) ranks have places in a
+grid. A box is how long it is along each axis, and at how many ends it has neighbours.
+For a time T it fits a domain if its ranks do, its uplink carries what leaves it within
+T, and the domains inside it are enough for its parts; else the fewest domains are the
+least sum over all ways to cut it in two (guillotine cuts; Gilmore and Gomory 1965,
+Oper. Res. 13). See docs/method.md, "Boxes".
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Transfers between racks: the few ranks with needs first, each with the best nodes.
 
-Where a few ranks send to very many, a rack holds a small part of those, and which part
-is a matter of the rank's company: of a node of four consecutive receivers each of four
-senders may have one, or two senders two. So ranks with needs are cut into runs of the
-same length. Racks are given runs that have the same partners, as many as leave so many
-nodes beside them, the most with which all runs have a rack. These nodes take the runs
-that hold most of the partners.
+Ranks with needs are cut into runs of the same length. Racks are given runs that have
+the same partners, as many as leave so many nodes beside them, the most with which all
+runs have a rack. These nodes take the runs that hold most of the partners.
 
 By hand: 0 to 3 send to every fourth pair of ranks from 4 on, racks of five nodes of
 four. All four on a node have a partner each on the other four nodes, 4 in all. 0 and 1

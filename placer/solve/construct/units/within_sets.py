@@ -1,14 +1,10 @@
 """Units whole where domains hold them, inside the sets that a rule keeps together.
 
-``require: {cp: leaf}`` says nothing about tp groups. Where all tp groups of a cp group
-lie whole on their nodes, they lie in one leaf with it, as a *block*. A leaf takes whole
-blocks, so many that few of its units must be cut, and those are cut inside the leaf.
-
-Where leaves do not hold all blocks whole, the others lie across leaves in *slices*: a
-slice has one rank of each unit of the block, and is what the rule keeps together. By
-hand: tp 3 and cp 4 make blocks of 12 ranks in three slices of four. Leaves of 69 and 67
-GPUs hold five blocks each, with 9 and 7 left over: two slices of a sixth block, and the
-third.
+Where all tp groups of a cp group lie whole on their nodes, they lie in one leaf with
+it, as a *block*. A leaf takes whole blocks, so many that few of its units must be cut,
+and those are cut inside the leaf. Other blocks lie across leaves in *slices*: one rank
+of each unit of the block, which the rule keeps together. See docs/method.md, "Groups
+across sets of a rule".
 
 Shapes: D domains that take units, L domains that take blocks, U units, B blocks of c
 units of n ranks.
