@@ -23,7 +23,7 @@ from placer.arguments import (
     Kind,
     takes,
 )
-from placer.degrees.asked import problems
+from placer.degrees.asked import SIZES, problems
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
@@ -264,6 +264,15 @@ def _result_problems(top: int, slack: float) -> Iterator[Problem]:
         yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
+def _wider(space: Space) -> str:
+    """A hint which lists leave too little to choose from."""
+    lists = ("gpus", *SIZES, "sharding")
+    given = [f"--{name.replace('_', '-')}" for name in lists if getattr(space, name)]
+    if not given:
+        return ""
+    return f"\n  hint: give {' or '.join(given)} other values, or leave it out"
+
+
 def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
     if not found.considered:
@@ -273,9 +282,7 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        hint = ""
-        if search.legal.space.gpus:
-            hint = "\n  hint: without --gpus, placer tries those that fit"
+        hint = _wider(search.legal.space)
         return InfeasibleError(f"no degrees are legal: {why or none}{hint}")
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:

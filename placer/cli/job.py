@@ -10,7 +10,7 @@ from placer.cli.input_options import SOURCE_OPTIONS
 from placer.cli.options import teller
 
 if TYPE_CHECKING:
-    from placer.errors import InputError
+    from placer.errors import InputError, Problem
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -59,12 +59,12 @@ def read_given_job(
         job = _read_job(options, options["gpus"] if ranks is None else None)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
-        if cuts_batch and (open_ := _CUT_BATCH.intersection(asked)):
+        if cuts_batch and (open_ := {*filter(None, map(_open_cut, error.problems))}):
             if options["global_batch"] is None:
                 raise _no_batch(error, ranks) from None
             cut = {f"job.{key}": "1" for key in open_}
             options = options | {"settings": {**cut, **(options["settings"] or {})}}
-            return read_given_job(options, machine, hosts, ranks, cuts_batch=True)
+            return read_given_job(options, machine, hosts, ranks)
         if "parallelism.dp" not in asked:
             raise
         if ranks is None and machine is not None and hosts is not None:
@@ -77,6 +77,14 @@ def read_given_job(
     return job if order is None else reordered(job, order)
 
 
+def _open_cut(problem: Problem) -> str:
+    """The key, if it says how samples are cut and nothing says it; else empty.
+
+    What is asked for stands at no line; a wrong value in a file does.
+    """
+    return "" if problem.line or problem.key not in _CUT_BATCH else problem.key
+
+
 def _no_batch(error: InputError, ranks: int | None) -> InputError:
     """The same, asking for the samples of a step instead of how they are cut.
 
@@ -85,7 +93,8 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
     from placer.errors import InputError, Problem
 
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
-    others = [p for p in error.problems if p.key not in known]
+    wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
+    others = [*wrong, *(p for p in error.problems if p.key not in known)]
     message = "how many samples a step has is not said"
     source = error.problems[0].source
     asked = Problem(message, source, key="global_batch", hint="--global-batch N")

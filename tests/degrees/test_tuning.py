@@ -331,13 +331,14 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
     memory = Memory(recompute=own, recompute_modules=("mlp",) * (own == "selective"))
     if own == "full":
         memory = Memory(recompute="full", recompute_method="block")
-    start = replace(work(), memory=memory)
+    start = replace(work(), memory=memory, description="its first degrees")
     few = FEW | {"recompute": ["none"]}
     found = placer.tune(machine(), start, gpus=[16], top=4, **few)
     for index in range(4):
         chosen = found.job_of(index)
         text = json.dumps(to_document(chosen))
         assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
+        assert chosen.description.endswith("chosen by placer tune")
     placer.check(placer.place(found.machine, found.best, effort="quick").plan)
 
 

@@ -1,0 +1,62 @@
+"""What `placer tune` says where it cannot answer: every problem, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, dp: 4}
+model: {layers: 4, hidden: 512, ffn: 1024, heads: 8, kv_heads: 8, vocab: 32000}
+sequence: 1024
+micro_batches: MICRO
+compute: {tflops_per_gpu: 400}
+"""
+
+
+def said(folder: Path, *options: str, micro: str = "4", code: int = 2) -> str:
+    """What stands on stderr, in one line."""
+    file = folder / "job.yaml"
+    file.write_text(JOB.replace("MICRO", micro))
+    command = ["tune", "-q", "-t", "node:2 gpu:4", "-j", str(file)]
+    done = CliRunner().invoke(main, [*command, "--memory", "80GB", *options])
+    assert done.exit_code == code, done.output
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("more", [(), ("--global-batch", "32")])
+def test_wrong_micro_batches_of_a_file_are_told_at_their_place(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """They are said, and wrong: the samples of a step are not asked for instead."""
+    text = said(tmp_path, *more, micro="0")
+    assert "job.yaml:7:16: micro_batches: 0 is not between" in text
+    assert "global_batch" not in text
+
+
+def test_more_gpus_than_there_are(tmp_path: Path) -> None:
+    """How many can be used, and that the option can be left out."""
+    text = said(tmp_path, "--gpus", "4,99")
+    assert "99 GPUs are asked for" in text
+    assert "has 8 that can be used" in text
+    assert "leave --gpus out" in text
+
+
+def test_lists_that_leave_nothing_legal_are_named(tmp_path: Path) -> None:
+    """With the rule that refuses them: a micro-batch that divides nothing, heads."""
+    text = said(tmp_path, "--micro-batch", "5", "--pp", "1", code=3)
+    assert "the micro-batch does not divide" in text
+    assert "hint: give --pp or --micro-batch other values" in text
+    text = said(tmp_path, "--tp", "3", code=3)
+    assert "heads that tp does not divide" in text
+    assert "hint: give --tp other values, or leave it out" in text
