@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.html_table import html_table
-from placer.report.columns import columns, paragraphs, wrapped
+from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.tune_words import (
     AXES,
     degrees,
@@ -26,6 +26,8 @@ from placer.units import format_bytes, format_seconds
 Row = Mapping[str, Any]
 
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory", "exposed")
+# What may be said once for all rows, instead of in each of them.
+_SAID_ONCE = ("recompute", "sharding", "batch", "exposed")
 _EXPERT_SIZE = "--expert-tensor-parallel-size"
 _NOT_IN_CSV = ("parallelism", "parts_s", "flags")
 
@@ -46,7 +48,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
     return paragraphs(
         (
             wrapped(verdict(found)),
-            columns(_table(rows)),
+            narrowed(_table(rows), _SAID_ONCE),
             wrapped(short(found)),
             wrapped(ties(rows)),
             (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
