@@ -70,8 +70,8 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     pp=_SIZES,
     vp=_SIZES,
     micro_batch=_SIZES,
-    recompute=TEXTS | NOTHING,
-    sharding=TEXTS | NOTHING,
+    recompute=TEXTS | TEXT | NOTHING,
+    sharding=TEXTS | TEXT | NOTHING,
     top=INTEGER,
     slack=NUMBER,
     time_limit=NUMBER,
@@ -96,8 +96,8 @@ def tune(
     pp: Sequence[int] | int | None = None,
     vp: Sequence[int] | int | None = None,
     micro_batch: Sequence[int] | int | None = None,
-    recompute: Sequence[RecomputeName] | None = None,
-    sharding: Sequence[str] | None = None,
+    recompute: Sequence[RecomputeName] | RecomputeName | None = None,
+    sharding: Sequence[str] | str | None = None,
     top: int = 10,
     slack: float = 0.0,
     time_limit: float = 600.0,
@@ -125,7 +125,7 @@ def tune(
         Whose rules hold: ``megatron``, ``torchtitan``, ``deepspeed`` or ``jax``.
     tp, cp, ep, etp, pp, vp, micro_batch : int or sequence of int, optional
         The only sizes to consider.
-    recompute, sharding : sequence of str, optional
+    recompute, sharding : str or sequence of str, optional
         The only modes, likewise.
     top : int
         Rows that are wanted.
@@ -175,8 +175,8 @@ def tune(
         pp=_sizes(pp),
         vp=_sizes(vp),
         micro_batch=_sizes(micro_batch),
-        recompute=tuple(recompute or ()),
-        sharding=tuple(sharding or ()),
+        recompute=_names(recompute),
+        sharding=_names(sharding),
     )
     refuse(
         [
@@ -240,6 +240,11 @@ def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
     if given is None:
         return ()
     return tuple(map(int, given if isinstance(given, Iterable) else (given,)))
+
+
+def _names(given: Sequence[str] | str | None) -> tuple[str, ...]:
+    """The modes that are asked for; one may stand alone."""
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def _model(job: Job) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,7 +73,9 @@ def read_given_job(
         if ranks is None:
             raise
         job = _read_job(options, ranks)
-        teller(options)(f"{ranks:,} GPUs, as the hosts have")
+        several = isinstance(options["gpus"], Sequence) and len(options["gpus"])
+        whose = "the first of --gpus" if several else "as the hosts have"
+        teller(options)(f"{ranks:,} GPUs, {whose}")
     order = options.get("order")
     return job if order is None else reordered(job, order)
 

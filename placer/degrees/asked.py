@@ -34,7 +34,9 @@ def problems(
         message = f"expected at least 1, got {space.global_batch}"
         yield Problem(message, key="global_batch")
     for count in space.gpus:
-        if not 1 <= count <= machine.num_gpus:
+        if count < 1:
+            yield Problem(f"expected at least 1, got {count}", key="gpus")
+        elif count > machine.num_gpus:
             has = f"{machine.name} has {machine.num_gpus:,} that can be used"
             hint = "ask for fewer, or leave --gpus out for as many as help"
             message = f"{count:,} GPUs are asked for, and {has}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
+import placer
 from placer.cli.main import main
+from placer.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +62,20 @@ def test_lists_that_leave_nothing_legal_are_named(tmp_path: Path) -> None:
     text = said(tmp_path, "--tp", "3", code=3)
     assert "heads that tp does not divide" in text
     assert "hint: give --tp other values, or leave it out" in text
+
+
+def test_no_gpus_at_all() -> None:
+    """A number below one is none, however many GPUs there are."""
+    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
+        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
+
+
+def test_one_mode_can_stand_alone() -> None:
+    """As one size can; a text is no list of letters."""
+    few: dict[str, Any] = {"gpus": 8, "tp": 8, "pp": 1, "cp": 1, "micro_batch": 1}
+    found = placer.tune(
+        "dgx-h100-4x8", "quickstart", recompute="none", sharding="zero1", **few
+    )
+    assert {(row["recompute"], row["sharding"]) for row in found.rows} == {
+        ("none", "zero1")
+    }

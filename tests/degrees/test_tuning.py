@@ -233,6 +233,9 @@ def test_the_picture(found: Tuning) -> None:
             points = [e for e in panel.iter() if "point" in (e.get("class") or "")]
             assert all(point.find(f"{SVG}title") is not None for point in points)
             assert len(panel.findall(f"{SVG}polyline")) == 1
+            of_gpus = panel is panels[1]
+            titles = [point.findtext(f"{SVG}title") or "" for point in points]
+            assert all((" GPUs, " in title) == of_gpus for title in titles)
         texts = [text.text for text in root.findall(f"{SVG}text")]
         assert texts == [
             "Step time against memory and GPUs: small",
