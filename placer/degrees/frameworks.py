@@ -8,8 +8,9 @@ Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
 ``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
 ``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; PyTorch 2.6,
 ``distributed/pipelining/schedules.py``; DeepSpeed edaa7221, ``runtime/zero``,
-``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses), ``utils/groups.py`` and
-``docs/code-docs/source/memory.rst``; MaxText, ``layers/pipeline.py``.
+``runtime/engine.py``, ``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses),
+``utils/groups.py`` and ``docs/code-docs/source/memory.rst``; MaxText,
+``layers/pipeline.py``.
 
 A rule is a reason for refusing, in words, and a test. Rules are asked as soon as what
 they are about is chosen: first the degrees, then experts, stages, micro-batches and
@@ -166,6 +167,12 @@ def _experts_in_copies(_of: Legal, choice: Choice) -> bool:
     return choice.sharding != "hsdp" or ranks % (choice.ep * choice.etp) == 0
 
 
+def _experts_not_sharded(of: Legal, choice: Choice) -> bool:
+    """ZeRO-3 has experts by AutoEP alone, which knows no tp and no Ulysses."""
+    sharded = of.model.experts and choice.sharding == "zero3"
+    return not sharded or choice.tp * choice.cp == 1
+
+
 def _whole_rounds(_of: Legal, choice: Choice) -> bool:
     """PyTorch interleaves in rounds of at least pp micro-batches, all of one size."""
     rounds = max(1, choice.micro_batches // choice.pp)
@@ -225,7 +232,10 @@ FRAMEWORKS: dict[str, Framework] = {
         _DEGREES | {"heads that tp and Ulysses do not divide": _sequence_heads},
         _EXPERTS | {"experts that replicas do not share": _experts_of_replicas},
         _LAYERS,
-        states={"sharded gradients with a pipeline": _shards_without_pipeline},
+        states={
+            "sharded gradients with a pipeline": _shards_without_pipeline,
+            "sharded experts with tp or Ulysses": _experts_not_sharded,
+        },
         interleaves=False,
         counts_ends=False,
         context="a2a",

@@ -127,6 +127,8 @@ def _of_torchtitan(job: Job) -> Flags:
 def _of_deepspeed(job: Job) -> Flags:
     """Ulysses is its context parallelism; experts are cut by tp as dense layers are."""
     axes, mode = job.parallelism, job.data_parallel
+    if job.model is not None and job.model.experts and mode.sharding == "zero3":
+        raise EmitError("Megatron-DeepSpeed has no experts in ZeRO-3")
     flags: Flags = {
         "deepspeed": "",
         "zero-stage": _ZERO.index(mode.sharding),

@@ -180,14 +180,21 @@ def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
     """The flags that choose a row, instead of those that a script has."""
     words = found["rows"][index]["flags"]
     if not words:
-        yield f"No flags are known for {found['framework']}; --job-output FILE writes"
-        yield f"the job with the degrees of row {index + 1}."
+        yield from wrapped(
+            f"No flags of {found['framework']} are known for row {index + 1}; "
+            "--job-output FILE writes the job with its degrees."
+        )
         return
     yield f"Flags of row {index + 1} for {found['framework']}:"
     # A flag stays with its values.
     bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
     bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
     yield from (f"  {line}" for line in wrapped(bound, width=78))
+    if found["framework"] == "deepspeed":
+        yield from wrapped(
+            "They are those of Megatron-DeepSpeed. The file of --deepspeed_config says "
+            "the stage of ZeRO and the batch again."
+        )
     if _asked_by_megatron(words, found["rows"][index]["parallelism"]):
         yield from wrapped(
             "The model has no experts. Megatron-LM refuses this order of ranks unless "

@@ -11,6 +11,7 @@ import pytest
 from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
+from placer.job.model import DataParallel
 from placer.sources.job import read_job
 
 if TYPE_CHECKING:
@@ -160,6 +161,18 @@ def test_a_framework_without_flags_says_so(tmp_path: Path) -> None:
     start = megatron(tmp_path, "--micro-batch-size 1 --global-batch-size 32")
     with pytest.raises(EmitError, match="jax"):
         job_flags(start, "jax")
+
+
+def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path: Path) -> None:
+    """``Native DeepSpeed MoE is not supported with ZeRO Stage 3``."""
+    job = megatron(tmp_path, f"{EXPERTS} --micro-batch-size 1 --global-batch-size 32")
+    for sharding in ("zero2", "zero3"):
+        kept = replace(job, data_parallel=DataParallel(sharding=sharding))
+        if sharding == "zero3":
+            with pytest.raises(EmitError, match="no experts in ZeRO-3"):
+                job_flags(kept, "deepspeed")
+        else:
+            assert "--zero-stage" in job_flags(kept, "deepspeed")
 
 
 def test_shards_of_megatron_ask_for_their_checkpoints(tmp_path: Path) -> None:
