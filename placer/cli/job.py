@@ -72,12 +72,43 @@ def read_given_job(
             ranks = allocate(machine, hosts).num_gpus
         if ranks is None:
             raise
-        job = _read_job(options, ranks)
-        several = isinstance(options["gpus"], Sequence) and len(options["gpus"])
-        whose = "the first of --gpus" if several else "as the hosts have"
-        teller(options)(f"{ranks:,} GPUs, {whose}")
+        job, note = _read_job_or_fewer(options, ranks, cuts_batch)
+        listed = options["gpus"] if isinstance(options["gpus"], Sequence) else ()
+        whose = ("as the hosts have", "as --gpus says", "the first of --gpus")
+        teller(options)(note or f"{ranks:,} GPUs, {whose[min(len(listed), 2)]}")
     order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _read_job_or_fewer(
+    options: dict[str, Any], ranks: int, cuts_batch: bool
+) -> tuple[Job, str]:
+    """The job on so many GPUs, or on the most of them that share out its batch.
+
+    A command that cuts the batch itself can do with the job on fewer; a note says so.
+    """
+    from placer.errors import InputError
+
+    try:
+        return _read_job(options, ranks), ""
+    except InputError as error:
+        first = error
+    fewer = [n for n in range(ranks // 2, 0, -1) if ranks % n == 0]
+    for count in fewer if cuts_batch and _lacks_batch(first) else ():
+        try:
+            job = _read_job(options, count)
+        except InputError as error:
+            if _lacks_batch(error):
+                continue
+            raise
+        why = first.problems[0].message
+        return job, f"its own degrees are those on {count:,} GPUs: {why}"
+    raise first
+
+
+def _lacks_batch(error: InputError) -> bool:
+    """Whether replicas do not share out the samples of a step."""
+    return any(problem.key == "global_batch" for problem in error.problems)
 
 
 def _open_cut(problem: Problem) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,3 +80,23 @@ def test_one_mode_can_stand_alone() -> None:
     assert {(row["recompute"], row["sharding"]) for row in found.rows} == {
         ("none", "zero1")
     }
+
+
+SCRIPT = (
+    "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+    "--seq-length 1024 --max-position-embeddings 1024 --vocab-size 32000 "
+    "--micro-batch-size 1 --global-batch-size 4\n"
+)
+
+
+def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path: Path) -> None:
+    """Other degrees share it: eight GPUs train four samples with tp 2 or more."""
+    file = tmp_path / "train.sh"
+    file.write_text(SCRIPT)
+    command = ["tune", "-t", "node:2 gpu:4", "-j", f"megatron:{file}", "--top", "1"]
+    command += ["--gpus", "8", "--memory", "80GB", "--tflops", "300"]
+    done = CliRunner().invoke(main, [*command, "--format", "json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)
+    assert "its own degrees are those on 4 GPUs" in done.stderr
