@@ -139,6 +139,14 @@ def _interleaving(of: Legal, choice: Choice) -> bool:
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
 
 
+def _chunks_of_stages(_of: Legal, choice: Choice) -> bool:
+    return choice.vp == 1 or choice.pp > 1
+
+
+def _no_chunks(_of: Legal, choice: Choice) -> bool:
+    return choice.vp == 1
+
+
 def _experts_in_slices(of: Legal, choice: Choice) -> bool:
     return not of.model.experts or choice.tp == 1 or of.job.tensor_parallel.sequence
 
@@ -195,6 +203,7 @@ _EXPERTS: dict[str, Rule] = {
     "experts that do not share the ranks": _experts_share_ranks,
 }
 _LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers}
+_CHUNKS: dict[str, Rule] = {"interleaving without a pipeline": _chunks_of_stages}
 
 FRAMEWORKS: dict[str, Framework] = {
     "megatron": Framework(
@@ -219,6 +228,7 @@ FRAMEWORKS: dict[str, Framework] = {
         {
             "more stages than layers": _about_equal_layers,
             "more than two chunks a rank": _few_chunks,
+            **_CHUNKS,
         },
         {"micro-batches that are not cut into equal rounds": _whole_rounds},
         {
@@ -231,7 +241,7 @@ FRAMEWORKS: dict[str, Framework] = {
         ("ddp", "zero1", "zero2", "zero3"),
         _DEGREES | {"heads that tp and Ulysses do not divide": _sequence_heads},
         _EXPERTS | {"experts that replicas do not share": _experts_of_replicas},
-        _LAYERS,
+        _LAYERS | {"interleaving": _no_chunks},
         states={
             "sharded gradients with a pipeline": _shards_without_pipeline,
             "sharded experts with tp or Ulysses": _experts_not_sharded,
@@ -243,7 +253,11 @@ FRAMEWORKS: dict[str, Framework] = {
         gradient=4.0,
     ),
     "jax": Framework(
-        ("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS, counts_ends=False
+        ("ddp", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS,
+        _LAYERS | _CHUNKS,
+        counts_ends=False,
     ),
 }
 
