@@ -23,7 +23,7 @@ from placer.arguments import (
     Kind,
     takes,
 )
-from placer.degrees.asked import problems
+from placer.degrees.asked import SIZES, problems
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
@@ -70,8 +70,8 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     pp=_SIZES,
     vp=_SIZES,
     micro_batch=_SIZES,
-    recompute=TEXTS | NOTHING,
-    sharding=TEXTS | NOTHING,
+    recompute=TEXTS | TEXT | NOTHING,
+    sharding=TEXTS | TEXT | NOTHING,
     top=INTEGER,
     slack=NUMBER,
     time_limit=NUMBER,
@@ -96,8 +96,8 @@ def tune(
     pp: Sequence[int] | int | None = None,
     vp: Sequence[int] | int | None = None,
     micro_batch: Sequence[int] | int | None = None,
-    recompute: Sequence[RecomputeName] | None = None,
-    sharding: Sequence[str] | None = None,
+    recompute: Sequence[RecomputeName] | RecomputeName | None = None,
+    sharding: Sequence[str] | str | None = None,
     top: int = 10,
     slack: float = 0.0,
     time_limit: float = 600.0,
@@ -125,7 +125,7 @@ def tune(
         Whose rules hold: ``megatron``, ``torchtitan``, ``deepspeed`` or ``jax``.
     tp, cp, ep, etp, pp, vp, micro_batch : int or sequence of int, optional
         The only sizes to consider.
-    recompute, sharding : sequence of str, optional
+    recompute, sharding : str or sequence of str, optional
         The only modes, likewise.
     top : int
         Rows that are wanted.
@@ -175,8 +175,8 @@ def tune(
         pp=_sizes(pp),
         vp=_sizes(vp),
         micro_batch=_sizes(micro_batch),
-        recompute=tuple(recompute or ()),
-        sharding=tuple(sharding or ()),
+        recompute=_names(recompute),
+        sharding=_names(sharding),
     )
     refuse(
         [
@@ -236,6 +236,11 @@ def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
     return tuple(map(int, given if isinstance(given, Iterable) else (given,)))
 
 
+def _names(given: Sequence[str] | str | None) -> tuple[str, ...]:
+    """The modes that are asked for; one may stand alone."""
+    return (given,) if isinstance(given, str) else tuple(given or ())
+
+
 def _model(job: Job) -> Model:
     if job.roles:
         message = "a workload has several jobs, and the degrees of one can be chosen"
@@ -258,6 +263,15 @@ def _result_problems(top: int, slack: float) -> Iterator[Problem]:
         yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
+def _wider(space: Space) -> str:
+    """A hint which lists leave too little to choose from."""
+    lists = ("gpus", *SIZES, "sharding")
+    given = [f"--{name.replace('_', '-')}" for name in lists if getattr(space, name)]
+    if not given:
+        return ""
+    return f"\n  hint: give {' or '.join(given)} other values, or leave it out"
+
+
 def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
     if not found.considered:
@@ -267,9 +281,7 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        hint = ""
-        if search.legal.space.gpus:
-            hint = "\n  hint: without --gpus, placer tries those that fit"
+        hint = _wider(search.legal.space)
         return InfeasibleError(f"no degrees are legal: {why or none}{hint}")
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ from placer.cli.input_options import SOURCE_OPTIONS
 from placer.cli.options import teller
 
 if TYPE_CHECKING:
-    from placer.errors import InputError
+    from placer.errors import InputError, Problem
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -59,22 +60,63 @@ def read_given_job(
         job = _read_job(options, options["gpus"] if ranks is None else None)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
-        if cuts_batch and (open_ := _CUT_BATCH.intersection(asked)):
+        if cuts_batch and (open_ := {*filter(None, map(_open_cut, error.problems))}):
             if options["global_batch"] is None:
                 raise _no_batch(error, ranks) from None
             cut = {f"job.{key}": "1" for key in open_}
             options = options | {"settings": {**cut, **(options["settings"] or {})}}
-            return read_given_job(options, machine, hosts, ranks, cuts_batch=True)
+            return read_given_job(options, machine, hosts, ranks)
         if "parallelism.dp" not in asked:
             raise
         if ranks is None and machine is not None and hosts is not None:
             ranks = allocate(machine, hosts).num_gpus
         if ranks is None:
             raise
-        job = _read_job(options, ranks)
-        teller(options)(f"{ranks:,} GPUs, as the hosts have")
+        job, note = _read_job_or_fewer(options, ranks, cuts_batch)
+        listed = options["gpus"] if isinstance(options["gpus"], Sequence) else ()
+        whose = ("as the hosts have", "as --gpus says", "the first of --gpus")
+        teller(options)(note or f"{ranks:,} GPUs, {whose[min(len(listed), 2)]}")
     order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _read_job_or_fewer(
+    options: dict[str, Any], ranks: int, cuts_batch: bool
+) -> tuple[Job, str]:
+    """The job on so many GPUs, or on the most of them that share out its batch.
+
+    A command that cuts the batch itself can do with the job on fewer; a note says so.
+    """
+    from placer.errors import InputError
+
+    try:
+        return _read_job(options, ranks), ""
+    except InputError as error:
+        first = error
+    fewer = [n for n in range(ranks // 2, 0, -1) if ranks % n == 0]
+    for count in fewer if cuts_batch and _lacks_batch(first) else ():
+        try:
+            job = _read_job(options, count)
+        except InputError as error:
+            if _lacks_batch(error):
+                continue
+            raise
+        why = first.problems[0].message
+        return job, f"its own degrees are those on {count:,} GPUs: {why}"
+    raise first
+
+
+def _lacks_batch(error: InputError) -> bool:
+    """Whether replicas do not share out the samples of a step."""
+    return any(problem.key == "global_batch" for problem in error.problems)
+
+
+def _open_cut(problem: Problem) -> str:
+    """The key, if it says how samples are cut and nothing says it; else empty.
+
+    What is asked for stands at no line; a wrong value in a file does.
+    """
+    return "" if problem.line or problem.key not in _CUT_BATCH else problem.key
 
 
 def _no_batch(error: InputError, ranks: int | None) -> InputError:
@@ -85,7 +127,8 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
     from placer.errors import InputError, Problem
 
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
-    others = [p for p in error.problems if p.key not in known]
+    wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
+    others = [*wrong, *(p for p in error.problems if p.key not in known)]
     message = "how many samples a step has is not said"
     source = error.problems[0].source
     asked = Problem(message, source, key="global_batch", hint="--global-batch N")

@@ -127,6 +127,10 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """
+    from placer.files import check_target
+
+    for name in ("output", "plot"):
+        check_target(options[name] or "-")
     check_plot(options["plot"])
     options = with_folder(options | {"oversubscription": {}})
     with interrupts.searching() as stop:
@@ -149,12 +153,14 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
     from placer.cli.machine import read_machine
     from placer.sweep import sweep as run
+    from placer.topology.allocation import allocate
 
     machine = read_machine(options)
     gpus = options["gpus"]
+    ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return run(
         machine,
-        read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
+        read_given_job(options, ranks=ranks),
         **{key: options[key] for key in _PASSED},
         oversubscription=options["ratios"],
         engine=engine_of(options),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placer.job.model import Model
     from placer.topology.model import Topology
 
-_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
+SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 _WHOLE = ("none", "full", "op")
 _OF_EXPERTS = ("moe", "moe_act", "shared_experts")
 
@@ -26,7 +26,7 @@ def problems(
     space: Space, machine: Topology, memory: float, model: Model
 ) -> Iterator[Problem]:
     """Problems of the space for a model and the memory of a GPU, in bytes."""
-    for key in _SIZES:
+    for key in SIZES:
         for value in getattr(space, key):
             if value < 1:
                 yield Problem(f"expected at least 1, got {value}", key=key)
@@ -34,9 +34,13 @@ def problems(
         message = f"expected at least 1, got {space.global_batch}"
         yield Problem(message, key="global_batch")
     for count in space.gpus:
-        if not 1 <= count <= machine.num_gpus:
-            message = f"{count:,} GPUs of {machine.num_gpus:,} usable ones"
-            yield Problem(message, key="gpus")
+        if count < 1:
+            yield Problem(f"expected at least 1, got {count}", key="gpus")
+        elif count > machine.num_gpus:
+            has = f"{machine.name} has {machine.num_gpus:,} that can be used"
+            hint = "ask for fewer, or leave --gpus out for as many as help"
+            message = f"{count:,} GPUs are asked for, and {has}"
+            yield Problem(message, key="gpus", hint=hint)
     if not 0 < memory < inf:
         hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
         message = f"how much memory a GPU of {machine.name} has is not known"
@@ -83,7 +87,8 @@ def _not_there(space: Space, model: Model) -> Iterator[Problem]:
         for module in name.split(JOINED):
             if module in lacking:
                 message = f"{module}: the model has no {lacking[module]}"
-                yield Problem(message, key="recompute")
+                hint = "leave it out of --recompute"
+                yield Problem(message, key="recompute", hint=hint)
 
 
 def _unknown(key: str, name: str, known: Collection[str], of: str = "") -> Problem:

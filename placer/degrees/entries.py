@@ -6,9 +6,11 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.degrees.evaluate import is_searched
+
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
-    from placer.degrees.evaluate import Wanted
+    from placer.degrees.evaluate import Answer, Wanted
 
 
 class Known(IntEnum):
@@ -38,6 +40,13 @@ class Entry(NamedTuple):
     bound_s: float
     known: Known
     choice: Choice
+
+
+def entry_of(choice: Choice, answer: Answer) -> Entry:
+    """What is known of a choice that was placed."""
+    if is_searched(choice, answer):
+        return Entry(answer.step_time_s, Known.PLACED, choice)
+    return Entry(answer.lower_bound_s, Known.SKETCHED, choice)
 
 
 def sizes_of(choice: Choice) -> Choice:

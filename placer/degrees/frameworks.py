@@ -8,8 +8,9 @@ Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
 ``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
 ``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; PyTorch 2.6,
 ``distributed/pipelining/schedules.py``; DeepSpeed edaa7221, ``runtime/zero``,
-``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses), ``utils/groups.py`` and
-``docs/code-docs/source/memory.rst``; MaxText, ``layers/pipeline.py``.
+``runtime/engine.py``, ``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses),
+``utils/groups.py`` and ``docs/code-docs/source/memory.rst``; MaxText,
+``layers/pipeline.py``.
 
 A rule is a reason for refusing, in words, and a test. Rules are asked as soon as what
 they are about is chosen: first the degrees, then experts, stages, micro-batches and
@@ -138,6 +139,14 @@ def _interleaving(of: Legal, choice: Choice) -> bool:
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
 
 
+def _chunks_of_stages(_of: Legal, choice: Choice) -> bool:
+    return choice.vp == 1 or choice.pp > 1
+
+
+def _no_chunks(_of: Legal, choice: Choice) -> bool:
+    return choice.vp == 1
+
+
 def _experts_in_slices(of: Legal, choice: Choice) -> bool:
     return not of.model.experts or choice.tp == 1 or of.job.tensor_parallel.sequence
 
@@ -166,6 +175,12 @@ def _experts_in_copies(_of: Legal, choice: Choice) -> bool:
     return choice.sharding != "hsdp" or ranks % (choice.ep * choice.etp) == 0
 
 
+def _experts_not_sharded(of: Legal, choice: Choice) -> bool:
+    """ZeRO-3 has experts by AutoEP alone, which knows no tp and no Ulysses."""
+    sharded = of.model.experts and choice.sharding == "zero3"
+    return not sharded or choice.tp * choice.cp == 1
+
+
 def _whole_rounds(_of: Legal, choice: Choice) -> bool:
     """PyTorch interleaves in rounds of at least pp micro-batches, all of one size."""
     rounds = max(1, choice.micro_batches // choice.pp)
@@ -188,6 +203,7 @@ _EXPERTS: dict[str, Rule] = {
     "experts that do not share the ranks": _experts_share_ranks,
 }
 _LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers}
+_CHUNKS: dict[str, Rule] = {"interleaving without a pipeline": _chunks_of_stages}
 
 FRAMEWORKS: dict[str, Framework] = {
     "megatron": Framework(
@@ -212,6 +228,7 @@ FRAMEWORKS: dict[str, Framework] = {
         {
             "more stages than layers": _about_equal_layers,
             "more than two chunks a rank": _few_chunks,
+            **_CHUNKS,
         },
         {"micro-batches that are not cut into equal rounds": _whole_rounds},
         {
@@ -224,8 +241,11 @@ FRAMEWORKS: dict[str, Framework] = {
         ("ddp", "zero1", "zero2", "zero3"),
         _DEGREES | {"heads that tp and Ulysses do not divide": _sequence_heads},
         _EXPERTS | {"experts that replicas do not share": _experts_of_replicas},
-        _LAYERS,
-        states={"sharded gradients with a pipeline": _shards_without_pipeline},
+        _LAYERS | {"interleaving": _no_chunks},
+        states={
+            "sharded gradients with a pipeline": _shards_without_pipeline,
+            "sharded experts with tp or Ulysses": _experts_not_sharded,
+        },
         interleaves=False,
         counts_ends=False,
         context="a2a",
@@ -233,7 +253,11 @@ FRAMEWORKS: dict[str, Framework] = {
         gradient=4.0,
     ),
     "jax": Framework(
-        ("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS, counts_ends=False
+        ("ddp", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS,
+        _LAYERS | _CHUNKS,
+        counts_ends=False,
     ),
 }
 

@@ -72,9 +72,10 @@ def _points(
 
 
 def _hover(row: Row, key: str, text: Callable[[float], str]) -> str:
+    value = f"{text(row[key])}{' GPUs' if key == 'gpus' else ''}"
     return (
         f"{degrees(row)}, {sharding(row)}, recompute {row['recompute']}: "
-        f"{text(row[key])}, {format_seconds(row['step_time_s'])}"
+        f"{value}, {format_seconds(row['step_time_s'])}"
     )
 
 

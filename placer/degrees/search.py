@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.degrees.entries import NEXT, Entry, Known, sizes_of
-from placer.degrees.evaluate import Answer, Question, is_enough, is_searched
+from placer.degrees.entries import NEXT, Entry, Known, entry_of, sizes_of
+from placer.degrees.evaluate import Answer, Question, is_enough
 from placer.degrees.found import Found, Row, State
 from placer.degrees.room import Room, needed
 from placer.degrees.waiting import Waiting, every
@@ -118,7 +118,10 @@ class Search:
             self._place_early(own, lambda: False)
             self.is_hurried = False
         best = self._first()
-        fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
+        fewer = self._by_gpus(best) if by_gpus else []
+        # What is spared comes in line now; it is no better than what it is alike.
+        proved_s = self._floor_s()
+        lighter = self._by_memory(best, slack)
         is_cut = self.stop()
         self._place_more(count)
         self._search_for(count)
@@ -128,14 +131,19 @@ class Search:
         return Found(
             placed[:count],
             placed,
-            *fronts,
+            fewer,
+            lighter,
             self._considered,
             self._too_large,
             len(self._refused),
-            min(self._waiting.least_s, self._least_out_s),
+            max(proved_s, self._floor_s()),
             is_cut,
             is_short=len(placed) < count and is_open,
         )
+
+    def _floor_s(self) -> float:
+        """No choice that was not placed has a shorter step."""
+        return min(self._waiting.least_s, self._least_out_s)
 
     def _placed(self) -> list[Row]:
         """All choices that were placed, best first."""
@@ -378,7 +386,7 @@ class Search:
             else:
                 answer = answer.after(self._answers.get(entry.choice, answer))
                 self._answers[entry.choice] = answer
-                self._put_back(_placed(entry.choice, answer))
+                self._put_back(entry_of(entry.choice, answer))
 
     def _put_back(self, entry: Entry) -> None:
         if entry.known is Known.SKETCHED:
@@ -390,10 +398,3 @@ class Search:
     def _rank(self, row: Row) -> tuple[float, bool, Choice]:
         """By step time; what only a front asks about comes behind its equals."""
         return row.answer.step_time_s, row.choice in self._spared, row.choice
-
-
-def _placed(choice: Choice, answer: Answer) -> Entry:
-    """What is known of a choice that was placed."""
-    if is_searched(choice, answer):
-        return Entry(answer.step_time_s, Known.PLACED, choice)
-    return Entry(answer.lower_bound_s, Known.SKETCHED, choice)

@@ -22,6 +22,7 @@ MOST_SAMPLES = 16
 _CHEAP = ("layernorm", "moe_act", "mla_up_proj")
 
 _UNSHARED = "a global batch that dp does not divide"
+_UNCUT = "samples of a replica that the micro-batch does not divide"
 _OVER = "more GPUs than budgets leave"
 _ENDS = ((0.0, 0.0), (1.0, 1.0))
 
@@ -225,6 +226,8 @@ class Legal:
         for size in sizes:
             if samples % size == 0:
                 yield replace(shape, micro_batch=size, micro_batches=samples // size)
+            elif self.space.micro_batch:
+                self.refused[_UNCUT] += 1
 
     def _shardings(self, shape: Choice) -> Iterator[Choice]:
         """Choices of the sharding, and of the shard group of hsdp."""

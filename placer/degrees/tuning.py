@@ -11,7 +11,7 @@ from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
 from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text
-from placer.report.tune_words import verdict
+from placer.report.tune_words import degrees, verdict
 from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
@@ -82,7 +82,8 @@ class Tuning:
     def job_of(self, index: int) -> Job:
         """The job with the degrees of a row, by its place in `rows`."""
         chosen = self.found.rows[index].choice.applied(self.job)
-        return replace(chosen, sha256=job_digest(chosen))
+        said = f"{degrees(self._row(self.found.rows[index]))}, chosen by placer tune"
+        return replace(chosen, description=said, sha256=job_digest(chosen))
 
     @property
     def unusable_gpus(self) -> list[int]:

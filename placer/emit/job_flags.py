@@ -4,7 +4,8 @@ The model, the data and the rates are the user's own. What a flag means is what 
 readers of ``-j`` take it for (`placer.sources`): reading the flags gives the job back.
 
 Sources: Megatron-LM d98e8a64, ``megatron/training/arguments.py``; torchtitan b5bcd76c,
-``torchtitan/config/configs.py``; Megatron-DeepSpeed 4efb479d,
+``torchtitan/config/configs.py`` and ``distributed/activation_checkpoint.py``;
+Megatron-DeepSpeed 4efb479d,
 ``megatron/arguments.py``.
 """
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _FSDP = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 _ZERO = ("ddp", "zero1", "zero2", "zero3")
+# A word without dashes that tyro, torchtitan's command line, wants after all flags.
+_SUBCOMMAND = "subcommand"
 _OF_TORCHTITAN = {"none": "none", "op": "selective", "full": "full"}
 
 
@@ -46,10 +49,12 @@ def job_flags(job: Job, framework: str) -> tuple[str, ...]:
         raise EmitError(f"no flags of {framework} are known")
     flags = _FLAGS[framework](job)
     return tuple(
-        word
-        for name, value in flags.items()
-        for word in (f"--{name}", *str(value).split())
+        word for name, value in flags.items() for word in _words(name, str(value))
     )
+
+
+def _words(name: str, value: str) -> tuple[str, ...]:
+    return (name,) if value == _SUBCOMMAND else (f"--{name}", *value.split())
 
 
 def _batch(job: Job) -> Flags:
@@ -104,21 +109,26 @@ def _of_torchtitan(job: Job) -> Flags:
         raise EmitError("torchtitan does not recompute single modules")
     flags = torchtitan.flags_of_axes(axes, asdict(job.data_parallel))
     if axes.pp > 1:
-        ends = {"first": job.stages.embedding, "last": job.stages.loss}
         prefix = "parallelism.pipeline_parallel"
+        flags.setdefault(f"{prefix}_schedule", "1F1B")
+        ends = {"first": job.stages.embedding, "last": job.stages.loss}
         for end, layers in ends.items():
             flags[f"{prefix}_{end}_stage_less_layers"] = int(layers)
-        flags[f"{prefix}_microbatch_size"] = job.micro_batch
-    local = job.micro_batch * (job.micro_batches if axes.pp > 1 else 1)
-    flags["training.local_batch_size"] = local
-    flags["training.global_batch_size"] = _batch(job)["global-batch-size"]
-    flags["activation_checkpoint.mode"] = mode
-    return flags
+        flags["parallelism.num_pp_microbatches"] = job.micro_batches
+        flags["training.disable_cuda_graphs"] = ""  # refused beside stages
+    samples = job.parallelism.dp * job.micro_batch * job.micro_batches
+    flags["training.max_context_length"] = job.sequence
+    tokens = "training.num_tokens_per"
+    flags[f"{tokens}_microbatch_per_dp_rank"] = job.micro_batch * job.sequence
+    flags[f"{tokens}_train_step"] = samples * job.sequence
+    return flags | {f"activation-checkpoint:{mode}": _SUBCOMMAND}
 
 
 def _of_deepspeed(job: Job) -> Flags:
     """Ulysses is its context parallelism; experts are cut by tp as dense layers are."""
     axes, mode = job.parallelism, job.data_parallel
+    if job.model is not None and job.model.experts and mode.sharding == "zero3":
+        raise EmitError("Megatron-DeepSpeed has no experts in ZeRO-3")
     flags: Flags = {
         "deepspeed": "",
         "zero-stage": _ZERO.index(mode.sharding),

@@ -34,6 +34,35 @@ def columns(rows: Sequence[Sequence[str]], gap: int = 2) -> Iterator[str]:
         yield (" " * gap).join(cells).rstrip()
 
 
+def narrowed(rows: Sequence[Sequence[str]], once: Iterable[str]) -> Iterator[str]:
+    """Rows in columns, the first of them a head, narrower where they are too wide.
+
+    Columns called as in ``once`` that are alike in all rows are then said below, gaps
+    are narrow, and long words with ``+`` have letters: each only where the one before
+    was not enough.
+    """
+    said, letters = [], {}
+    for name in once:
+        index = rows[0].index(name) if name in rows[0] else 0
+        cells = {row[index] for row in rows[1:]}
+        if index and len(cells) == 1 and _is_wide(rows):
+            rows = [[*row[:index], *row[index + 1 :]] for row in rows]
+            said.append(f"{name} {cells.pop()}")
+    gap = 1 if _is_wide(rows) else 2
+    if _is_wide(rows, gap):
+        words = (word for row in rows for word in row if "+" in word[1:])
+        letters = dict(zip(dict.fromkeys(words), "ABCDEFGH", strict=False))
+        rows = [[letters.get(word, word) for word in row] for row in rows]
+    yield from columns(rows, gap)
+    yield from (f"{letter}: {word}" for word, letter in letters.items())
+    if said:
+        yield from wrapped(f"in every row: {', '.join(said)}")
+
+
+def _is_wide(rows: Sequence[Sequence[str]], gap: int = 2) -> bool:
+    return max(map(seen, columns(rows, gap))) > WIDTH
+
+
 def table(
     rows: Sequence[Sequence[str]], head: Sequence[str] = (), width: int = WIDTH
 ) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placer.html_table import html_table
-from placer.report.columns import columns, wrapped
+from placer.report.columns import narrowed, wrapped
 from placer.report.words import gap_text
 from placer.units import format_bandwidth, format_seconds
 
@@ -29,6 +29,9 @@ _LABELS = {
     "status": "status",
 }
 
+# What may be said once for all rows, instead of in each of them.
+_SAID_ONCE = ("status", "efficiency", "hop cost", "GPUs", "batch", "gap")
+
 
 def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
     """A table with a line a row, then what was wrong, without a final newline.
@@ -39,7 +42,7 @@ def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
     swept : sequence of str
         Keys that vary from row to row; they come first.
     """
-    lines = list(columns(_table(rows, swept)))
+    lines = list(narrowed(_table(rows, swept), _SAID_ONCE))
     without: dict[str, list[Row]] = {}
     for row in rows:
         if "error" in row:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.html_table import html_table
-from placer.report.columns import columns, paragraphs, wrapped
+from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.tune_words import (
     AXES,
     degrees,
@@ -26,6 +26,8 @@ from placer.units import format_bytes, format_seconds
 Row = Mapping[str, Any]
 
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory", "exposed")
+# What may be said once for all rows, instead of in each of them.
+_SAID_ONCE = ("recompute", "sharding", "batch", "exposed")
 _EXPERT_SIZE = "--expert-tensor-parallel-size"
 _NOT_IN_CSV = ("parallelism", "parts_s", "flags")
 
@@ -46,7 +48,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
     return paragraphs(
         (
             wrapped(verdict(found)),
-            columns(_table(rows)),
+            narrowed(_table(rows), _SAID_ONCE),
             wrapped(short(found)),
             wrapped(ties(rows)),
             (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
@@ -178,14 +180,21 @@ def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
     """The flags that choose a row, instead of those that a script has."""
     words = found["rows"][index]["flags"]
     if not words:
-        yield f"No flags are known for {found['framework']}; --job-output FILE writes"
-        yield f"the job with the degrees of row {index + 1}."
+        yield from wrapped(
+            f"No flags of {found['framework']} are known for row {index + 1}; "
+            "--job-output FILE writes the job with its degrees."
+        )
         return
     yield f"Flags of row {index + 1} for {found['framework']}:"
     # A flag stays with its values.
     bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
     bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
     yield from (f"  {line}" for line in wrapped(bound, width=78))
+    if found["framework"] == "deepspeed":
+        yield from wrapped(
+            "They are those of Megatron-DeepSpeed. The file of --deepspeed_config says "
+            "the stage of ZeRO and the batch again."
+        )
     if _asked_by_megatron(words, found["rows"][index]["parallelism"]):
         yield from wrapped(
             "The model has no experts. Megatron-LM refuses this order of ranks unless "

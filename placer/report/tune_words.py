@@ -146,7 +146,7 @@ def why_not(best: Row, other: Row, name: str) -> str:
     length = f"{format_seconds(abs(more))} {'more' if more >= 0 else 'less'}, {share}"
     if abs(more) <= SAME * best["step_time_s"]:
         length = "as long"
-    said = f"{name} ({degrees(other)}) takes {length}"
+    said = f"{name} ({_apart(best, other)}) takes {length}"
     changes = list(_changes(best, other))
     said += f": {'; '.join(changes)}." if changes else "."
     spared = other["memory_bytes"] - best["memory_bytes"]
@@ -155,6 +155,25 @@ def why_not(best: Row, other: Row, name: str) -> str:
         return f"{said} It needs the same memory."
     needs = format_bytes(other["memory_bytes"])
     return f"{said} It needs {needs} of memory, {format_bytes(abs(spared))} {word}."
+
+
+def _apart(best: Row, other: Row) -> str:
+    """The degrees of a row; where they are those of the best, also what differs."""
+    said = degrees(other)
+    if said != degrees(best):
+        return said
+    for words in (_batch, sharding, _recompute):
+        if words(other) != words(best):
+            said += f", {words(other)}"
+    return said
+
+
+def _batch(row: Row) -> str:
+    return f"{row['micro_batches']} micro-batches of {row['micro_batch']}"
+
+
+def _recompute(row: Row) -> str:
+    return f"recompute {row['recompute']}"
 
 
 def _changes(best: Row, other: Row) -> Iterator[str]:

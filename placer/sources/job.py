@@ -257,17 +257,21 @@ def _unused(options: Options, asked: Asked) -> list[Problem]:
 
 def _check_plain(job: Job, count: int, options: Options) -> None:
     """Refuse options and further sources beside a job that is complete."""
-    hint = 'it serves the formats of "placer jobs formats"'
+    complete = f"the job {job.name} is complete"
+    hint = 'leave it out, or edit what "placer jobs show JOB --format json" prints'
     problems = [
-        Problem(
-            f"the job {job.name} is complete", key=key, hint=f"leave it out: {hint}"
-        )
+        Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
         for key in options.given()
     ]
     if count > 1:
-        message = f"the job {job.name} is complete and cannot be joined with others"
+        message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))
     refuse(problems)
+
+
+def _option(keyword: str) -> str:
+    """The option of the command line that a keyword of the library stands for."""
+    return "--set" if keyword == "settings" else f"--{keyword.replace('_', '-')}"
 
 
 def _named(name: str) -> str:

@@ -188,7 +188,7 @@ class _Reader:
     def _value(self, node: ast.expr | None, known: Record, depth: int) -> Any:
         """A `Setting`, a record, a list of these, or None."""
         if isinstance(node, ast.Constant):
-            plain = isinstance(node.value, bool | int | float | str)
+            plain = isinstance(node.value, bool | int | float | str | None)
             return self._setting(node.value, node) if plain else None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self._value(node.operand, known, depth)

@@ -269,13 +269,23 @@ def _read_rest(settings: Settings) -> None:
         found.derive(
             "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
         )
-    mode = settings.text("activation_checkpoint.mode", "activation_checkpoint")
-    recompute = _RECOMPUTE.get(_AC_CLASSES.get(mode, mode))
-    if recompute:
-        key = "activation_checkpoint.mode"
-        found.derive("memory.recompute", recompute, f"activation_checkpoint {mode}")
-        if recompute == "full":
-            settings.not_modelled(key, "a further forward pass")
+    _read_recompute(settings)
+
+
+def _read_recompute(settings: Settings) -> None:
+    """Every second product again where nothing is said; ``none`` is a word here."""
+    keys = "activation_checkpoint.mode", "activation_checkpoint"
+    mode, key = settings.text(*keys), keys[0]
+    rule = f"activation_checkpoint {mode}" if mode else "default of torchtitan"
+    if not mode and any(key in settings.values for key in keys):
+        mode, rule = "none", "activation_checkpoint none"
+    recompute = _RECOMPUTE.get(_AC_CLASSES.get(mode, mode or "selective"))
+    if recompute is None:
+        settings.not_modelled(key, f"activation checkpointing by {mode}")
+        return
+    settings.found.derive("memory.recompute", recompute, rule)
+    if recompute == "full":
+        settings.not_modelled(key, "a further forward pass")
 
 
 def _read_async(settings: Settings) -> None:

@@ -158,8 +158,40 @@ def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
     assert len(legend) == (lines if lines > 1 else 0)
 
 
-def test_unwritable_plot_keeps_the_rows(job: str, tmp_path: Path) -> None:
-    """A figure that cannot be written ends with 4, after the rows."""
+@pytest.mark.parametrize("option", ["-o", "--plot"])
+def test_a_folder_that_is_not_there_is_told_first(
+    job: str, tmp_path: Path, option: str
+) -> None:
+    """No point is placed for nothing."""
+    found = sweep(job, "--dp", "2", option, tmp_path / "no" / "a.svg")
+    assert found.exit_code == 4
+    assert found.stdout == ""
+    assert "there is no folder" in found.stderr
+
+
+def test_a_model_alone_has_the_gpus_of_the_hosts(tmp_path: Path) -> None:
+    """Not those of all hosts of the machine."""
+    config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
+    config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    given = ["--tflops", "100", "--set", "job.sequence=1024", "--format", "json"]
+    given += ["--set", "job.micro_batches=2", "--set", "job.micro_batch=1"]
+    given += ["--hosts", "n[1-2]"]
+    words = ["--nic-rate", "50GB/s", *given]
+    found = sweep(f"hf:{tmp_path}/config.json", *words, machine="node:4 gpu:2")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["rows"][0]["world_size"] == 4
+    assert "4 GPUs, as the hosts have" in found.stderr
+    gpus = ["--gpus", "2,4", *given]
+    found = sweep(f"hf:{tmp_path}/config.json", *gpus, machine="node:4 gpu:2")
+    assert "2 GPUs, the first of --gpus" in found.stderr
+
+
+def test_unwritable_plot_keeps_the_rows(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A figure that cannot be written in the end ends with 4, after the rows."""
+    monkeypatch.setattr("placer.files.check_target", lambda _path: None)
     found = sweep(
         job, "--dp", "2", "--plot", tmp_path / "no" / "a.svg", "--format", "csv"
     )

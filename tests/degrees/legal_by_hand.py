@@ -150,11 +150,16 @@ def titan_shards(tp: int, cp: int, dp: int, ep: int) -> Iterator[tuple[str, int]
 
 
 def of_deepspeed(model: Model, *shape: int) -> Iterator[Choice]:
-    """ZeRO-2 and 3 have no pipeline, and no pipeline is interleaved."""
+    """ZeRO-2 and 3 have no pipeline, and no pipeline is interleaved.
+
+    ``_validate_zero3_moe_compatibility``: experts in ZeRO-3 without tp and Ulysses.
+    """
     tp, cp, pp, dp, ep, etp, size, count = shape
     if model.layers % pp:
         return
     stages = ["ddp", "zero1", *(["zero2", "zero3"] if pp == 1 else [])]
+    if model.experts and tp * cp > 1 and "zero3" in stages:
+        stages.remove("zero3")
     for sharding, again in product(stages, ("none", "full")):
         yield Choice(tp, cp, ep, etp, pp, 1, dp, size, count, again, sharding)
 

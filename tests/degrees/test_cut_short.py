@@ -99,3 +99,23 @@ def test_rows_are_all_there_where_time_ends_in_a_search_for_better_ones() -> Non
     found = _search(job(Random(3)), run, lambda: is_over).best(10**6)
     assert is_over
     assert not found.is_short
+
+
+def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> None:
+    """The first row is proved before they are looked at."""
+    calls, most = 0, inf
+
+    def stop() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > most
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        return [(i, Answer(100.0, 100.0)) for i, _ in enumerate(questions)]
+
+    work = job(Random(3))
+    assert _search(work, run, stop).best(1).least_s >= 100.0
+    most, calls = calls - 3, 0  # three calls follow the proof
+    found = _search(work, run, stop).best(1, slack=1.0)
+    assert found.is_cut
+    assert found.least_s >= 100.0

@@ -36,6 +36,19 @@ def test_what_a_framework_accepts(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
+def test_chunks_that_are_asked_for_need_stages(name: str) -> None:
+    """None without a pipeline, and none of DeepSpeed's, which does not interleave."""
+    work = in_framework(job(Random(0)), name)
+    assert work.model is not None
+    for pp in (1, 2):
+        space = Space((GPUS,), BATCH, framework=name, vp=(2,), pp=(pp,))
+        found = Legal(work, work.model, space)
+        assert bool([*found.shapes()]) == (pp == 2 and name != "deepspeed")
+        is_named = any("interleaving" in reason for reason in found.refused)
+        assert is_named or pp == 2
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_best_choice_of_each_framework(name: str) -> None:
     """It is one that the framework accepts; flags are there where they are known."""
     work = replace(job(Random(3)), micro_batches=8)

@@ -234,6 +234,9 @@ def test_the_picture(found: Tuning) -> None:
             points = [e for e in panel.iter() if "point" in (e.get("class") or "")]
             assert all(point.find(f"{SVG}title") is not None for point in points)
             assert len(panel.findall(f"{SVG}polyline")) == 1
+            of_gpus = panel is panels[1]
+            titles = [point.findtext(f"{SVG}title") or "" for point in points]
+            assert all((" GPUs, " in title) == of_gpus for title in titles)
         texts = [text.text for text in root.findall(f"{SVG}text")]
         assert texts == [
             "Step time against memory and GPUs: small",
@@ -332,13 +335,14 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
     memory = Memory(recompute=own, recompute_modules=("mlp",) * (own == "selective"))
     if own == "full":
         memory = Memory(recompute="full", recompute_method="block")
-    start = replace(work(), memory=memory)
+    start = replace(work(), memory=memory, description="its first degrees")
     few = FEW | {"recompute": ["none"]}
     found = placer.tune(machine(), start, gpus=[16], top=4, **few)
     for index in range(4):
         chosen = found.job_of(index)
         text = json.dumps(to_document(chosen))
         assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
+        assert chosen.description.endswith("chosen by placer tune")
     placer.check(placer.place(found.machine, found.best, effort="quick").plan)
 
 
@@ -412,7 +416,8 @@ def test_flags_that_surprise_are_explained(found: Tuning) -> None:
     asked = {**content, "rows": [{**first, "flags": flags}, *others]}
     assert "The model has no experts" in tune_text(asked)
     none = {**content, "framework": "jax", "rows": [{**first, "flags": []}, *others]}
-    assert "No flags are known for jax; --job-output" in tune_text(none)
+    said = " ".join(tune_text(none).split())
+    assert "No flags of jax are known for row 1; --job-output" in said
 
 
 def test_hosts_may_have_islands(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
+from placer.job.model import DataParallel
 from placer.sources.job import read_job
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ TITAN = """\
 name = "llama3"
 flavor = "8B"
 [training]
-seq_len = 8192
 """
 
 
@@ -42,6 +42,36 @@ def megatron(folder: Path, flags: str) -> Job:
     path = folder / "train.sh"
     path.write_text(f"torchrun pretrain_gpt.py {SHAPE} {flags}\n")
     return read_job(f"megatron:{path}", gpus=GPUS, tflops=400)
+
+
+# Options of torchtitan b5bcd76c, ``tests/unit_tests/test_no_new_cli_options.py``: no
+# other will be added.
+TITANS = {
+    "parallelism": "data_parallel_replicate_degree data_parallel_shard_degree "
+    "context_parallel_degree tensor_parallel_degree pipeline_parallel_degree "
+    "expert_parallel_degree pipeline_parallel_schedule num_pp_microbatches "
+    "pipeline_parallel_first_stage_less_layers fsdp_reshard_after_forward "
+    "pipeline_parallel_last_stage_less_layers",
+    "training": "max_context_length num_tokens_per_microbatch_per_dp_rank "
+    "num_tokens_per_train_step disable_cuda_graphs",
+}
+
+
+def titans(words: tuple[str, ...]) -> dict[str, str]:
+    """Options of a command line of torchtitan; how activations are kept ends it."""
+    *options, activations = words
+    name, _, mode = activations.partition(":")
+    assert name == "activation-checkpoint"
+    assert mode in ("none", "selective", "full")
+    found: dict[str, str] = {}
+    for word in options:
+        if word.startswith("--"):
+            table, _, key = word.removeprefix("--").partition(".")
+            assert key in TITANS[table].split()
+            found[word] = "true"
+        else:
+            found[list(found)[-1]] = word
+    return found | {"--activation_checkpoint.mode": mode}
 
 
 def torchtitan(folder: Path, flags: dict[str, str]) -> Job:
@@ -91,9 +121,10 @@ def test_megatron_reads_back_what_was_chosen(experts: str, tmp_path: Path) -> No
 
 
 def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
-    """Also the ends of the pipeline, the local batch and how activations are kept."""
+    """Options that it has today: ends of the pipeline, tokens, kept activations."""
     batch = {"global_batch_size": BATCH, "local_batch_size": 1}
     given = {f"--training.{key}": str(value) for key, value in batch.items()}
+    given["--training.seq_len"] = "8192"
     start = torchtitan(tmp_path, given)
     checked = 0
     for job in sampled(start, "torchtitan", 60):
@@ -101,7 +132,8 @@ def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
             words = job_flags(job, "torchtitan")
         except EmitError:  # single modules, or a sharding that its mesh has not
             continue
-        back = torchtitan(tmp_path, dict(zip(words[::2], words[1::2], strict=True)))
+        back = torchtitan(tmp_path, titans(words))
+        assert ("--training.disable_cuda_graphs" in words) == (job.parallelism.pp > 1)
         alike = replace(back.parallelism, vp=job.parallelism.vp)
         assert_same(job, replace(back, parallelism=alike, overlap=job.overlap))
         checked += 1
@@ -129,6 +161,18 @@ def test_a_framework_without_flags_says_so(tmp_path: Path) -> None:
     start = megatron(tmp_path, "--micro-batch-size 1 --global-batch-size 32")
     with pytest.raises(EmitError, match="jax"):
         job_flags(start, "jax")
+
+
+def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path: Path) -> None:
+    """``Native DeepSpeed MoE is not supported with ZeRO Stage 3``."""
+    job = megatron(tmp_path, f"{EXPERTS} --micro-batch-size 1 --global-batch-size 32")
+    for sharding in ("zero2", "zero3"):
+        kept = replace(job, data_parallel=DataParallel(sharding=sharding))
+        if sharding == "zero3":
+            with pytest.raises(EmitError, match="no experts in ZeRO-3"):
+                job_flags(kept, "deepspeed")
+        else:
+            assert "--zero-stage" in job_flags(kept, "deepspeed")
 
 
 def test_shards_of_megatron_ask_for_their_checkpoints(tmp_path: Path) -> None:

@@ -112,6 +112,33 @@ def test_functions_of_a_registry(job_of):
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [
+        ("", "op"),
+        ('[activation_checkpoint]\nmode = "selective"\n', "op"),
+        ('[activation_checkpoint]\nmode = "none"\n', "none"),
+    ],
+)
+def test_activations_are_selected_unless_said(job_of, said, mode):
+    """``Trainer.Config`` has ``SelectiveAC`` where a file says nothing."""
+    text = f"[training]\nseq_len = 8\n{said}"
+    assert job_of("torchtitan", text, gpus=4, given=MODEL).memory.recompute == mode
+
+
+def test_activations_of_a_function(tmp_path):
+    """None stands for a policy switched off, another policy is told."""
+    path = tmp_path / "deepseek_v3.py"
+    options = Options(gpus=8, tflops=400, select="deepseek_v3_16b")
+    text = texts.TORCHTITAN_PYTHON
+    path.write_text(text.replace("FullAC.Config()", "None"))
+    opened = open_job(f"torchtitan:{path}", options)
+    assert opened.job().memory.recompute == "none"
+    path.write_text(text.replace("FullAC.Config()", "MemoryBudgetAC.Config()"))
+    told = open_job(f"torchtitan:{path}", options).found.not_modelled
+    assert any("MemoryBudgetAC" in remark.reason for remark in told)
+
+
 def test_several_functions_are_asked_for(job_of):
     """Which of them is meant is not guessed."""
     (problem,) = problems_of(job_of, "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8)

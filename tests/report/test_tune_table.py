@@ -1,0 +1,78 @@
+"""The table of `placer tune` in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placer.report.columns import narrowed
+from placer.report.sweep_table import sweep_text
+from placer.report.tune_table import _SAID_ONCE, _table
+
+CHEAP = "layernorm+moe_act+mla_up_proj"
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A row of a mixture of experts on many GPUs."""
+    sizes = {"tp": 1, "cp": 1, "ep": 32, "etp": 1, "pp": 4, "vp": 4, "dp": 128}
+    return {
+        "parallelism": sizes | changes.pop("sizes", {}),
+        "gpus": 512,
+        "micro_batch": 1,
+        "micro_batches": 64,
+        "recompute": CHEAP,
+        "sharding": "hsdp",
+        "shard_size": 256,
+        "step_time_s": 2.982,
+        "memory_bytes": 191.7e9,
+        "exposed_scale_out_s": 0.0,
+    } | changes
+
+
+def shown(*rows: dict[str, Any]) -> list[str]:
+    return list(narrowed(_table(rows), _SAID_ONCE))
+
+
+def test_what_all_rows_share_is_said_once_where_the_table_is_too_wide() -> None:
+    """Long words of recomputation first; a table that fits stays as it is."""
+    lines = shown(row(), row(step_time_s=2.99, sharding="zero1", shard_size=0))
+    assert max(map(len, lines)) <= 80
+    assert "recompute" not in lines[0]
+    assert "sharding" in lines[0]
+    assert lines[-1] == f"in every row: recompute {CHEAP}"
+    narrow = {"ep": 1, "pp": 1, "vp": 1}
+    (head, _) = shown(row(recompute="none", sizes=narrow))
+    assert "recompute" in head
+
+
+def test_different_long_words_have_letters() -> None:
+    """Each letter is said below the table, and stands in its row."""
+    rows = row(), row(recompute="none", step_time_s=3.0, exposed_scale_out_s=0.1)
+    lines = shown(*rows, row(sharding="zero1", shard_size=0, micro_batches=32))
+    assert max(map(len, lines)) <= 80
+    assert " A " in lines[1]
+    assert " none " in lines[2]
+    assert lines[-1] == f"A: {CHEAP}"
+
+
+def test_a_sweep_is_narrowed_too() -> None:
+    """Swept keys stay, the status that all points have is said below."""
+    rows = [
+        {
+            "dp": dp,
+            "micro_batches": 8,
+            "nic_rate_bytes_per_s": rate,
+            "world_size": 64 * dp,
+            "global_batch": 8 * dp,
+            "step_time_s": 1.3008,
+            "exposed_scale_out_s": 0.05046,
+            "gap": 0.0,
+            "rank": 1,
+            "status": "optimal",
+        }
+        for dp in (16, 32)
+        for rate in (50e9, 100e9)
+    ]
+    text = sweep_text(rows, ["dp", "micro_batches", "nic_rate_bytes_per_s"])
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("dp ")
+    assert text.endswith("in every row: status optimal")
