@@ -25,7 +25,7 @@ from placer.solve.construct.fills.fills import fullest_fills
 from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, is_small, seat
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import launch_blocks
+from placer.solve.problem.launch import launch_blocks, launched
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.attempts import (
@@ -273,7 +273,7 @@ class _RuledSearch:
         return prove
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray, avoided: int) -> None:
-        self._offer(method, self.problem.machine.gpus_on(node_of_rank), avoided)
+        self._offer(method, launched(self.problem.machine, node_of_rank), avoided)
 
     def _offer(self, method: str, gpu_of_rank: IntArray, most_avoided: int) -> None:
         """Offer a placement of the whole machine if it avoids the nodes to avoid."""
