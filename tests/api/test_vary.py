@@ -139,6 +139,15 @@ def test_nodes_to_avoid_stay_empty(tmp_path: Path) -> None:
     assert not any("r3-n2" in other.nodes for other in plans)
 
 
+def test_no_placement_is_given_twice(tmp_path: Path) -> None:
+    """Two nodes with a replica each have two placements, not three."""
+    plan = plan_of(tmp_path, "node:2 gpu:4", tp=4, dp=2)
+    first, other = placer.vary(plan, 2)
+    assert first.host_of_rank != other.host_of_rank
+    with pytest.raises(placer.InfeasibleError, match="only 2 were found"):
+        placer.vary(plan, 3)
+
+
 def test_one_placement_cannot_tell(tmp_path: Path) -> None:
     """In one placement a slow node and what it holds are the same."""
     machine, axes, _ = MACHINES["hosts"]

@@ -31,24 +31,28 @@ def varied(
 ) -> Iterator[IntArray]:
     """Placements of the same cost, the given one first; shape (R,) each.
 
-    At most ``count``; fewer where rules or costs forbid others. Unless it ``remembers``
-    what was together before they are any that cost the same.
+    All different, at most ``count``; fewer where rules or costs forbid others. Unless
+    it ``remembers`` what was together before they are any that cost the same.
     """
     rng = np.random.default_rng(problem.seed)
     spread = _Spread(problem, gpu_of_rank, remembers)
     cost = problem.goal.value(gpu_of_rank)
     most_avoided = problem.avoided(gpu_of_rank)
+    seen = {gpu_of_rank.tobytes()}
     yield gpu_of_rank
     for _ in range(count - 1):
         for _ in range(DRAWS):
             content = spread.drawn(rng)
             other = spread.placed(content)
+            if other.tobytes() in seen:
+                continue
             if not problem.allows(other) or problem.avoided(other) > most_avoided:
                 continue
             if abs(problem.goal.value(other) / cost - 1) > 1e-9:
                 continue
             if remembers:
                 spread.keep(content)
+            seen.add(other.tobytes())
             yield other
             break
         else:
