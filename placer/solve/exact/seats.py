@@ -19,11 +19,12 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.loading import load
-from placer.solve.count.engine import CP_SAT, cp_sat
+from placer.solve.count.engine import CP_SAT, cp_sat, solved
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.exact.assignment import Assignment
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.launch import counts_by_island
+from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
+    from placer.solve.run.budget import Budget
 
 # Units times nodes of a program that is always solved, and of one that is solved when
 # nothing else finds a placement; the work spent on it, in CP-SAT's deterministic
@@ -69,6 +71,9 @@ def seat(
     closed: BoolArray | None = None,
     block: int = 1,
     most_choices: int = FEW_CHOICES,
+    budget: Budget = ENDLESS,
+    *,
+    waits: bool = True,
 ) -> Seating | None:
     """A placement that keeps every rule, None when the job is too large to tell.
 
@@ -81,6 +86,8 @@ def seat(
         1 when they may hold any number.
     most_choices : int
         Units times nodes of a job that is not too large.
+    waits : bool
+        Whether the first placement is waited for when the budget is over.
     """
     topology, job = limits.topology, limits.job
     if _units(limits, block) * topology.num_nodes > most_choices:
@@ -89,7 +96,7 @@ def seat(
     capacity = node_capacity(topology, block)
     if closed is not None:
         capacity = np.where(closed, 0, capacity)
-    return _Program(limits, colocation, capacity).solve()
+    return _Program(limits, colocation, capacity).solve(budget, waits)
 
 
 def _units(limits: Limits, block: int) -> int:
@@ -124,7 +131,7 @@ class _Program:
             for node, choice in zip(self.nodes, row, strict=True):
                 self.model.add_implication(choice, self.used[host_of_node[node]])
 
-    def solve(self) -> Seating:
+    def solve(self, budget: Budget, waits: bool) -> Seating:
         """The placement, or that there is none."""
         self._pins()
         self._replicas()
@@ -135,7 +142,11 @@ class _Program:
         avoided = np.unique(self.topology.host_of_node[self.limits.avoided]).tolist()
         self.model.minimize(sum(self.used[h] for h in avoided if h in self.used))
         cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
-        status = solver.solve(self.model)
+        status = solved(solver, self.model, budget.is_over)
+        if status == cp_model.UNKNOWN and waits and budget.is_over():
+            solver = cp_sat(EngineLimits(WORK_LIMIT))
+            solver.parameters.stop_after_first_solution = True
+            status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
         node_of_rank = np.repeat(self.homes.nodes(solver), self.homes.block)
