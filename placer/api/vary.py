@@ -56,7 +56,7 @@ def vary(
     InputError
         If an argument is out of range, or the plan's inputs cannot be read.
     InfeasibleError
-        If rules leave fewer placements of this cost.
+        If the machine or rules leave fewer placements of this cost.
     """
     if not 1 <= count <= MOST:
         message = f"expected 1 to {MOST} placements, got {count}"

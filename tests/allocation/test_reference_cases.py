@@ -255,3 +255,10 @@ def test_slurms_fragmentation(busy, value):
     taken = set(expand(busy))
     free = np.array([name not in taken for name in topology.node_names])
     assert slurm_fragmentation(topology, free) == value
+
+
+def test_a_rack_in_use_is_taken_before_a_whole_one_of_smaller_hosts():
+    """Hosts of other sizes than the one that was found first may leave more."""
+    topology = blocks({"b": {"r0": [2, 2, 4], "r1": [1, 2], "r2": [2, 4, 4]}})
+    found = allocate(topology, job(dp=1), busy=["r2-b-1"])
+    assert found.left["whole_domains"]["rack"] == 2

@@ -127,6 +127,27 @@ def test_what_is_planted_is_named(kind: str, name: str, tmp_path: Path) -> None:
         assert (verdict.named.kind, verdict.named.name) == (kind, planted)
 
 
+def test_nodes_to_avoid_stay_empty(tmp_path: Path) -> None:
+    """Four full racks leave out a node of the fifth, which no exchange fills."""
+    path = tmp_path / "job.json"
+    head = {"format": "placer/job", "version": 1, "name": "j"}
+    axes = {"parallelism": {"tp": 4, "pp": 4, "dp": 4}, "weights": {"tp": 9, "pp": 1}}
+    path.write_text(json.dumps({**head, **axes, "rules": {"avoid": "r3-n2"}}))
+    plan = placer.place("rack:5 node:4 gpu:4", str(path)).plan
+    plans = placer.vary(plan, RESTARTS + 1)
+    assert len(plans) == RESTARTS + 1
+    assert not any("r3-n2" in other.nodes for other in plans)
+
+
+def test_no_placement_is_given_twice(tmp_path: Path) -> None:
+    """Two nodes with a replica each have two placements, not three."""
+    plan = plan_of(tmp_path, "node:2 gpu:4", tp=4, dp=2)
+    first, other = placer.vary(plan, 2)
+    assert first.host_of_rank != other.host_of_rank
+    with pytest.raises(placer.InfeasibleError, match="only 2 were found"):
+        placer.vary(plan, 3)
+
+
 def test_one_placement_cannot_tell(tmp_path: Path) -> None:
     """In one placement a slow node and what it holds are the same."""
     machine, axes, _ = MACHINES["hosts"]

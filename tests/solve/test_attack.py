@@ -30,3 +30,10 @@ def test_units_larger_than_all_rooms_together() -> None:
 def test_sets_numbered_with_gaps() -> None:
     """Flows between sets some of whose numbers no set has: those have no ranks."""
     assert attack(500_568, 500_569)[1] == []
+
+
+def test_pins_of_a_run_that_a_host_cannot_hold() -> None:
+    """Two islands of a host held ranks 0 and 3: no run, and no other seat was tried."""
+    counts, false = attack(700_018, 700_019)
+    assert false == []
+    assert counts["status optimal"] == 1

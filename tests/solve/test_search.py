@@ -27,6 +27,7 @@ from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
+from tests.conformance.machines import domains_of, job, machine
 from tests.marks import slow
 from tests.solve.construct.test_walked_parts import drawn as drawn_experts
 from tests.solve.machines import fragmented, matching_job
@@ -277,3 +278,16 @@ def test_requirements_hold_where_units_must_be_given_up() -> None:
     )
     found = solve(topology, job)
     assert violations(found.placement, topology, job) == []
+
+
+def test_no_placement_at_all_ends_the_search() -> None:
+    """Enumeration met none; a free launch was then held to be below that bound."""
+    hosts = domains_of({"a": [1, 2, 2], "b": [2, 2], "c": [1, 1]})
+    topology = machine(("node", "rack", "cluster"), hosts)
+    near, *others = topology.tiers
+    near = replace(near, distance=others[0].distance)
+    topology = replace(topology, tiers=(near, *others))
+    asked = job({"dp": "node"}, launcher="node-contiguous", tp=2, dp=2)
+    with pytest.raises(InfeasibleError) as raised:
+        solve(topology, replace(asked, weights={"tp": 1.0}), objective="hop-cost")
+    assert raised.value.is_proved

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from placer.loading import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ortools.math_opt.model_pb2 import ModelProto
     from ortools.sat.python import cp_model
 
@@ -20,6 +23,7 @@ CP_SAT = "ortools.sat.python.cp_model"
 
 # No count is larger: machines have at most so many GPUs.
 MOST = 2**24
+ASK_AFTER = 0.1  # s
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,27 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
     if not limits.probes:
         made.parameters.cp_model_probing_level = 0
     return made
+
+
+def solved(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, stop: Callable[[], bool]
+) -> object:
+    """The status after a search by CP-SAT that ends when asked to."""
+    ended = Event()
+
+    def watch() -> None:
+        # Asked again until the solver has heard.
+        while not ended.wait(ASK_AFTER):
+            if stop():
+                solver.stop_search()
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return solver.solve(model)
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _by_cp_sat(program: Program, limits: Limits) -> Answer:

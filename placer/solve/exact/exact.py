@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,19 +11,16 @@ import numpy as np
 from placer.arrays import IntArray
 from placer.loading import load
 from placer.solve.bounds.hops.hop_cuts import HopCuts
-from placer.solve.count.engine import CP_SAT, Limits, cp_sat
+from placer.solve.count.engine import CP_SAT, Limits, cp_sat, solved
 from placer.solve.exact.assignment import Assignment
 from placer.solve.exact.objectives import hop_tiers, minimise_groups, minimise_hops
 from placer.solve.problem.objective import HopCostObjective
 
 if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-ASK_AFTER = 0.1  # s
 ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"
 
 
@@ -95,7 +90,7 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     work = problem.params.exact_work
     solver = cp_sat(Limits(work, budget.seconds_left, problem.seed))
     solver.parameters.interleave_search = True
-    status = _solve(solver, homes.model, budget.is_over)
+    status = solved(solver, homes.model, budget.is_over)
     sat = load(CP_SAT)
     gpu_of_rank, bound = None, solver.best_objective_bound * unit
     if status in (sat.OPTIMAL, sat.FEASIBLE):
@@ -106,27 +101,6 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     is_complete = status in (sat.OPTIMAL, sat.INFEASIBLE)
     in_time = is_complete or solver.response_proto.deterministic_time >= work
     return Exact(gpu_of_rank, bound, ARGUMENT.format(units=homes.size), in_time)
-
-
-def _solve(
-    solver: cp_model.CpSolver, model: cp_model.CpModel, stop: Callable[[], bool]
-) -> object:
-    """The status after a search that ends when asked to."""
-    ended = Event()
-
-    def watch() -> None:
-        # Asked again until the solver has heard.
-        while not ended.wait(ASK_AFTER):
-            if stop():
-                solver.stop_search()
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        return solver.solve(model)
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def _assignment(problem: Problem) -> Assignment | None:

@@ -2,7 +2,11 @@
 
 For small jobs: the assignment variables of every unit and node, with the job's rules.
 A unit is a rank, or a block of ranks when every node is to hold one block; units that
-must share a node share their variables. As few nodes to avoid are used as can be.
+must share a node share their variables. As few hosts to avoid are used as can be.
+
+Nodes may be the islands of hosts. Rules and launchers know hosts: one is used when any
+of its islands is, holds one run of ranks, and counts its GPUs island by island or as
+its launcher does.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.loading import load
-from placer.solve.count.engine import CP_SAT, cp_sat
+from placer.solve.count.engine import CP_SAT, cp_sat, solved
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.exact.assignment import Assignment
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.launch import counts_by_island
+from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
+    from placer.solve.run.budget import Budget
 
 # Units times nodes of a program that is always solved, and of one that is solved when
 # nothing else finds a placement; the work spent on it, in CP-SAT's deterministic
@@ -64,6 +71,9 @@ def seat(
     closed: BoolArray | None = None,
     block: int = 1,
     most_choices: int = FEW_CHOICES,
+    budget: Budget = ENDLESS,
+    *,
+    waits: bool = True,
 ) -> Seating | None:
     """A placement that keeps every rule, None when the job is too large to tell.
 
@@ -76,6 +86,8 @@ def seat(
         1 when they may hold any number.
     most_choices : int
         Units times nodes of a job that is not too large.
+    waits : bool
+        Whether the first placement is waited for when the budget is over.
     """
     topology, job = limits.topology, limits.job
     if _units(limits, block) * topology.num_nodes > most_choices:
@@ -84,7 +96,7 @@ def seat(
     capacity = node_capacity(topology, block)
     if closed is not None:
         capacity = np.where(closed, 0, capacity)
-    return _Program(limits, colocation, capacity).solve()
+    return _Program(limits, colocation, capacity).solve(budget, waits)
 
 
 def _units(limits: Limits, block: int) -> int:
@@ -100,37 +112,26 @@ class _Program:
     def __init__(
         self, limits: Limits, colocation: Colocation, capacity: IntArray
     ) -> None:
-        self.limits, self.job = limits, limits.job
-        self.rows = limits.topology.domain_of_node
-        self.homes = Assignment(limits.topology, colocation, capacity, (), by_node=True)
+        self.limits, self.job, self.topology = limits, limits.job, limits.topology
+        self.rows = self.topology.domain_of_node
+        self.homes = Assignment(self.topology, colocation, capacity, (), by_node=True)
         self.model = self.homes.model
         self.nodes = self.homes.levels[0].domains
-        self.used = {node: self.model.new_bool_var("") for node in self.nodes}
         # Variables of every unit, by node; units that must share a node share them.
         self.on = [
             dict(zip(self.nodes, self.homes.levels[0].at[part], strict=True))
             for part in self.homes.label[0].tolist()
         ]
+        host_of_node = self.topology.host_of_node.tolist()
+        self.nodes_of_host: dict[int, list[int]] = {}
+        for node in self.nodes:
+            self.nodes_of_host.setdefault(host_of_node[node], []).append(node)
+        self.used = {host: self.model.new_bool_var("") for host in self.nodes_of_host}
         for row in self.homes.levels[0].at:
             for node, choice in zip(self.nodes, row, strict=True):
-                self.model.add_implication(choice, self.used[node])
+                self.model.add_implication(choice, self.used[host_of_node[node]])
 
-    def _hosts_to_avoid(self) -> list[cp_model.IntVar]:
-        """Whether each host to avoid is used; one with islands when any of them is."""
-        host_of_node = self.limits.topology.host_of_node.tolist()
-        nodes_of: dict[int, list[cp_model.IntVar]] = {}
-        for node in np.flatnonzero(self.limits.avoided).tolist():
-            if node in self.used:
-                nodes_of.setdefault(host_of_node[node], []).append(self.used[node])
-        hosts = []
-        for nodes in nodes_of.values():
-            host = nodes[0] if len(nodes) == 1 else self.model.new_bool_var("")
-            for used in nodes:
-                self.model.add_implication(used, host)
-            hosts.append(host)
-        return hosts
-
-    def solve(self) -> Seating:
+    def solve(self, budget: Budget, waits: bool) -> Seating:
         """The placement, or that there is none."""
         self._pins()
         self._replicas()
@@ -138,9 +139,14 @@ class _Program:
         self._budgets()
         if self.job.launcher != "free":
             self._runs()
-        self.model.minimize(sum(self._hosts_to_avoid()))
+        avoided = np.unique(self.topology.host_of_node[self.limits.avoided]).tolist()
+        self.model.minimize(sum(self.used[h] for h in avoided if h in self.used))
         cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
-        status = solver.solve(self.model)
+        status = solved(solver, self.model, budget.is_over)
+        if status == cp_model.UNKNOWN and waits and budget.is_over():
+            solver = cp_sat(EngineLimits(WORK_LIMIT))
+            solver.parameters.stop_after_first_solution = True
+            status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
         node_of_rank = np.repeat(self.homes.nodes(solver), self.homes.block)
@@ -170,11 +176,12 @@ class _Program:
                 self.model.add(sum(where[domain] for where in there) <= limit)
 
     def _spares(self) -> None:
-        """A domain in use keeps so many nodes free."""
+        """A domain in use keeps so many hosts free."""
+        _, first = np.unique(self.topology.host_of_node, return_index=True)
         for tier, number in self.limits.spares:
-            row = self.rows[tier]
+            row = self.rows[tier][first]
             for domain, size in enumerate(np.bincount(row).tolist()):
-                used = [self.used[n] for n in self.nodes if row[n] == domain]
+                used = [used for host, used in self.used.items() if row[host] == domain]
                 self.model.add(sum(used) <= max(size - number, 0))
 
     def _budgets(self) -> None:
@@ -196,11 +203,47 @@ class _Program:
                 self.model.add(sum(held) <= cap.replicas)
 
     def _runs(self) -> None:
-        """A node holds consecutive units: at most one run begins on it."""
-        for node in self.nodes:
-            begins = [self.on[0][node]]
-            for before, after in pairwise(row[node] for row in self.on):
+        """A host holds consecutive units: at most one run begins on it."""
+        for nodes in self.nodes_of_host.values():
+            there = [self._any([row[node] for node in nodes]) for row in self.on]
+            begins = [there[0]]
+            for before, after in pairwise(there):
                 begin = self.model.new_bool_var("")
                 self.model.add_bool_or([after.negated(), before, begin])
                 begins.append(begin)
             self.model.add_at_most_one(begins)
+            if len(nodes) > 1:
+                self._counted(nodes, there)
+
+    def _any(self, choices: list[cp_model.IntVar]) -> cp_model.IntVar:
+        """Whether one of ``choices`` is taken, of which at most one can be."""
+        if len(choices) == 1:
+            return choices[0]
+        literal = self.model.new_bool_var("")
+        self.model.add(sum(choices) == literal)
+        return literal
+
+    def _counted(self, nodes: list[int], there: list[cp_model.IntVar]) -> None:
+        """The GPUs of a host ascend with its units, in one of two orders.
+
+        Each unit has a place: its GPU, or where the launcher counts that. Blocks fill
+        their islands, and ascend by island.
+        """
+        domain = load(CP_SAT).Domain
+        most = self.topology.num_gpus
+        places = [self.model.new_int_var(0, most, "") for _ in there]
+        by_island = self.model.new_bool_var("")
+        if self.homes.block > 1 or counts_by_island(self.topology):
+            self.model.add(by_island == 1)
+        for node in nodes:
+            gpus = self.topology.gpus_of(np.array([node]))
+            counted = self.topology.index_of_gpu[gpus]
+            for order, values in ((by_island, gpus), (by_island.negated(), counted)):
+                allowed = domain.from_values(values.tolist())
+                for place, row in zip(places, self.on, strict=True):
+                    inside = self.model.add_linear_expression_in_domain(place, allowed)
+                    inside.only_enforce_if([row[node], order])
+        for (one, here), (other, next_here) in pairwise(
+            zip(places, there, strict=True)
+        ):
+            self.model.add(one < other).only_enforce_if([here, next_here])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import IntArray
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.params import Params
@@ -83,6 +84,30 @@ def counts_by_island(topology: Topology) -> bool:
     order = topology.gpu_index
     host = topology.host_of_gpu
     return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())
+
+
+def launched(topology: Topology, node_of_rank: IntArray) -> IntArray:
+    """GPU of every rank where a launch by nodes can start them so; shape (R,).
+
+    Hosts count GPUs island by island, or as the launcher does where only that ascends.
+    """
+    gpu_of_rank = topology.gpus_on(node_of_rank)
+    if counts_by_island(topology):
+        return gpu_of_rank
+    host_of_rank = topology.host_of_node[node_of_rank]
+    for host in np.unique(host_of_rank).tolist():
+        ranks = np.flatnonzero(host_of_rank == host)
+        if (np.diff(gpu_of_rank[ranks]) > 0).all():
+            continue
+        last = -1
+        for rank in ranks.tolist():
+            gpus = topology.gpus_of(node_of_rank[[rank]])
+            later = gpus[topology.index_of_gpu[gpus] > last]
+            if not later.size:
+                break
+            gpu_of_rank[rank] = later[np.argmin(topology.index_of_gpu[later])]
+            last = int(topology.index_of_gpu[gpu_of_rank[rank]])
+    return gpu_of_rank
 
 
 def run_tiers(topology: Topology) -> set[int]:

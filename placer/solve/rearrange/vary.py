@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROUNDS = 20  # passes over a set of domains that mend an exchange
 DRAWS = 20  # exchanges that are tried for one placement
 TRIES = 32  # partners of a node that is to be told apart
+NEVER = 1 << 20  # counts more than all that a place would hold again
 
 
 def varied(
@@ -30,24 +31,28 @@ def varied(
 ) -> Iterator[IntArray]:
     """Placements of the same cost, the given one first; shape (R,) each.
 
-    At most ``count``; fewer where rules or costs forbid others. Unless it ``remembers``
-    what was together before they are any that cost the same.
+    All different, at most ``count``; fewer where rules or costs forbid others. Unless
+    it ``remembers`` what was together before they are any that cost the same.
     """
     rng = np.random.default_rng(problem.seed)
     spread = _Spread(problem, gpu_of_rank, remembers)
     cost = problem.goal.value(gpu_of_rank)
     most_avoided = problem.avoided(gpu_of_rank)
+    seen = {gpu_of_rank.tobytes()}
     yield gpu_of_rank
     for _ in range(count - 1):
         for _ in range(DRAWS):
             content = spread.drawn(rng)
             other = spread.placed(content)
+            if other.tobytes() in seen:
+                continue
             if not problem.allows(other) or problem.avoided(other) > most_avoided:
                 continue
             if abs(problem.goal.value(other) / cost - 1) > 1e-9:
                 continue
             if remembers:
                 spread.keep(content)
+            seen.add(other.tobytes())
             yield other
             break
         else:
@@ -70,7 +75,14 @@ class _Spread:
         node = problem.machine.node_of_gpu[gpu_of_rank]
         #: For each tier, which stages and replicas each domain holds at first.
         self._holds: list[list[BoolArray]] = []
+        # For each tier, nodes with ranks at first, and nodes that may have some.
+        self._in_use: list[IntArray] = []
+        self._open: list[IntArray] = []
+        used = np.bincount(node, minlength=problem.machine.num_nodes) > 0
+        may_be_used = used | ~problem.limits.avoided
         for row in problem.machine.domain_of_node:
+            self._in_use.append(np.bincount(row, used).astype(np.int64))
+            self._open.append(np.bincount(row, may_be_used).astype(np.int64))
             own = []
             for axis in ("pp", "dp"):
                 held = np.zeros((int(row.max()) + 1, int(at[axis].max()) + 1), bool)
@@ -230,11 +242,15 @@ class _Spread:
         return np.zeros(0, dtype=np.int64)
 
     def _again(self, tier: int, places: IntArray, contents: IntArray) -> IntArray:
-        """How many stages and replicas each place would hold again."""
+        """How many stages and replicas each place would hold again.
+
+        No place has ranks on nodes to avoid that had none.
+        """
         total = np.zeros(max(len(places), len(contents)), dtype=np.int64)
         for first, so_far in zip(self._holds[tier], self._held[tier], strict=True):
             total += (first[contents] & so_far[places]).sum(axis=1)
-        return total
+        is_too_full = self._in_use[tier][contents] > self._open[tier][places]
+        return total + NEVER * is_too_full
 
 
 def _first_of_node(number: IntArray, node: IntArray, nodes: int) -> IntArray:

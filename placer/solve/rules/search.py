@@ -25,7 +25,7 @@ from placer.solve.construct.fills.fills import fullest_fills
 from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, is_small, seat
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import launch_blocks
+from placer.solve.problem.launch import launch_blocks, launched
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.attempts import (
@@ -91,14 +91,19 @@ class _RuledSearch:
         least = np.zeros(0, dtype=np.int64)
         if is_small(self.limits):
             self._offer_at_once()
-        seating = None if self.has_placement else seat(self.limits)
+        seating = None
+        if not self.has_placement:
+            seating = seat(self.limits, budget=self.tools.budget)
         if seating is not None and seating.node_of_rank is not None:
             used = np.unique(seating.node_of_rank)
             least = self._hosts(used[self.limits.avoided[used]])
             self._offer_nodes("exact seating", seating.node_of_rank, len(least))
         elif seating is not None and seating.proved:
             return
-        self._search(self._choices(least), covers=seating is not None)
+        if seating is not None and not seating.proved:
+            self.incumbent.cut_short |= self.tools.budget.is_over()
+        is_least = seating is not None and seating.proved
+        self._search(self._choices(least), covers=is_least)
         if not self.has_placement and self.limits.avoided.any():
             more = readmitted(
                 self.limits,
@@ -175,6 +180,10 @@ class _RuledSearch:
         prove = self._prover(everywhere=needed > 0)
         proofs = []
         for chosen in choices:
+            if self.has_placement and self.tools.budget.is_over():
+                self.incumbent.cut_short = True
+                covers = False
+                break
             offered = ~self.limits.avoided | np.isin(
                 self.problem.machine.host_of_node, chosen
             )
@@ -191,7 +200,8 @@ class _RuledSearch:
 
     def _may_hold(self, offered: BoolArray) -> bool:
         """Whether some legal placement may use only the nodes ``offered``."""
-        seating = seat(self.limits, ~offered)
+        budget = self.tools.budget
+        seating = seat(self.limits, ~offered, budget=budget, waits=False)
         return seating is None or not seating.proved or seating.node_of_rank is not None
 
     def _attempts(self, offered: BoolArray, prove: Prover) -> Proof:
@@ -273,7 +283,7 @@ class _RuledSearch:
         return prove
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray, avoided: int) -> None:
-        self._offer(method, self.problem.machine.gpus_on(node_of_rank), avoided)
+        self._offer(method, launched(self.problem.machine, node_of_rank), avoided)
 
     def _offer(self, method: str, gpu_of_rank: IntArray, most_avoided: int) -> None:
         """Offer a placement of the whole machine if it avoids the nodes to avoid."""

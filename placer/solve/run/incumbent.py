@@ -268,8 +268,13 @@ class Incumbent:
             self.moves.count(move, counts["helped"], counts["tried"])
 
     def ends(self) -> bool:
-        """Whether there is a placement, and it is proved, or time or patience is up."""
-        return self.gpu_of_rank is not None and self.budget.is_over()
+        """Whether there is a placement, and it is proved, or time or patience is up.
+
+        Or it is proved that there is none.
+        """
+        if self.gpu_of_rank is None:
+            return self.bound == inf
+        return self.budget.is_over()
 
     def is_within(self, gap: float) -> bool:
         """Whether no more can be gained than such a share of the value."""
