@@ -12,12 +12,17 @@ from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.allocation.budgets import less
 from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
 from placer.allocation.no_room import no_room
 from placer.allocation.shared import Uses
-from placer.allocation.together import Together, in_turn, least_together, together
+from placer.allocation.together import (
+    Together,
+    in_turn,
+    least_together,
+    left_beside,
+    together,
+)
 from placer.allocation.useful_rest import with_useful_rest
 from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
@@ -274,11 +279,7 @@ def _one_by_one(
             if index not in open_jobs:
                 continue
             to_come = len(open_jobs) - open_jobs.index(index)
-            others = [o for i, o in enumerate(best.offers) if i != index]
-            free, left = question.free.copy(), question.allowance
-            for other in others:
-                free &= ~question.taken(other.nodes)
-                left = less(left, other.uses)
+            free, left = left_beside(question, best.others(index))
             share = uses.shares(best.offers)[index]
             found = offers.best(
                 index, free, share, _effort(question), left, to_come=to_come

@@ -11,8 +11,9 @@ from placer.allocation.budgets import less
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Use, Uses
@@ -43,6 +44,10 @@ class Together:
         used: BoolArray = np.any([offer.nodes for offer in self.offers], axis=0)
         return used
 
+    def others(self, index: int) -> list[Offer]:
+        """The offers of all jobs but one."""
+        return [offer for i, offer in enumerate(self.offers) if i != index]
+
 
 def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Together:
     """The jobs on these nodes, all of them running."""
@@ -55,6 +60,17 @@ def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Togethe
         for wanted, offer, value in zip(question.jobs, offers, values, strict=True)
     )
     return Together(tuple(offers), values, cost)
+
+
+def left_beside(
+    question: Question, offers: Iterable[Offer]
+) -> tuple[BoolArray, Allowance]:
+    """Free nodes, shape (N,), and what is left of the limits, beside some offers."""
+    free, left = question.free.copy(), question.allowance
+    for offer in offers:
+        free &= ~question.taken(offer.nodes)
+        left = less(left, offer.uses)
+    return free, left
 
 
 def in_turn(

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.budgets import less
 from placer.allocation.kinds import Kinds
-from placer.allocation.together import Together, together
+from placer.allocation.together import Together, left_beside, together
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
-    from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Uses
@@ -81,6 +79,8 @@ class _Walk:
     def better(self, best: Together, index: int) -> Together:
         """An allocation in which one job leaves more; the same where none is found."""
         question, offers = self.question, self.offers
+        now = self._left(best.used)
+        _, allowed = left_beside(question, best.others(index))
         every = _every_set(self.rest, question, best, index)
         most = PLACED_OF_ALL if every else PLACED
         alone = ((nodes, nodes) for nodes in _sets(question, best, index))
@@ -90,7 +90,7 @@ class _Walk:
         for asked, nodes in every or alone:
             if placed == most or offers.budget.is_over():
                 break
-            if self._left(_exchanged(best, index, asked)) <= self._left(best.used):
+            if self._left(_exchanged(best, index, asked)) <= now:
                 continue
             if any(not (nodes & ~slow).any() for slow in slow_sets):
                 continue
@@ -102,7 +102,7 @@ class _Walk:
             found = offers.best(
                 index,
                 nodes,
-                allowed=_allowed(question, best, index),
+                allowed=allowed,
                 enough=best.offers[index].solution.value,
                 is_needed=True,
             )
@@ -141,17 +141,9 @@ def left_after(rest: Rest, question: Question, used: BoolArray) -> tuple[int, ..
 
 def _exchanged(best: Together, index: int, nodes: BoolArray) -> BoolArray:
     """Nodes in use when one job has others."""
-    others = [offer.nodes for i, offer in enumerate(best.offers) if i != index]
+    others = [offer.nodes for offer in best.others(index)]
     used: BoolArray = np.any([nodes, *others], axis=0)
     return used
-
-
-def _allowed(question: Question, best: Together, index: int) -> Allowance:
-    """What all jobs but one leave of the limits."""
-    left = question.allowance
-    for i, offer in enumerate(best.offers):
-        left = left if i == index else less(left, offer.uses)
-    return left
 
 
 def _every_set(
@@ -166,7 +158,8 @@ def _every_set(
     machine, job = question.machine, question.jobs[index].job
     if len(machine.tiers) < 3 or job.world_size > FEW_RANKS:
         return []
-    free = question.open_to(index, _free_beside(question, best, index))
+    free, _ = left_beside(question, best.others(index))
+    free = question.open_to(index, free)
     row, gpus = machine.domain_of_node[1], machine.gpus_of_node
     if 2 ** len(np.unique(row[free])) > SETS:
         return []
@@ -194,15 +187,6 @@ def _every_set(
     return pairs
 
 
-def _free_beside(question: Question, best: Together, index: int) -> BoolArray:
-    """Free nodes that no other job has."""
-    free = question.free.copy()
-    for i, other in enumerate(best.offers):
-        if i != index:
-            free &= ~question.taken(other.nodes)
-    return free
-
-
 def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]:
     """Sets of nodes that hold a job and its spares, those first that leave the most."""
     machine, offer = question.machine, best.offers[index]
@@ -213,7 +197,7 @@ def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]
     spare = spares.get(machine.tiers[1].name, 0)
     if len(spares) > (spare > 0) or replace(offer.job.rules, budgets=(), spares={}):
         return
-    free = _free_beside(question, best, index)
+    free, _ = left_beside(question, best.others(index))
     gpus = machine.gpus_of_node
     same = gpus == np.bincount(gpus[offer.nodes]).argmax()
     if not same[offer.nodes].all():

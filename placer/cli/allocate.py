@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -240,12 +239,14 @@ def _write_plans(found: Allocation, folder: str) -> None:
 
 def file_names(jobs: Sequence[JobNodes]) -> list[str]:
     """Names of files for jobs, numbered where those of several would be the same."""
+    from placer.emit.manifest import label_name
+
     found: dict[str, str] = {}
     for job in jobs:
         name = own = file_name(job.name) or "job"
         number = 1
         # Neither a Kubernetes object nor every file system tells such names apart.
-        while (alike := re.sub("[^a-z0-9]+", "-", own.lower())) in found:
+        while (alike := label_name(own)) in found:
             number += 1
             own = f"{name}-{number}"
         found[alike] = own

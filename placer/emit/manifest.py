@@ -66,7 +66,12 @@ def object_name(plan: Plan) -> str:
 
     So those of two jobs stand beside each other in a namespace.
     """
-    name = _NOT_IN_NAME.sub("-", str(plan.job["name"]).lower()).strip("-")
+    return label_name(str(plan.job["name"]))
+
+
+def label_name(name: str) -> str:
+    """A name in what a label may hold; two names may give the same."""
+    name = _NOT_IN_NAME.sub("-", name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"placer-{name}"
     if len(name) <= _MAX_NAME:
         return name.strip("-")

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+def period_of(score: Mapping[str, Any]) -> str:
+    """What times of a score are of: a step, or of a workload a cycle."""
+    return "cycle" if score.get("roles") else "step"
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """One plan; ``to_dict`` gives its file form.
@@ -110,7 +115,7 @@ class Plan:
     @property
     def period(self) -> str:
         """What times of the score are of: a step, or of a workload a cycle."""
-        return "cycle" if self.score.get("roles") else "step"
+        return period_of(self.score)
 
     @cached_property
     def axes(self) -> Parallelism | None:

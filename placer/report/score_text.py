@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.placement.plan import period_of
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
 from placer.report.memory_text import misfit
@@ -39,7 +40,7 @@ def score_text(
         How wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
-    period = "cycle" if score.get("roles") else "step"
+    period = period_of(score)
     blocks: tuple[Iterable[str], ...] = (
         (*_step(score, island, look), *_meaning(score, island, look.width)),
         _roles(score.get("roles", {}), look.width),

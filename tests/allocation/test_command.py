@@ -7,6 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 import placer
 from placer.cli import progress
+from placer.cli.allocate import file_names
 from placer.cli.main import main
 from placer.hostlist import expand
 
@@ -184,6 +186,8 @@ def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
     texts = [path.read_text() for path in sorted(tmp_path.glob("*.volcano.yaml"))]
     names = re.findall("^  name: (a-b(?:-2)?)$", "".join(texts), re.MULTILINE)
     assert sorted({*names}) == ["a-b", "a-b-2"]
+    alike = [SimpleNamespace(name=name) for name in ("a-b", "a-b.")]
+    assert file_names(alike) == ["a-b", "a-b.-2"]
 
 
 def test_a_plan_of_another_machine_is_named(job, tmp_path):
