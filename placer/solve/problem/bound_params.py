@@ -56,6 +56,8 @@ class BoundParams:
     side_pairs, side_work : int
         Pairs of ranks of two sides in all components, at most; entries that are looked
         at to add up what a domain has of several.
+    whole_side_work : int
+        Contents of a domain, by both sides of each component, that are looked at.
     side_columns, side_count_work : int, float
         Columns of the program that counts both sides of components in domains, at most,
         and its work.
@@ -117,6 +119,7 @@ class BoundParams:
     direction_work: int = 2_000_000
     side_pairs: int = 2_000_000
     side_work: int = 50_000_000
+    whole_side_work: int = 500_000
     side_columns: int = 2_000
     side_count_work: float = 0.5
     size_steps: int = 2500
