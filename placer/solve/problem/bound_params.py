@@ -65,6 +65,8 @@ class BoundParams:
     # to add up what a domain has of several.
     side_pairs: int = 2_000_000
     side_work: int = 50_000_000
+    # Contents of a domain, by both sides of each component, that are looked at.
+    whole_side_work: int = 500_000
     # Columns of the program that counts both sides of components in domains, at most,
     # and its work.
     side_columns: int = 2_000

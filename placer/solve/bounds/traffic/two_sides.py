@@ -21,6 +21,7 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
+from placer.solve.bounds.traffic.whole_sides import WholeSides
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 ROUNDING = 1e-9
+# What goes out, comes in, and both: an uplink carries as much each way.
+HALF_OF_BOTH = np.array([1.0, 1.0, 0.5])[:, None, None]
 
 
 def least_between_sides(
@@ -51,8 +54,15 @@ def least_between_sides(
                 break
             count = int(label.max()) + 1
             room = np.minimum(network.capacities[t - 1] // (ranks // count), count)
-            sides = Sides.of(between_sets(traffic, label), count, room, params)
+            components = _components(
+                between_sets(traffic, label), count, params.side_pairs
+            )
+            sides = Sides.of(components, room, params)
             busy = 0.0 if sides is None else sides.least_busy(room, capacity)
+            if len(components) > 1:
+                whole = [_least_sent(one) * HALF_OF_BOTH for one in components]
+                named = WholeSides(whole, room, capacity, params.whole_side_work)
+                busy = named.least_busy(busy, budget)
             if busy > 0:
                 busy = busy * (1 - ROUNDING) + float(fabric.latency[t:].min())
                 seconds = max(seconds, busy)
@@ -75,13 +85,12 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(
-        cls, traffic: RankTraffic, count: int, room: IntArray, params: Params
+        cls, components: list[FloatArray], room: IntArray, params: Params
     ) -> Sides | None:
-        """The sides of vertices, of which domains hold so many.
+        """The sides of components' vertices, of which domains hold so many.
 
         None where there are no two sides, or tables would be too large.
         """
-        components = _components(traffic, count, params.side_pairs)
         if not components:
             return None
         most = int(room.max())
@@ -102,7 +111,7 @@ class Sides(NamedTuple):
 
     def least_busy(self, room: IntArray, capacity: FloatArray) -> float:
         """Least seconds in which uplinks may carry what all domains send."""
-        load = (self.sent * np.array([1.0, 1.0, 0.5])[:, None, None]).max(axis=0)
+        load = (self.sent * HALF_OF_BOTH).max(axis=0)
         held = np.indices(load.shape).sum(axis=0)
         own = np.stack((room.astype(np.float64), capacity))
         kinds, domains = np.unique(own, axis=1, return_counts=True)
