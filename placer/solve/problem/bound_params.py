@@ -81,6 +81,8 @@ class BoundParams:
     slow_sets: int = 20_000
     # Sizes of uplinks that are told apart; of more, only the largest counts.
     uplink_sizes: int = 8
+    # Numbers of ranks of each stage in a domain behind a thin uplink, at most.
+    contents: int = 150_000
     # Stages times scale-up domains of a program that counts ranks of each in each.
     stage_counts: int = 200
     # Its work.

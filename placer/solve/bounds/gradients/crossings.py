@@ -75,13 +75,9 @@ class Crossings:
         cuts = np.zeros((len(rows), stages), dtype=bool)
         for row, chosen in zip(cuts, rows, strict=True):
             row[list(chosen)] = True
-        plain = step.patterns(tuple(step.stage_times))[0]
-        patterns = np.tile(plain, (len(rows), 1))
-        hop = patterns[:, 2 * stages : 3 * stages]
-        hop[cuts] = np.maximum(hop[cuts], message_s)
-        schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+        seconds = times_of_hops(step, cuts * message_s)
         cuts[:, hops:] = True
-        return cls(cuts, pipeline_times(patterns, *schedule))
+        return cls(cuts, seconds)
 
     def fits(self, need: Need) -> BoolArray:
         """Which sets leave runs that fit a domain; shape (S,)."""
@@ -170,3 +166,14 @@ def fewest_cuts(need: Need) -> int | None:
                 used, length, most = ranks[stage], 1, longest[stage]
         fewest = min(fewest, runs)
     return fewest
+
+
+def times_of_hops(step: Step, message_s: FloatArray) -> FloatArray:
+    """Pipeline times of lanes whose hops take no less than this; (S, P) to (S,), s."""
+    stages, job = message_s.shape[1], step.model.job
+    plain = step.patterns(tuple(step.stage_times))[0]
+    patterns = np.tile(plain, (len(message_s), 1))
+    hop = patterns[:, 2 * stages : 3 * stages]
+    np.maximum(hop, message_s, out=hop)
+    schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+    return pipeline_times(patterns, *schedule)

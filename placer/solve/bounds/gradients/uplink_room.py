@@ -87,7 +87,7 @@ class UplinkRoom:
 
     def crossing(self, units: IntArray, groups: IntArray) -> IntArray:
         """Groups that cross each uplink where its domain has a unit; (C,)."""
-        return np.maximum(self._fewest(units, groups) - self.whole(groups), 0)
+        return np.maximum(self.fewest(units, groups) - self.whole(groups), 0)
 
     def share_of_each(self, groups: IntArray, kind: IntArray) -> float:
         """Least pace of a ring of each kind, as a share of that of the slowest.
@@ -202,7 +202,7 @@ class UplinkRoom:
         All ranks of a row bring so many groups with their sets, and a rank less takes
         no more of them away than a set has.
         """
-        size, of_all = members.shape[1], self._fewest(self.units(members), groups)
+        size, of_all = members.shape[1], self.fewest(self.units(members), groups)
         of_a_set = int(self._touching(self.sets, groups).max())
         missing = np.maximum(of_all - touched, 0)
         return np.asarray(size - -(-missing // of_a_set))
@@ -210,7 +210,7 @@ class UplinkRoom:
     def whole(self, groups: IntArray) -> IntArray:
         """Most groups that each domain holds whole; (C,)."""
         is_short = self._most_members(groups) < groups.shape[1]
-        is_short |= self.ranks < self._beside(groups)
+        is_short |= self.ranks < self.beside(groups)
         return np.where(is_short, 0, self.ranks // groups.shape[1])
 
     @property
@@ -286,15 +286,15 @@ class UplinkRoom:
     def _most_members(self, groups: IntArray) -> IntArray:
         return self.network.most_members(groups, self.tier - 1)
 
-    def _beside(self, groups: IntArray) -> int:
+    def beside(self, groups: IntArray) -> int:
         """Fewest ranks of a domain that has one of the groups whole.
 
         It then has the sets of all members: with tp 4 in a node, a group of ten
         members brings ten nodes.
         """
-        return self._fewest(groups, self.sets) * self._set
+        return self.fewest(groups, self.sets) * self._set
 
-    def _fewest(self, units: IntArray, groups: IntArray) -> int:
+    def fewest(self, units: IntArray, groups: IntArray) -> int:
         """Fewest of ``groups`` that a row of ``units`` has ranks of."""
         return int(self._touching(units, groups).min())
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds.gradients.links import least_over_links
+from placer.solve.bounds.gradients.uplink_contents import least_of_contents
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.speeds import slowest_stages
 from placer.solve.bounds.steps.cases import time_bound
@@ -70,6 +71,7 @@ def _least(
         time_bound(model, colocation, params, incumbent, budget),
         slowest_stages(step),
         least_over_links(step, network),
+        least_of_contents(step, network, params, incumbent, budget),
         least_of_traffic(model, network, params, budget),
     )
     known = max(proof for proof in proofs if proof is not None)
