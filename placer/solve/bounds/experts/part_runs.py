@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 MOST_COLUMNS = 20_000
+COARSE = 16  # of so many steps the first search tries one
 END = -1  # instead of a stage
 RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much
 
@@ -87,7 +88,8 @@ def step_in_runs(
             answer = solve(program, limits)
             return answer.is_proved and answer.counts is None, answer.work
 
-        found = raised(known, steps, is_hopeless, params, budget)
+        found = raised(known, steps[COARSE - 1 :: COARSE], is_hopeless, params, budget)
+        found = raised(found, steps, is_hopeless, params, budget)
         # Up to the next step of a replica the program is the same.
         known = asked.next_step(found) if found > known else known
     return known
