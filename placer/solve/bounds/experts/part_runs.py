@@ -192,7 +192,8 @@ class NodeRuns:
         for row in levels[np.argsort(levels.sum(axis=1), kind="stable")]:
             if all((row < known).any() for known in kept):
                 kept.append(row)
-        return np.array(kept)[:, :, None] >= np.arange(count)
+        asked = np.array(kept)[:, :, None] >= np.arange(count)
+        return asked.astype(np.int64)
 
     @property
     def _in_order(self) -> tuple[int, ...]:

@@ -90,7 +90,7 @@ def paced_lengths(
 
 def _least(steps: FloatArray, sizes: list[int], value: float) -> IntArray:
     """The least part that units of each stage may have in a step of so long; (P,)."""
-    return np.array(sizes)[(steps <= value).argmax(axis=1)]
+    return np.asarray(np.array(sizes)[(steps <= value).argmax(axis=1)], dtype=np.int64)
 
 
 class HostPath:
