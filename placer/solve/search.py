@@ -24,6 +24,7 @@ from placer.solve.bounds.certificate import (
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
+from placer.solve.construct.by_nodes.paced_runs import paced_runs
 from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.by_nodes.told_lengths import told_lengths
@@ -155,6 +156,7 @@ METHODS: tuple[Method, ...] = (
     within_sets,
     cut_at_nodes,
     asked_runs,
+    paced_runs,
     cut_within_sets,
     seated_hosts,
     few_enumerated,
@@ -216,6 +218,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     within_sets,
     cut_at_nodes,
     asked_runs,
+    paced_runs,
     cut_within_sets,
     seated_hosts,
     in_parts,

@@ -65,6 +65,20 @@ def floor(topology: Topology, given: Job) -> tuple[float, float]:
     return known.pipeline_s - usual, known.exposed_s - step.exposed_data_parallel_s
 
 
+def test_the_smallest_host_that_must_be_used() -> None:
+    """Two shard groups of 10 fill hosts of 8, 8, 4 and 4 as 6 + 4, not 5 + 5."""
+    given = job("free", "hsdp", tp=1, dp=20)
+    mode = replace(given.data_parallel, shard_size=10)
+    given = replace(given, data_parallel=mode)
+    topology = machine([8, 8, 4, 4], [0] * 4)
+    nodes = np.repeat([0, 2, 1, 3], [6, 4, 6, 4])
+    problem = Problem.of(topology, given, "time")
+    best = problem.model.step(Placement.on_nodes(topology, nodes).gpu_of_rank)
+    free, exposed_s = best.exposed_data_parallel_s, floor(topology, given)[1]
+    assert 0.1 * free < exposed_s < free
+    assert lower_bound(problem, 1).value <= best.step_time_s
+
+
 @pytest.mark.parametrize("seed", [*range(25), *slow(range(25, 100))])
 def test_no_placement_is_faster(seed: int) -> None:
     """All orders of nodes and lengths of runs, or 200 placements of a free launch."""

@@ -18,6 +18,7 @@ from placer.solve.bounds.experts.part_runs import NodeRuns
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits, solve
 from placer.solve.problem.compiled import Problem
+from tests.marks import slow
 from tests.solve.construct.test_whole_first import job, machine
 
 NEAR = {1: 0.5, 2: 0.4, 3: 0.3, 4: 0.2, 8: 0.1}
@@ -36,9 +37,14 @@ COUNTS = Counts(
 )
 
 
-def is_hopeless(counts: Counts, rooms: dict[int, int], levels: list[int]) -> bool:
-    """Whether no replica has stages of these levels or faster ones."""
-    program = NodeRuns(counts, rooms).program(np.array([levels]))
+def is_hopeless(
+    counts: Counts,
+    rooms: dict[int, int],
+    *levels: list[int],
+    stages: tuple[int, ...] = (),
+) -> bool:
+    """Whether no replicas have stages of these levels or faster ones."""
+    program = NodeRuns(counts, rooms, stages).program(np.array(levels))
     assert program is not None
     answer = solve(program, Limits(1.0))
     assert answer.is_proved
@@ -98,6 +104,57 @@ def test_every_walk_solves_the_program(seed: int) -> None:
             met.add(tuple(levels))
             assert not is_hopeless(counts, dict(Counter(rooms)), levels)
     assert met
+
+
+def test_a_stage_in_which_groups_must_be_whole() -> None:
+    """Hosts of 6 hold three units of 4 in 4, 2 + 2, 4, and not the middle one whole.
+
+    Where stages are not told apart it may be the one that is whole.
+    """
+    counts = replace(COUNTS, size=4, near={1: 0.3, 2: 0.2, 4: 0.1})
+    half, whole = 1, 2
+    for levels in ([whole, half, whole], [half, whole, whole]):
+        asked = (counts, {6: 2}, levels)
+        assert not is_hopeless(*asked)
+        assert is_hopeless(*asked, stages=(0, 1, 2)) == (levels[1] == whole)
+
+
+@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 60))])
+def test_every_walk_solves_the_program_of_stages(seed: int) -> None:
+    """Random walks with replicas of several stages, in either order of ranks."""
+    rng = random.Random(f"stages {seed}")
+    size, stages, replicas = rng.randint(2, 5), rng.randint(2, 3), rng.randint(1, 3)
+    number = stages * replicas
+    of_unit = [unit % stages for unit in range(number)]
+    if rng.random() < 0.5:
+        of_unit.sort()
+    rooms = [rng.randint(1, size + 3) for _ in range(3)]
+    while sum(rooms) < size * number + 3:
+        rooms.append(rng.choice(rooms))
+    lows = [*range(1, size // 2 + 1), size]
+    near = {low: 1.0 - place / 10 for place, low in enumerate(lows)}
+    counts = replace(COUNTS, size=size, number=number, replicas=replicas, near=near)
+    met = set()
+    for _ in range(60):
+        left, held = size * number, []
+        for room in rng.sample(rooms, len(rooms)):
+            held.append(min(left, rng.choice((room, rng.randint(0, room)))))
+            left -= held[-1]
+        if left:
+            continue
+        unit = np.arange(size * number) // size
+        node = np.repeat(np.arange(len(held)), held)
+        least = [min(Counter(node[unit == one]).values()) for one in range(number)]
+        level = [lows.index(low) for low in least]
+        rows = [
+            [u for u in range(number) if of_unit[u] == stage] for stage in range(stages)
+        ]
+        levels = [[level[row[r]] for row in rows] for r in range(replicas)]
+        if str(levels) not in met:
+            met.add(str(levels))
+            in_order = tuple(of_unit)
+            found = is_hopeless(counts, Counter(rooms), *levels, stages=in_order)
+            assert not found, (seed, held)
 
 
 def test_launches_by_nodes_raise_the_bound() -> None:

@@ -100,6 +100,17 @@ def test_shards_of_tp_groups_on_four_racks() -> None:
     assert 0.97 * in_order <= bound(model) <= in_order * (1 + 1e-9)
 
 
+def test_shards_of_tp_and_cp_groups_on_four_racks() -> None:
+    """The same where each node has two ranks of a shard group, in two ranks of cp."""
+    axes = Parallelism(2, 2, 1, 1, 16, 1, 2)
+    mode = DataParallel(sharding="hsdp", shard_size=8)
+    model = model_on([[4] * 4] * 4, 16.0, axes, mode)
+    require = {"tp": "node", "cp": "node"}
+    model = StepModel(model.topology, replace(model.job, require=require))
+    in_order = model.step(np.arange(64)).step_time_s
+    assert 0.97 * in_order <= bound(model) <= in_order * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 45))])
 def test_no_placement_is_faster(seed: int) -> None:
     """Random racks, jobs and placements, better and better ones."""

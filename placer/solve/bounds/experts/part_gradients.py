@@ -117,5 +117,11 @@ class HeldStages:
             pairs = np.unique(piece * len(groups) + row_of_number(groups))
             groups_of_piece = np.unique(pairs // len(groups), return_counts=True)[1]
             nics[name] = max(1, room // int(groups_of_piece.min()))
-        other_s = self.step.exposed_sync_s["embedding"]
-        return min(map(sum, self.exposed(nics))) + other_s
+        # A piece of several stages may have slow groups of each sort in another one.
+        stage = model.job.parallelism.coordinates["pp"]
+        stages_of_piece = np.unique(np.stack((piece, stage)), axis=1).shape[1]
+        ways = [nics]
+        if stages_of_piece > len(np.unique(piece)):
+            ways = [{name: most} for name, most in nics.items()]
+        least_s = max((min(map(sum, self.exposed(way))) for way in ways), default=0.0)
+        return least_s + self.step.exposed_sync_s["embedding"]

@@ -5,12 +5,18 @@ unit lie behind, and how small its least part is so far. As many nodes lead to a
 as away from it (a circulation), so an integer program of those counts has a solution
 for every placement. Like `part_counts` it asks for units that replicas faster than a
 step must have. See docs/method.md, "Parts on nodes that hold runs".
+
+A stage with more work than others, such as the one with the output layer, has no time
+for small parts. So units are told apart by their stages in a second program: a walk
+passes from a stage to another as often as the units in their order do.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +33,7 @@ from placer.solve.count.model import Program, Term
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.bounds.experts.part_counts import Counts
@@ -35,14 +41,25 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 MOST_COLUMNS = 20_000
+COARSE = 16  # of so many steps the first search tries one
+END = -1  # instead of a stage
 RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much
 
 
 class State(NamedTuple):
-    """Pieces of a unit that lie on the nodes so far, and the least part of them."""
+    """Stage of a unit, its pieces on the nodes so far, and the least part of them."""
 
+    stage: int
     behind: int
     least: int
+
+
+class Walked(NamedTuple):
+    """Where a node leads, units that end there, and from which stage to which one."""
+
+    state: State
+    ended: tuple[tuple[int, int], ...] = ()  # stage and least part
+    passed: tuple[tuple[int, int], ...] = ()
 
 
 def step_in_runs(
@@ -57,19 +74,33 @@ def step_in_runs(
     if not are_runs(parts):
         return known
     asked = PartSteps(parts, parts.all_counts()[0][0], params.expert_choices)
-    runs = NodeRuns(asked.counts, Counter(parts.room[parts.room > 0].tolist()))
-
-    def is_hopeless(value: float, limits: Limits) -> tuple[bool, float]:
-        program = runs.program(asked.levels(value))
-        if program is None:
-            return False, 0.0
-        answer = solve(program, limits)
-        return answer.is_proved and answer.counts is None, answer.work
-
+    rooms = Counter(parts.room[parts.room > 0].tolist())
     rungs = np.array([(1 + RUNG) ** n for n in range(1, RUNGS)])
-    found = raised(known, known * rungs, is_hopeless, params, budget)
-    # Up to the next step of a replica the program is the same.
-    return asked.next_step(found) if found > known else known
+    for stages in ((), stages_of_units(parts)):
+        runs = NodeRuns(asked.counts, rooms, stages)
+        steps = known * rungs if not stages or asked.has_some else asked.steps
+
+        def is_hopeless(
+            value: float, limits: Limits, runs: NodeRuns = runs
+        ) -> tuple[bool, float]:
+            program = runs.program(asked.levels(value))
+            if program is None:
+                return False, 0.0
+            answer = solve(program, limits)
+            return answer.is_proved and answer.counts is None, answer.work
+
+        found = raised(known, steps[COARSE - 1 :: COARSE], is_hopeless, params, budget)
+        found = raised(found, steps, is_hopeless, params, budget)
+        # Up to the next step of a replica the program is the same.
+        known = asked.next_step(found) if found > known else known
+    return known
+
+
+def stages_of_units(parts: StageParts) -> tuple[int, ...]:
+    """The stage of each unit, in the order of their ranks."""
+    ranks = parts.units.ranks * parts.units.pieces
+    of_rank = parts.step.model.job.parallelism.coordinates["pp"]
+    return tuple(of_rank[::ranks].tolist())
 
 
 def are_runs(parts: StageParts) -> bool:
@@ -101,10 +132,13 @@ class NodeRuns:
         Of units.
     rooms : mapping of int to int
         Nodes by room, in pieces.
+    stages : tuple of int
+        Of each unit, in order; empty where stages are not told apart.
     """
 
     counts: Counts
     rooms: Mapping[int, int]
+    stages: tuple[int, ...] = ()
 
     def program(self, levels: IntArray) -> Program | None:
         """What replicas of these levels or faster ones ask for.
@@ -118,62 +152,110 @@ class NodeRuns:
             Of each stage of a replica, the slowest that are allowed.
         """
         counts = self.counts
-        states = counts.size * (counts.size // 2 + 1)
+        states = counts.size * (counts.size // 2 + 1) * len(set(self._in_order))
         if states * sum(self.rooms) > MOST_COLUMNS:
             return None
         program = Program()
         made = self._made(program)
-        units = [Term(c, n) for ends in made.values() for c, n in ends]
-        program.row(units, counts.number, counts.number)
-        least = least_asked(levels, len(counts.times()))[1]
-        good = [
-            [
-                Term(c, n * counts.together)
-                for low, ends in made.items()
-                if counts.near[low] < seconds
-                for c, n in ends
+        good = []
+        for stage, number in sorted(Counter(self._in_order).items()):
+            of_stage = {low: ends for (one, low), ends in made.items() if one == stage}
+            units = [Term(c, n) for ends in of_stage.values() for c, n in ends]
+            program.row(units, number, number)
+            good += [
+                [
+                    Term(c, n * counts.together)
+                    for low, ends in of_stage.items()
+                    if counts.near[low] < seconds
+                    for c, n in ends
+                ]
+                for seconds in slower_times(counts.times()).tolist()
             ]
-            for seconds in slower_times(counts.times()).tolist()
-        ]
-        replicas_taken(program, counts.replicas, counts.alike * least, good)
+        asked = self._asked(levels)
+        asked = asked.reshape(len(asked), -1)
+        replicas_taken(program, counts.replicas, counts.alike * asked, good)
         return program
 
-    def _made(self, program: Program) -> dict[int, list[Term]]:
-        """Nodes by what they hold, as columns: units that end there, by least part."""
-        made: defaultdict[int, list[Term]] = defaultdict(list)
+    def _asked(self, levels: IntArray) -> IntArray:
+        """Units of each stage and level, or faster, that replicas ask for; (C, P, L).
+
+        Of replicas that ask for no less than another that one alone.
+        """
+        count = len(self.counts.times())
+        if not self.stages:
+            return least_asked(levels, count)[1][:, None]
+        kept: list[IntArray] = []
+        for row in levels[np.argsort(levels.sum(axis=1), kind="stable")]:
+            if all((row < known).any() for known in kept):
+                kept.append(row)
+        asked = np.array(kept)[:, :, None] >= np.arange(count)
+        return asked.astype(np.int64)
+
+    @property
+    def _in_order(self) -> tuple[int, ...]:
+        return self.stages or (0,) * self.counts.number
+
+    @cached_property
+    def _passes(self) -> Counter[tuple[int, int]]:
+        """How often a unit of each stage follows one of each, or the end."""
+        return Counter(pairwise((*self._in_order, END)))
+
+    def _made(self, program: Program) -> dict[tuple[int, int], list[Term]]:
+        """Nodes by what they hold, as columns: units that end there.
+
+        By stage and least part.
+        """
+        made: defaultdict[tuple[int, int], list[Term]] = defaultdict(list)
         through: defaultdict[State, list[Term]] = defaultdict(list)
         used: defaultdict[int, list[Term]] = defaultdict(list)
-        begin = State(0, self.counts.size)
-        known, left = {begin}, [begin]
-        while left:
-            state = left.pop()
-            for room, nodes in self.rooms.items():
-                for held in range(1, room + 1):
-                    after, ended = self._after(state, held)
-                    column = program.column(nodes)
-                    through[state].append(Term(column, -1))
-                    through[after].append(Term(column))
-                    used[room].append(Term(column))
-                    for low, units in ended.items():
-                        made[low].append(Term(column, units))
-                    if after not in known:
-                        known.add(after)
-                        left.append(after)
+        passed: defaultdict[tuple[int, int], list[Term]] = defaultdict(list)
+        for room, state, after in self._nodes():
+            column = program.column(self.rooms[room])
+            through[state].append(Term(column, -1))
+            through[after.state].append(Term(column))
+            used[room].append(Term(column))
+            for one, units in Counter(after.ended).items():
+                made[one].append(Term(column, units))
+            for one, times in Counter(after.passed).items():
+                passed[one].append(Term(column, times))
         for terms in through.values():
             program.row(terms, 0, 0)
         for room, terms in used.items():
             program.row(terms, most=self.rooms[room])
+        for one, terms in passed.items():
+            program.row(terms, self._passes[one], self._passes[one])
         return made
 
-    def _after(self, state: State, held: int) -> tuple[State, Counter[int]]:
-        """Where a node with so many pieces leads, and units by least part that end."""
-        size, ended = self.counts.size, Counter[int]()
-        behind, least = state
-        while held:
-            part = min(held, size - behind)
-            least = min(least, part)
-            behind, held = behind + part, held - part
-            if behind == size:
-                ended[least] += 1
-                behind, least = 0, size
-        return State(behind, least), ended
+    def _nodes(self) -> Iterator[tuple[int, State, Walked]]:
+        """Room of a node, where it begins and where it leads, for all that may be."""
+        begin = State(self._in_order[0], 0, self.counts.size)
+        known, left = {begin}, [begin]
+        while left:
+            state = left.pop()
+            for room in self.rooms:
+                for held in range(1, room + 1):
+                    for after in self._after(Walked(state), held):
+                        yield room, state, after
+                        if after.state not in known:
+                            known.add(after.state)
+                            left.append(after.state)
+
+    def _after(self, walked: Walked, held: int) -> Iterator[Walked]:
+        """Where a node leads that holds so many pieces more."""
+        if not held:
+            yield walked
+            return
+        size, (stage, behind, least) = self.counts.size, walked.state
+        part = min(held, size - behind)
+        least, behind, held = min(least, part), behind + part, held - part
+        if behind < size:
+            yield walked._replace(state=State(stage, behind, least))
+            return
+        ended = (*walked.ended, (stage, least))
+        for (one, after), times in self._passes.items():
+            passed = (*walked.passed, (one, after))
+            if one != stage or passed.count((one, after)) > times:
+                continue
+            begin = State(self._in_order[0] if after == END else after, 0, size)
+            if after != END or not held:  # no node holds the last and the first
+                yield from self._after(Walked(begin, ended, passed), held)

@@ -57,6 +57,8 @@ class PartSteps:
     ----------
     steps : ndarray, s
         Of some replicas, ascending.
+    has_some : bool
+        Whether there are others.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class PartSteps:
         gradients = parts.gradients(self.counts.least_parts())
         step_times = partial(parts.least_steps, times, gradients, exposed_s=exposed_s)
         self._boxes = Boxes(self.stages, len(times), step_times, choices)
+        self.has_some = len(times) ** self.stages > MOST_STEPS
         self.steps = self._some(times, step_times)
 
     @classmethod
@@ -117,7 +120,7 @@ class PartSteps:
     def _some(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
         """Steps of some replicas, ascending: of all if there are few, s."""
         stages, count = self.stages, len(times)
-        if count**stages <= MOST_STEPS:
+        if not self.has_some:
             levels = np.indices((count,) * stages).reshape(stages, -1).T
         else:
             at, level = np.divmod(np.arange(stages * count), count)

@@ -162,25 +162,33 @@ class ShardGrids:
 
     @cached_property
     def _alike(self) -> int:
-        """Grids of which each set has a rank, in rows that always go together.
+        """Grids that lie alike in all domains; 1 where none are known to.
 
-        And in such columns: they lie alike in a domain. 1 where that is not so.
+        Each set has ranks of so many grids, and of each of them the same ones, by row
+        and column. So it takes them all to the same domain.
         """
         sets = self.room.sets
-        size = int(sets.shape[1])
-        if self._grids_of_a_set(self.room.tier - 1) != size:
+        number = self._grids_of_a_set(self.room.tier - 1)
+        if number == 1 or sets.shape[1] % number:
             return 1
-        for groups in (self.rows, self.columns):
-            found = np.unique(np.sort(row_of_number(groups)[sets], axis=1), axis=0)
-            if len(found) * size != len(groups) or len(np.unique(found)) < found.size:
-                return 1
-        return size
+        grid, cell = self._cells
+        order = np.lexsort((cell[sets], grid[sets]), axis=1)
+        ranks = np.take_along_axis(sets, order, axis=1).reshape(len(sets), number, -1)
+        grids, cells = grid[ranks], cell[ranks]
+        is_alike = (grids == grids[..., :1]).all() and (cells == cells[:, :1]).all()
+        together = np.unique(grids[..., 0], axis=0)
+        return number if is_alike and together.size == int(grid.max()) + 1 else 1
+
+    @cached_property
+    def _cells(self) -> tuple[IntArray, IntArray]:
+        """Grid of each rank, and its row and column there in one number; (R,) each."""
+        n, m = self.rows.shape[1], self.columns.shape[1]
+        grid, row = np.divmod(row_of_number(self.rows), m)
+        return grid, row * n + row_of_number(self.columns) % n
 
     def _grids_of_a_set(self, tier: int) -> int:
         """Grids of which a domain of a tier holds as many ranks together, at least."""
-        across = self.columns.shape[1]
-        grid = row_of_number(self.rows) // across
-        pairs = np.stack((self.room.network.label[tier], grid))
+        pairs = np.stack((self.room.network.label[tier], self._cells[0]))
         (of_set, _), ranks = np.unique(pairs, axis=1, return_counts=True)
         if (ranks != ranks[0]).any():
             return 1

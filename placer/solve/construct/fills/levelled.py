@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,12 +37,15 @@ def levelled(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 def levelled_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) of each way, whole replicas in a domain first."""
-    machine, axes = problem.machine, problem.job.parallelism
+    machine, job, axes = problem.machine, problem.job, problem.job.parallelism
     sizes = problem.colocation.uniform_sizes()
     if sizes is None:
         return
     last = len(machine.tiers) - 1
     replica = axes.world_size // axes.dp
+    of_experts = lcm(axes.tp * axes.cp, axes.etp * axes.ep) * axes.pp
+    members = axes.dp * axes.cp
+    blocks = members // job.data_parallel.shard_members(members, members)
     orders = dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER))
     # Ranks in the order in which they are laid out.
     sequences = [np.argsort(axes.numbers_in(order)) for order in orders]
@@ -50,15 +54,16 @@ def levelled_fills(problem: Problem) -> Iterator[Candidate]:
         along = machine.domain_of_node[tier][nodes]
         domains = by_appearance(along)[0]
         name = machine.tiers[tier].name
-        for grain in dict.fromkeys((replica, int(sizes[tier]))):
-            if grain % sizes[tier]:
+        for grain in dict.fromkeys((replica, int(sizes[tier]), of_experts)):
+            if grain % sizes[tier] or axes.world_size % (blocks * grain):
                 continue
             units = [*sizes[:tier], *[grain] * (last + 1 - tier)]
             takes = whole_sets(machine, problem.capacity, units)[: tier + 1]
             room = takes[tier][domains] // grain
-            for share in _shares(room, axes.world_size // grain):
-                held = np.repeat(domains, share * grain)
-                told = f"equal shares of {np.count_nonzero(share)} domains of {name}"
+            for share in _shares(room, axes.world_size // grain, blocks):
+                held = np.repeat(np.tile(domains, len(share)), share.ravel() * grain)
+                used = np.count_nonzero(share.any(axis=0))
+                told = f"equal shares of {used} domains of {name}"
                 for sequence in sequences:
                     domain = np.empty_like(held)
                     domain[sequence] = held
@@ -66,11 +71,15 @@ def levelled_fills(problem: Problem) -> Iterator[Candidate]:
                     yield told, machine.gpus_on(node_of_rank)
 
 
-def _shares(room: IntArray, units: int) -> Iterator[IntArray]:
-    """Units of each domain on the fewest of those with most room, then on more; (D,).
+def _shares(room: IntArray, units: int, blocks: int) -> Iterator[IntArray]:
+    """Units of each domain on the fewest of those with most room, then on more; (G, D).
 
-    Nothing where one domain holds them all, or all are full.
+    Nothing where one domain holds them all, or all are full. Where units are of several
+    shard groups, in as many rows, there is one way.
     """
+    if blocks > 1:
+        yield from islice(_by_blocks(room, units // blocks, blocks), 1)
+        return
     largest = np.argsort(-room, kind="stable")
     fewest = int(np.searchsorted(np.cumsum(room[largest]), units)) + 1
     if fewest == 1 or fewest > len(room):
@@ -78,7 +87,32 @@ def _shares(room: IntArray, units: int) -> Iterator[IntArray]:
     for count in range(fewest, min(fewest + MORE, len(room)) + 1):
         share = np.zeros_like(room)
         share[largest[:count]] = level(room[largest[:count]], units)
-        yield share
+        yield share[None]
+
+
+def _by_blocks(room: IntArray, units: int, blocks: int) -> Iterator[IntArray]:
+    """Units of each block in each domain, the least share as large as can be; (G, D).
+
+    Blocks take those with most room left, or these and those with least by turns.
+    """
+    for least in range(min(units // 2, int(room.max())), 0, -1):
+        for is_mixed in (False, True):
+            left, shares = room.copy(), np.zeros((blocks, len(room)), dtype=np.int64)
+            for share in shares:
+                order = np.argsort(-left, kind="stable")
+                order = order[left[order] >= least]
+                if is_mixed:
+                    ends = np.stack((order, order[::-1]), axis=1).ravel()
+                    order = ends[: len(order)]
+                count = int(np.searchsorted(np.cumsum(left[order]), units)) + 1
+                if count > len(order) or count * least > units:
+                    break
+                share[order[:count]] = least
+                for domain in order[:count].tolist():
+                    share[domain] += min(left[domain] - least, units - share.sum())
+                left -= share
+            else:
+                yield shares
 
 
 def level(room: IntArray, units: int) -> IntArray:
