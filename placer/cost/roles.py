@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.traffic import Traffic, total_traffic
 
@@ -68,13 +70,26 @@ def role_times(
     network: Network, models: tuple[tuple[Role, StepModel], ...]
 ) -> tuple[RoleTime, ...]:
     """The time of each role, every instance on its own part of the network."""
-    return tuple(
-        RoleTime(
-            role,
-            tuple(model.step_on(OfInstance(network, at)) for at in role.offsets),
+    return tuple(RoleTime(role, _steps(network, role, model)) for role, model in models)
+
+
+def _steps(network: Network, role: Role, model: StepModel) -> tuple[Step, ...]:
+    """The step of each instance.
+
+    Instances that send nothing themselves differ in the speed of their GPUs alone:
+    those alike share one step, as there may be thousands.
+    """
+    first_ranks = np.array(role.offsets)
+    priced, instance = first_ranks, np.arange(role.instances)
+    if role.is_silent:
+        ranks = first_ranks[:, None] + np.arange(role.job.world_size)
+        speed = network.speed(ranks.reshape(-1, 1)).reshape(ranks.shape)
+        _, first, instance = np.unique(
+            speed, axis=0, return_index=True, return_inverse=True
         )
-        for role, model in models
-    )
+        priced = first_ranks[first]
+    steps = [model.step_on(OfInstance(network, int(at))) for at in priced]
+    return tuple(steps[kind] for kind in instance.ravel())
 
 
 @dataclass(frozen=True, eq=False)

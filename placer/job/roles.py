@@ -48,6 +48,11 @@ class Role:
         size = self.job.world_size
         return range(self.first_rank, self.first_rank + self.world_size, size)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether an instance sends nothing itself."""
+        return not (self.job.model or self.job.groups or self.job.traffic)
+
     def groups(self, axis: str) -> Iterator[IntArray]:
         """Groups of an axis or of the user's own, all instances; shapes (members,)."""
         found = self.job.parallelism.ranks_of_group.get(axis)

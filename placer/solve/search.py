@@ -21,6 +21,7 @@ from placer.solve.bounds.certificate import (
     prove_at_first,
     shared_uplinks,
 )
+from placer.solve.bounds.transfers.transfers import heaviest
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
@@ -131,6 +132,24 @@ def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             incumbent.offer(told, placed)
 
 
+def heaviest_alone(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements constructed for the heaviest messages between roles.
+
+    Light ones that go from every rank to every rank join all heavy ones into one
+    component, and most constructions take those apart.
+    """
+    traffic = problem.job.traffic
+    heavy = heaviest(traffic) if problem.job.roles and traffic is not None else None
+    if heavy is not None:
+        job = replace(problem.job, traffic=heavy)
+        alone = problem.on(problem.machine, job).with_params(local_search=False)
+        found = _within_terms(alone, budget.share(2), None, None)
+        if found is not None:
+            incumbent.cut_short |= found.is_cut_short
+            told = f"{found.method}, for the heaviest messages"
+            incumbent.offer(told, found.placement.gpu_of_rank)
+
+
 def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """The graph of what roles send each other, divided down the tree.
 
@@ -138,6 +157,13 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
     known.
     """
     if problem.job.roles:
+        partitioned(problem, incumbent, budget)
+
+
+def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The same for any job, and where the best placement tells what roles send."""
+    roles = problem.job.roles
+    if not roles or not all(role.is_silent for role in roles):
         partitioned(problem, incumbent, budget)
 
 
@@ -179,10 +205,11 @@ METHODS: tuple[Method, ...] = (
     last_replicas,
     spread_runs,
     cut_alike,
+    heaviest_alone,
     counted_sides,
     boxed,
     briefly_tiled,
-    partitioned,
+    partitioned_again,
     briefly_kept_company,
     briefly_evened,
     tiled,

@@ -141,6 +141,23 @@ def test_components_are_laid_as_is_best_for_groups_across_them(racks, most):
     assert start.value * (1 - most) <= bound
 
 
+def test_light_messages_from_all_to_all_do_not_hide_who_sends_much():
+    """Weights go to rollouts on racks, and little comes back from every rank."""
+    machine = machine_of([3] * 5, 8, "900GB/s")
+    roles = [role("a", 36, tp=2, pp=6), role("b", 54, 9, tp=2, pp=3)]
+    weights = {"from": "a", "to": "b", "bytes": "80GB"}
+    back = {"from": "b", "to": "a", "bytes": "1GB", "pattern": "all_to_all"}
+    problem = Problem.of(machine, workload_of(roles, [weights, back]), None, 0)
+    start = known(problem, np.arange(90))
+    partitioned(problem, start, Budget(60.0))
+    # One component is cut anywhere, and the pieces of weights are between racks.
+    assert start.value == pytest.approx(0.26668, rel=1e-3)
+    search.heaviest_alone(problem, start, Budget(60.0))
+    assert start.value == pytest.approx(0.02222, rel=1e-3)
+    bound = certificate.lower_bound(problem, 1, start.value).value
+    assert start.value * (1 - WITHIN) <= bound
+
+
 @pytest.mark.slow
 def test_components_that_no_rack_holds_beside_others_are_split_evenly():
     """Racks of 13, 7 and 7 nodes: of two sets of 32 ranks one is split in halves."""

@@ -172,6 +172,24 @@ def test_a_cycle_is_its_slowest_role_and_the_transfers_it_waits_for():
         assert step.roles_s == 6.0
 
 
+def test_instances_that_send_nothing_share_a_step_where_their_gpus_are_alike():
+    """Those that do have one each: here one is on one node, the other on two."""
+    speed = np.array([1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
+    machine = replace(machine_of([3, 4], 2), compute_factor=speed)
+    work = {"parallelism": {"tp": 2}, "compute": {"fixed_time": "1s"}}
+    sends = {"name": "g", "collective": "all_reduce", "bytes": "1GB", "ranks": "all"}
+    roles = [
+        {"name": "silent", "instances": 4, "job": work},
+        {"name": "loud", "instances": 2, "job": work | {"groups": [sends]}},
+    ]
+    model = StepModel(machine, workload_of(roles, []))
+    silent, loud = model.step(np.array([*range(8), 8, 9, 11, 12])).roles
+    assert [float(step.slowness.max()) for step in silent.steps] == [1, 2, 2, 1]
+    assert len({id(step) for step in silent.steps}) == 2
+    near, far = (step.step_time_s for step in loud.steps)
+    assert near < far == loud.seconds
+
+
 def test_roles_of_no_steps_leave_the_transfers_as_the_objective():
     machine = machine_of([1, 1], 2)
     work = {"parallelism": {"dp": 2}, "compute": {"fixed_time": 3}}

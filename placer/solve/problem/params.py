@@ -227,6 +227,8 @@ class Params(BoundParams):
     # one program; nodes of its tree.
     piece_ways: int = 20_000
     piece_nodes: int = 100
+    # Work to find which ranks have partners in common that they would both miss.
+    common_work: float = 1e9
     # Ranks of the largest closed sets of nodes that are cut.
     set_places: int = 128
     # Pieces of one at most, one number after the other.

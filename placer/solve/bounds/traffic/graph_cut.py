@@ -333,19 +333,20 @@ def _least_alone(
     edges: IntArray, weight: FloatArray, line: IntArray, longest: int
 ) -> FloatArray:
     """What a vertex sends at least with 0, 1, ... others of its line in its domain."""
-    total = np.bincount(edges.ravel(), np.repeat(weight, 2), len(line))
+    total = weighted_counts(edges.ravel(), np.repeat(weight, 2), len(line))
     ends = edges.ravel()
     size = np.repeat(weight, 2)
     order = np.lexsort((-size, ends))
     ends, size = ends[order], size[order]
     place = np.arange(len(ends)) - np.searchsorted(ends, ends)
+    # Those that are taken off one after the other stand together.
+    order = np.argsort(place, kind="stable")
+    ends, size = ends[order], size[order]
+    until = np.searchsorted(place[order], np.arange(longest), side="left")
     found = np.zeros(longest)
     for near in range(longest):
         if near:
-            taken = place == near - 1
-            if not taken.any():
-                found[near:] = max(float(total.min(initial=np.inf)), 0.0)
-                break
+            taken = slice(until[near - 1], until[near])
             total[ends[taken]] -= size[taken]
         found[near] = max(float(total.min(initial=np.inf)), 0.0)
     return np.minimum.accumulate(found)

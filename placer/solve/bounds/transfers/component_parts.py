@@ -41,7 +41,7 @@ class Parts:
         second one could have as many the component is whole.
         """
         members, component = partners.members, partners.component
-        is_sender = np.isin(np.arange(len(members)), partners.partner)
+        is_sender = np.isin(np.arange(len(members)), partners.partners)
         least = np.full((2, len(members)), partners.room[0])
         ranks = np.zeros((2, len(members)), dtype=np.int64)
         for kind, of_kind in enumerate((is_sender, ~is_sender)):

@@ -185,6 +185,11 @@ class Partners:
         return np.bincount(self.label)
 
     @cached_property
+    def partners(self) -> IntArray:
+        """Sets that some rank has as a partner, in order; shape (P,)."""
+        return np.unique(self.partner)
+
+    @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
         """Sets with needs and their partners; shapes (E,)."""
         count = len(self.members)
@@ -214,7 +219,7 @@ class Partners:
         sets = np.maximum(
             sets, weighted_counts(of, late, len(alone)) + (alone > allowed)
         )
-        smallest = int(self.members[np.unique(self.partner)].min())
+        smallest = int(self.members[self.partners].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 
     def tied(self, needs: IntArray) -> IntArray:
@@ -254,9 +259,10 @@ class Partners:
         total = np.cumsum(self.members[order])
         first = np.searchsorted(of, of)
         total = total - (total - self.members[order])[first]
-        partners = np.unique(self.partner)
         senders = np.bincount(
-            component[partners], self.members[partners], int(component.max()) + 1
+            component[self.partners],
+            self.members[self.partners],
+            int(component.max()) + 1,
         )
         # Domains that have room for more than the partners, and partners to put there.
         enough = np.searchsorted(-self.room, -needy)

@@ -133,7 +133,7 @@ class Transfers:
         found = []
         for one in self.directions:
             needs, component = one.needs(seconds), one.component
-            is_partner = np.isin(np.arange(len(needs)), one.partner)
+            is_partner = np.isin(np.arange(len(needs)), one.partners)
             for own in np.unique(component[needs > 0]):
                 needy = (component == own) & (needs > 0)
                 partners = (component == own) & is_partner
@@ -318,7 +318,6 @@ def _asked(one: Partners, directions: list[Partners], seconds: float) -> IntArra
     if not alike:
         return np.zeros_like(one.component)
     needs = alike[0].needs(seconds)
-    partners = np.unique(one.partner)
     least = np.full(int(one.component.max()) + 1, needs.max())
-    np.minimum.at(least, one.component[partners], needs[partners])
+    np.minimum.at(least, one.component[one.partners], needs[one.partners])
     return np.asarray(least[one.component])
