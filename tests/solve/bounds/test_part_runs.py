@@ -11,15 +11,21 @@ from math import inf
 import numpy as np
 import pytest
 
+from placer.arrays import IntArray
+from placer.job.model import Compute
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.experts import part_runs
+from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.experts.part_counts import Counts
-from placer.solve.bounds.experts.part_runs import NodeRuns
+from placer.solve.bounds.experts.part_runs import MOST_TOLD, NodeRuns, step_in_runs
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits, solve
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS
 from tests.marks import slow
-from tests.solve.construct.test_whole_first import job, machine
+from tests.solve.construct.test_whole_first import SPARSE, job, machine
 
 NEAR = {1: 0.5, 2: 0.4, 3: 0.3, 4: 0.2, 8: 0.1}
 # Units of 8, one in each of three stages of a replica.
@@ -157,6 +163,70 @@ def test_every_walk_solves_the_program_of_stages(seed: int) -> None:
             assert not found, (seed, held)
 
 
+def test_nodes_of_too_many_units_are_not_counted() -> None:
+    """A host of 71 may pass from stage to stage after any of its eight units."""
+    stages = tuple(stage for stage in range(8) for _ in range(40))
+    counts = replace(COUNTS, size=8, number=len(stages), replicas=40)
+    assert NodeRuns(counts, {71: 50}, stages).program(np.zeros((1, 8), int)) is None
+    assert NodeRuns(counts, {71: 50}).program(np.zeros((1, 8), int)) is not None
+
+
+def test_replicas_of_many_stages_are_told_apart_in_few_boxes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is compared with all others: of 200,000 that took hours."""
+    experts = job(tp=1, ep=8, pp=8, dp=32, vp=1)
+    hosts = machine([7] * 37, [0] * 37)
+    by_nodes = replace(experts, launcher="node-contiguous")
+    params = {"expert_choices": 20_000, "expert_count_work": 1e-9}
+    problem = Problem.of(hosts, by_nodes, "time").with_params(**params)
+    told: list[tuple[bool, int]] = []
+
+    def counted(self: NodeRuns, levels: IntArray) -> None:
+        told.append((bool(self.stages), len(levels)))
+
+    monkeypatch.setattr(NodeRuns, "program", counted)
+    lower_bound(problem, 0)
+    assert max(boxes for apart, boxes in told if not apart) > MOST_TOLD
+    assert 100 < max(boxes for apart, boxes in told if apart) <= MOST_TOLD
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_launch_on_uneven_hosts_is_below(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A slow last stage, GPUs to spare; nor with lists that are cut."""
+    rng = random.Random(f"hosts {seed}")
+    pp, ep = rng.choice(((2, 4), (3, 3), (2, 6), (3, 4)))
+    sizes = [rng.choice((5, 5, 7, 3)) for _ in range(2)]
+    while sum(sizes) < pp * ep + rng.randint(0, 2):
+        sizes.append(rng.choice((*sizes, 2)))
+    hosts = machine(sizes, [0] * len(sizes))
+    sparse = replace(SPARSE, experts=ep, layers=2 * pp, moe_layers=2 * pp)
+    experts = replace(
+        job(tp=1, ep=ep, pp=pp, dp=ep),
+        model=replace(sparse, vocab=rng.choice((32_000, 256_000))),
+        compute=Compute(micro_batch_time=rng.choice((1e-4, 1e-2))),
+        launcher="node-contiguous",
+    )
+    problem = Problem.of(hosts, experts, "time")
+    parts = stage_parts(problem.model, colocation_of(hosts, experts, 0))
+    assert parts is not None
+    best = inf
+    for walk in walks(sizes, pp * ep):
+        of_size = {n: [h for h, m in enumerate(sizes) if m == n] for n, _ in walk}
+        nodes = np.repeat([of_size[n].pop() for n, _ in walk], [h for _, h in walk])
+        gpus = Placement.on_nodes(hosts, nodes).gpu_of_rank
+        best = min(best, problem.goal.value(gpus))
+    known = parts.step.step_time_s
+    for choices, columns, rungs in ((300_000, 20_000, 7_000), (2, 20_000, 50)):
+        monkeypatch.setattr(part_runs, "MOST_COLUMNS", columns)
+        monkeypatch.setattr(part_runs, "RUNGS", rungs)
+        params = replace(problem.params, expert_choices=choices)
+        found = step_in_runs(parts, known, params, ENDLESS)
+        assert known <= found <= best * (1 + 1e-9)
+
+
 def test_launches_by_nodes_raise_the_bound() -> None:
     """Three groups of 8 on four hosts of 7: no launch by nodes has two in halves."""
     hosts = machine([7, 7, 7, 7, 1], [0] * 5)
@@ -175,3 +245,8 @@ def test_launches_by_nodes_raise_the_bound() -> None:
         best = min(best, problem.goal.value(gpus))
     of_any_launch = lower_bound(problem, 1).value
     assert of_any_launch < bound <= best * (1 + 1e-9)
+    # No replica is below a hundredth of it.
+    parts = stage_parts(problem.model, colocation_of(hosts, by_nodes, 0))
+    assert parts is not None
+    found = step_in_runs(parts, bound / 100, problem.params, ENDLESS)
+    assert bound / 100 < found <= best * (1 + 1e-9)

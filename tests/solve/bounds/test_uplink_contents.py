@@ -13,6 +13,8 @@ from placer.cost.schedule import pipeline_times
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Overlap
 from placer.placement.placement import Placement
+from placer.solve.bounds.gradients import stage_contents
+from placer.solve.bounds.gradients.stage_contents import messages_s
 from placer.solve.bounds.gradients.uplink_contents import Path, least_of_contents
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.construct.stages.spread_runs import spread_runs
@@ -80,6 +82,28 @@ def least(problem: Problem) -> float:
 def test_no_placement_is_below(seed: int) -> None:
     problem = tiny(random.Random(f"contents {seed}"))
     assert bound(problem) <= least(problem) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("columns", "rounds"), [(1, 2), (2, 1), (16, 0)])
+def test_lists_that_are_cut_say_no_more(
+    monkeypatch: pytest.MonkeyPatch, columns: int, rounds: int
+) -> None:
+    """Few contents of a domain, or few that a program gets."""
+    said_less = 0
+    for seed in range(6):
+        problem = tiny(random.Random(f"contents {seed}"))
+        most = bound(problem) * (1 + 1e-9)
+        for few in (0, 1, 5, 50):
+            assert bound(problem.with_params(contents=few)) <= most, seed
+        with monkeypatch.context() as patch:
+            patch.setattr(stage_contents, "COLUMNS", columns)
+            patch.setattr(stage_contents, "ROUNDS", rounds)
+            messages_s.cache_clear()
+            found = bound(problem)
+        messages_s.cache_clear()
+        assert found <= most, seed
+        said_less += found < most * (1 - 1e-6)
+    assert said_less
 
 
 def test_within_a_little_of_runs_that_are_spread() -> None:

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from placer.solve.bounds.traffic.two_sides import HALF_OF_BOTH, _least_sent
 from placer.solve.bounds.traffic.whole_sides import WholeSides
 from placer.solve.run.budget import ENDLESS, Budget
 from tests.solve.bounds.test_graph_cut import machine_of
@@ -96,3 +97,49 @@ def test_no_placement_keeps_uplinks_less_busy():
         alone = problem.with_params(whole_side_work=0)
         raised += found > bound(alone) * (1 + 1e-9)
     assert raised > 10
+
+
+def least_of_all_counts(tables, room, capacity):
+    """Domain by domain, every number of either side of each component."""
+    sides = tuple(n - 1 for one in tables for n in one.shape[1:])
+    known = {(0,) * len(sides): 0.0}
+    for size, carried in zip(room, capacity, strict=True):
+        later = {}
+        for held in itertools.product(*(range(n + 1) for n in sides)):
+            pairs = list(zip(held[::2], held[1::2], strict=True))
+            if sum(held) > size:
+                continue
+            sent = max(
+                sum(t[(way, *p)] for t, p in zip(tables, pairs, strict=True))
+                for way in range(3)
+            )
+            busy = sent / carried if carried else (np.inf if sent else 0.0)
+            for before, seconds in known.items():
+                total = tuple(np.add(before, held).tolist())
+                if all(n <= most for n, most in zip(total, sides, strict=True)):
+                    now = max(seconds, busy)
+                    later[total] = min(now, later.get(total, np.inf))
+        known = later
+    return known.get(sides, np.inf)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exact_for_two_and_three_components_on_uneven_domains(seed):
+    rng = random.Random(f"counts {seed}")
+    shapes = [(rng.randint(1, 2), rng.randint(1, 2)) for _ in range(rng.choice((2, 3)))]
+    sent = [
+        np.array([[rng.choice((0, 1, 3)) for _ in range(b)] for _ in range(a)])
+        for a, b in shapes
+    ]
+    tables = [_least_sent(np.array([one, 0 * one])) * HALF_OF_BOTH for one in sent]
+    ranks = sum(map(sum, shapes))
+    room = [rng.randint(1, ranks) for _ in range(rng.choice((2, 3)))]
+    room[0] += max(0, ranks - sum(room))
+    capacity = np.array([rng.choice((0.0, 0.5, 1.0, 2.0)) for _ in room])
+    best = least_of_all_counts(tables, room, capacity)
+    start = 0.1 * min(best, 1.0)
+    for work in (0, 1, 3, 30, 300, WORK):
+        found = WholeSides(tables, np.array(room), capacity, work)
+        assert found.least_busy(start, ENDLESS) <= best * (1 + 1e-9)
+    if best < np.inf:
+        assert found.least_busy(start, ENDLESS) == pytest.approx(best)

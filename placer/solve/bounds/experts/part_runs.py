@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 MOST_COLUMNS = 20_000
+MOST_TOLD = 4_096  # boxes of replicas whose stages are told apart
 COARSE = 16  # of so many steps the first search tries one
 END = -1  # instead of a stage
 RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much
@@ -73,19 +74,24 @@ def step_in_runs(
     """
     if not are_runs(parts):
         return known
-    asked = PartSteps(parts, parts.all_counts()[0][0], params.expert_choices)
+    counts, choices = parts.all_counts()[0][0], params.expert_choices
     rooms = Counter(parts.room[parts.room > 0].tolist())
     rungs = np.array([(1 + RUNG) ** n for n in range(1, RUNGS)])
-    for stages in ((), stages_of_units(parts)):
-        runs = NodeRuns(asked.counts, rooms, stages)
+    ways = ((), choices), (stages_of_units(parts), min(choices, MOST_TOLD))
+    for stages, most in ways:
+        asked, runs = PartSteps(parts, counts, most), NodeRuns(counts, rooms, stages)
         steps = known * rungs if not stages or asked.has_some else asked.steps
 
         def is_hopeless(
-            value: float, limits: Limits, runs: NodeRuns = runs
+            value: float,
+            limits: Limits,
+            asked: PartSteps = asked,
+            runs: NodeRuns = runs,
         ) -> tuple[bool, float]:
-            program = runs.program(asked.levels(value))
+            levels = asked.levels(value)
+            program = runs.program(levels) if len(levels) else None
             if program is None:
-                return False, 0.0
+                return not len(levels), 0.0
             answer = solve(program, limits)
             return answer.is_proved and answer.counts is None, answer.work
 
@@ -151,12 +157,10 @@ class NodeRuns:
         levels : ndarray, shape (C, P)
             Of each stage of a replica, the slowest that are allowed.
         """
-        counts = self.counts
-        states = counts.size * (counts.size // 2 + 1) * len(set(self._in_order))
-        if states * sum(self.rooms) > MOST_COLUMNS:
-            return None
-        program = Program()
+        counts, program = self.counts, Program()
         made = self._made(program)
+        if made is None:
+            return None
         good = []
         for stage, number in sorted(Counter(self._in_order).items()):
             of_stage = {low: ends for (one, low), ends in made.items() if one == stage}
@@ -184,11 +188,12 @@ class NodeRuns:
         count = len(self.counts.times())
         if not self.stages:
             return least_asked(levels, count)[1][:, None]
-        kept: list[IntArray] = []
-        for row in levels[np.argsort(levels.sum(axis=1), kind="stable")]:
-            if all((row < known).any() for known in kept):
-                kept.append(row)
-        asked = np.array(kept)[:, :, None] >= np.arange(count)
+        kept: list[int] = []
+        left = np.argsort(levels.sum(axis=1), kind="stable")
+        while len(left):
+            kept.append(int(left[0]))
+            left = left[(levels[left] < levels[left[0]]).any(axis=1)]
+        asked = levels[kept][:, :, None] >= np.arange(count)
         return asked.astype(np.int64)
 
     @property
@@ -200,16 +205,19 @@ class NodeRuns:
         """How often a unit of each stage follows one of each, or the end."""
         return Counter(pairwise((*self._in_order, END)))
 
-    def _made(self, program: Program) -> dict[tuple[int, int], list[Term]]:
+    def _made(self, program: Program) -> dict[tuple[int, int], list[Term]] | None:
         """Nodes by what they hold, as columns: units that end there.
 
-        By stage and least part.
+        By stage and least part. None where there are too many.
         """
+        nodes = self._nodes
+        if len(nodes) > MOST_COLUMNS:
+            return None
         made: defaultdict[tuple[int, int], list[Term]] = defaultdict(list)
         through: defaultdict[State, list[Term]] = defaultdict(list)
         used: defaultdict[int, list[Term]] = defaultdict(list)
         passed: defaultdict[tuple[int, int], list[Term]] = defaultdict(list)
-        for room, state, after in self._nodes():
+        for room, state, after in nodes:
             column = program.column(self.rooms[room])
             through[state].append(Term(column, -1))
             through[after.state].append(Term(column))
@@ -226,8 +234,12 @@ class NodeRuns:
             program.row(terms, self._passes[one], self._passes[one])
         return made
 
-    def _nodes(self) -> Iterator[tuple[int, State, Walked]]:
-        """Room of a node, where it begins and where it leads, for all that may be."""
+    @cached_property
+    def _nodes(self) -> list[tuple[int, State, Walked]]:
+        """Room of a node, where it begins and where it leads; at most one too many."""
+        return list(islice(self._all_nodes(), MOST_COLUMNS + 1))
+
+    def _all_nodes(self) -> Iterator[tuple[int, State, Walked]]:
         begin = State(self._in_order[0], 0, self.counts.size)
         known, left = {begin}, [begin]
         while left:
