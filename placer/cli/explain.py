@@ -97,7 +97,8 @@ def explain(plan: str, **options: Any) -> None:
     else:
         seen = topology_section(machine)
         tiers, scale_up = seen["tiers"], seen["scale_up"]
-        text = subjects_text(found, tiers, scale_up, look_of_stdout().width)
+        width = look_of_stdout().width
+        text = subjects_text(found, tiers, scale_up, width, content.period)
         write_text("-", text + "\n")
 
 

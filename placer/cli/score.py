@@ -102,6 +102,7 @@ def score(**options: Any) -> None:
     from placer.cli.output import write_line, write_text
     from placer.placement.build import topology_section
     from placer.placement.check import violations
+    from placer.placement.plan import period_of
     from placer.placement.plan_encode import json_text
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
@@ -127,7 +128,8 @@ def score(**options: Any) -> None:
         tiers, scale_up = seen["tiers"], seen["scale_up"]
         parts = [score_text(found, tiers, scale_up)]
         if options["explain"]:
-            parts.append(explain_text(found["explain"], tiers, scale_up))
+            text = explain_text(found["explain"], tiers, scale_up, period_of(found))
+            parts.append(text)
         if options["jitter"] is not None:
             parts.append(jitter_text(found["jitter"], found["step_time_s"]))
         write_line("\n\n".join(filter(None, parts)))

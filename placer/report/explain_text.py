@@ -20,7 +20,9 @@ _NEAR = 0.9995  # a ratio this close to 1 is not worth a word
 Facts = Mapping[str, Any]
 
 
-def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
+def explain_text(
+    explained: Facts, tiers: Sequence[str], scale_up: int, period: str = "step"
+) -> str:
     """The facts in words, at most 80 columns wide, without a final newline.
 
     Parameters
@@ -31,6 +33,8 @@ def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
         Tier names, innermost first.
     scale_up : int
         How many of the tiers are NVLink tiers.
+    period : str
+        What the score is of: a step, or of a workload a cycle.
     """
     island = largest_island(tiers, scale_up)
     blocks = (
@@ -38,8 +42,8 @@ def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
         wrapped(slowest_host(explained.get("slowest_host")), "  "),
         _worst_groups(explained.get("worst_groups", {}), island),
         _slowest_replica(explained.get("slowest_replica"), island),
-        _links(explained.get("hottest_links", ())),
-        _free_scale_out(explained.get("free_scale_out"), island),
+        _links(explained.get("hottest_links", ()), period),
+        _free_scale_out(explained.get("free_scale_out"), island, period),
         _hop_cost(explained.get("hop_cost"), tiers),
     )
     return paragraphs(blocks)
@@ -137,7 +141,7 @@ def _reason(name: str, worst: Facts, best: Facts, island: str) -> str:
     usual = best["fullest_uplink"]
     instead = f", not {format_seconds(usual['busy_s'])}" if usual else ""
     way = f"{link['domain']} {link['direction']}, {link['tier']} tier"
-    return f"its fullest link ({way}) is busy {busy} a step{instead}"
+    return f"its fullest link ({way}) is busy {busy}{instead}"
 
 
 def rank_text(ranks: Sequence[int]) -> str:
@@ -183,7 +187,7 @@ def _slowest_replica(facts: Facts | None, island: str) -> Iterator[str]:
     )
 
 
-def _links(links: Sequence[Facts]) -> Iterator[str]:
+def _links(links: Sequence[Facts], period: str) -> Iterator[str]:
     """The busiest links and which axes load them."""
     if not links:
         return
@@ -196,7 +200,7 @@ def _links(links: Sequence[Facts]) -> Iterator[str]:
         )
         for link in links[:_SHOWN_LINKS]
     ]
-    yield from table(rows, ("busiest links", "a step", "busy", "of it"))
+    yield from table(rows, ("busiest links", f"a {period}", "busy", "of it"))
 
 
 def _shares(share_by_axis: Mapping[str, float]) -> str:
@@ -204,7 +208,7 @@ def _shares(share_by_axis: Mapping[str, float]) -> str:
     return ", ".join(f"{axis} {share:z.0%}" for axis, share in largest)
 
 
-def _free_scale_out(facts: Facts | None, island: str) -> Iterator[str]:
+def _free_scale_out(facts: Facts | None, island: str, period: str) -> Iterator[str]:
     """What a fabric that costs nothing would give."""
     if facts is None:
         return
@@ -216,7 +220,7 @@ def _free_scale_out(facts: Facts | None, island: str) -> Iterator[str]:
     of_which = f": {by_axis}" if by_axis else ""
     yield f"free fabric between {island}s"
     yield from wrapped(
-        f"  {format_seconds(facts['step_time_s'])} a step, "
+        f"  {format_seconds(facts['step_time_s'])} a {period}, "
         f"{format_seconds(facts['saved_s'])} ({facts['saved_share']:z.1%}) "
         f"less{of_which}",
         "  ",

@@ -20,7 +20,11 @@ _SAME = 1e-9  # relative difference that is none
 
 
 def subjects_text(
-    explained: Facts, tiers: Sequence[str], scale_up: int, width: int = WIDTH
+    explained: Facts,
+    tiers: Sequence[str],
+    scale_up: int,
+    width: int = WIDTH,
+    period: str = "step",
 ) -> str:
     """What `placer.explain` found, at most 80 columns wide, without a final newline.
 
@@ -34,6 +38,8 @@ def subjects_text(
         How many of the tiers are NVLink tiers.
     width : int
         Columns at most.
+    period : str
+        What the score is of: a step, or of a workload a cycle.
     """
     island = largest_island(tiers, scale_up)
     return paragraphs(
@@ -41,7 +47,7 @@ def subjects_text(
         for subject in explained["subjects"]
         for block in (
             _head(subject),
-            *(_group(facts, island) for facts in _facts(subject)),
+            *(_group(facts, island, period) for facts in _facts(subject)),
             _messages(subject.get("messages", {})),
             _members(subject.get("members", ())),
             _exchanges(subject["exchanges"], explained),
@@ -84,7 +90,7 @@ def _ranges(coordinates: Sequence[Mapping[str, int]]) -> str:
     return ", ".join(parts)
 
 
-def _group(facts: Facts, island: str) -> Iterator[str]:
+def _group(facts: Facts, island: str, period: str) -> Iterator[str]:
     """One group: where it lies, whom it joins, what it sends and costs."""
     name = f"{facts['axis']}:{facts['group']}"
     ranks = rank_text(facts["ranks"])
@@ -97,12 +103,12 @@ def _group(facts: Facts, island: str) -> Iterator[str]:
         share = f"{facts['bandwidth_factor']:z.0%}"
         yield from _detail(f"{facts['slowest_node']} reaches {share} of its bandwidth")
     yield from _detail(_neighbours(facts.get("neighbours", {})))
-    yield from _sent(facts)
+    yield from _sent(facts, period)
     if "seconds" in facts:
         yield from _detail(_speed(facts))
         added = format_seconds(facts["exposed_s"])
         yield from _detail(
-            f"{facts['exposed_axis']} adds {added} to the step; {_alone(facts)}"
+            f"{facts['exposed_axis']} adds {added} to the {period}; {_alone(facts)}"
         )
     if "hop_cost" in facts:
         yield from _detail(f"hop cost {hop_cost(facts['hop_cost'])}")
@@ -124,7 +130,7 @@ def _hop(hop: Facts) -> str:
     return f"rank {hop['rank']} on {hop['host']}:{hop['gpu']} ({hop['tier']})"
 
 
-def _sent(facts: Facts) -> Iterator[str]:
+def _sent(facts: Facts, period: str) -> Iterator[str]:
     """Bytes by tier with what a GPU reaches there, and the uplinks of each tier."""
     sent = [
         f"{format_bytes(size)} at the {tier} tier"
@@ -132,7 +138,7 @@ def _sent(facts: Facts) -> Iterator[str]:
         for tier, size in facts.get("bytes_by_tier", {}).items()
     ]
     if sent:
-        yield from _detail(f"sends a step: {', '.join(sent)}")
+        yield from _detail(f"sends a {period}: {', '.join(sent)}")
     by_tier: dict[str, list[Facts]] = {}
     for link in facts.get("links", ()):
         by_tier.setdefault(link["tier"], []).append(link)
@@ -142,7 +148,7 @@ def _sent(facts: Facts) -> Iterator[str]:
             f"{count}, {busiest['domain']} {busiest['direction']} the busiest "
             f"({format_bandwidth(busiest['bandwidth'])}): "
             f"{format_bytes(busiest['bytes'])} of this group, {busiest['share']:z.1%} "
-            f"of what keeps it busy {format_seconds(busiest['busy_s'])} a step"
+            f"of what keeps it busy {format_seconds(busiest['busy_s'])} a {period}"
         )
 
 

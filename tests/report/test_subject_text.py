@@ -93,14 +93,20 @@ def facts(**changed: object) -> dict:
     } | changed
 
 
-def text_of(group: dict, kinds: list[dict] | None = None, proved: bool = False) -> str:
+def text_of(
+    group: dict,
+    kinds: list[dict] | None = None,
+    proved: bool = False,
+    period: str = "step",
+) -> str:
     explained = {
         "objective": "time",
         "value": 1.0,
         "proved": proved,
         "subjects": [{"facts": group, "exchanges": kinds or []}],
     }
-    return " ".join(subjects_text(explained, ["node", "rack"], 1).split())
+    text = subjects_text(explained, ["node", "rack"], 1, period=period)
+    return " ".join(text.split())
 
 
 def test_what_is_sent() -> None:
@@ -120,6 +126,9 @@ def test_what_is_sent() -> None:
         "1 links into the rack tier, r1 up the busiest (50 GB/s): 2 MB of this group, "
         "25.0% of what keeps it busy 3 ms a step"
     ) in text
+    of_a_workload = text_of(facts(links=[link]), period="cycle")
+    assert "sends a cycle: 5 MB" in of_a_workload
+    assert "busy 3 ms a cycle" in of_a_workload
 
 
 def test_speed_beside_others() -> None:
