@@ -110,6 +110,17 @@ def test_import_is_light() -> None:
             {"networkx", "ortools.math_opt.python.mathopt"},
         ),
         (
+            "import placer; placer.place('dgx-h100-4x8', 'quickstart')",
+            "placer.solve.construct.fills.fills",
+            {
+                "placer.solve.bounds.hops.hop_cuts",
+                "placer.solve.bounds.traffic.traffic",
+                "placer.solve.construct.experts.walked_parts",
+                "placer.solve.construct.transfers.set_pieces",
+                "placer.solve.rules.search",
+            },
+        ),
+        (
             "from placer.readers.registry import read; read('hosts', 'n[1-4]', '-')",
             "placer.readers.hosts",
             {"placer.readers.kubernetes", "placer.readers.netq", "yaml", "networkx"},
@@ -143,6 +154,13 @@ def test_formats_name_what_is_there(package: str) -> None:
         name = row.writer if package == "emit" else f"{row.module}.read"
         module, function = name.split(".")
         assert callable(getattr(import_module(f"placer.{package}.{module}"), function))
+
+
+def test_methods_that_are_loaded_when_they_run_are_there() -> None:
+    """Each is named as a function of its module."""
+    ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
+    for method in chain(search.AT_ONCE, *ways):
+        assert callable(getattr(import_module(method.__module__), method.__name__))
 
 
 def test_every_method_has_its_line() -> None:

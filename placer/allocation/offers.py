@@ -17,14 +17,13 @@ from placer.cost.noise import DIFFERENCE
 from placer.errors import InfeasibleError
 from placer.job.orders import in_order
 from placer.placement.placement import Placement
-from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
@@ -134,13 +133,15 @@ class Offers:
         enough: float = 0.0,
         *,
         is_needed: bool = False,
+        is_bounded: bool = False,
         to_come: int = 1,
     ) -> Offer | None:
         """The offer of a job for some nodes; None where they cannot hold it.
 
         The search ends with a placement of value ``enough``. Where nothing worse will
-        do (``is_needed``), it asks no programs and works out no bound of its own: that
-        on all free nodes holds. It shares what time is left with all ``to_come``.
+        do (``is_needed``), it asks no programs. It works out no bound of its own then,
+        nor where it is said to be bounded: that on all free nodes holds. It shares what
+        time is left with all ``to_come``.
         """
         try:
             return self.needed(
@@ -151,6 +152,7 @@ class Offers:
                 allowed,
                 enough,
                 is_needed=is_needed,
+                is_bounded=is_bounded,
                 to_come=to_come,
             )
         except InfeasibleError:
@@ -166,6 +168,7 @@ class Offers:
         enough: float = 0.0,
         *,
         is_needed: bool = False,
+        is_bounded: bool = False,
         to_come: int = 1,
     ) -> Offer:
         """The same, with an allowance of the limits; by default all that is allowed.
@@ -183,9 +186,9 @@ class Offers:
         allowed = self._within_need(index, allowed)
         index = self._first_alike[index]
         same = index, nodes.tobytes(), shares, effort, allowed
-        key = (*same, enough, is_needed)
-        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0, False
-        for known_key in (key, (*same, 0.0, False), harder):
+        key = (*same, enough, is_needed, is_bounded)
+        harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0, False, False
+        for known_key in (key, (*same, 0.0, False, False), harder):
             known = self._known.get(known_key)
             if known is not None:
                 return known
@@ -194,12 +197,16 @@ class Offers:
         self.count += 1
         self.progress(name, self.count)
         self._known[key] = None
-        bound = self._bounds.get(index, 0.0) if is_needed else 0.0
+        is_known = is_needed or is_bounded
+        bound = self._bounds.get(index, 0.0) if is_known else 0.0
         within = self.budget.share(to_come)
         try:
-            found = self._worked_out(
-                index, nodes, share, effort, allowed, enough, bound, within
-            )
+            ends = {
+                "enough_value": enough,
+                "asks_enough": is_needed,
+                "known_bound": bound,
+            }
+            found = self._worked_out(index, nodes, share, effort, allowed, ends, within)
         except InfeasibleError as error:
             self.is_unsure |= not error.is_proved
             text = f"{who}{error}"
@@ -222,17 +229,14 @@ class Offers:
         share: tuple[FloatArray, ...] | None,
         effort: Effort,
         allowed: Allowance,
-        enough: float,
-        known_bound: float,
+        ends: Mapping[str, float],
         within: Budget,
     ) -> Offer:
         wanted = self.question.jobs[index]
         stay = self._stay(index, nodes, allowed)
         try:
             part = self.question.part(nodes, share)
-            new = self._placed(
-                index, part, effort, allowed, enough, known_bound, within
-            )
+            new = self._placed(index, part, effort, allowed, ends, within)
         except InfeasibleError as error:
             if stay is None:
                 raise
@@ -283,8 +287,7 @@ class Offers:
         part: Submachine,
         effort: Effort,
         allowed: Allowance,
-        enough: float,
-        known_bound: float,
+        ends: Mapping[str, float],
         within: Budget,
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
@@ -296,6 +299,8 @@ class Offers:
             job = under(question.limits, allowed, job)
         free = part.topology.num_gpus
         if free < job.world_size:
+            from placer.solve.diagnose.conflict import smaller_job
+
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"
                 f"{_kept_out(question)}"
@@ -305,8 +310,7 @@ class Offers:
             part.topology, job, question.objective, question.seed
         ).with_params(
             **params_of(effort),
-            enough_value=enough,
-            known_bound=known_bound,
+            **ends,
             search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
         chosen, solution = solved_in_time(problem, within)

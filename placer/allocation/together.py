@@ -98,6 +98,7 @@ def in_turn(
             nodes,
             allowed=allowed,
             enough=enough[index],
+            is_bounded=True,
             to_come=len(order) - place,
         )
         if offer is None:

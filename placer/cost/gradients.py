@@ -112,7 +112,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     mode = job.data_parallel
     rounds = job.micro_batches if mode.reduces_each else 1
     for axis, part in _parts(job, sizes, buckets).items():
-        found = _reduction(network, job, part)
+        found = reduced = _reduction(network, job, part)
         inner += found.seconds
         traffic.append(found.traffic.times(rounds / mode.sync_every))
         group_seconds[axis] = found.group_seconds
@@ -122,7 +122,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
             outer += found.seconds
             traffic.append(found.traffic.times(1 / mode.sync_every))
         if mode.sharding != "ddp":
-            found, bucket = _gather(network, job, part)
+            found, bucket = _gather(network, job, part, reduced)
             gather += found.seconds
             first_bucket += bucket
             gathers = 2 * rounds if mode.gathers_each else 1
@@ -197,11 +197,17 @@ def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
     return _pass(run, job, across, shard * job.bytes.gradient)
 
 
-def _gather(network: Network, job: Job, part: _Part) -> tuple[_Pass, float]:
-    """Parameters gathered, and the seconds of the first stage's first bucket."""
+def _gather(
+    network: Network, job: Job, part: _Part, reduced: _Pass
+) -> tuple[_Pass, float]:
+    """Parameters gathered, and the seconds of the first stage's first bucket.
+
+    Those as wide as gradients take what these took to be reduced to shards.
+    """
     run = partial(network.gather, algorithm=job.collectives.gather)
-    width = job.bytes.parameter_gather
-    found = _pass(run, job, part.shards, part.parameters * width)
+    width, found = job.bytes.parameter_gather, reduced
+    if width != job.bytes.gradient:
+        found = _pass(run, job, part.shards, part.parameters * width)
     if part.first_bucket == 0.0:
         return found, 0.0
     bucket = run(part.shards, part.first_bucket * width).seconds

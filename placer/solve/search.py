@@ -8,7 +8,7 @@ never lost to a limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,71 +26,85 @@ from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.paced_runs import paced_runs
-from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
-from placer.solve.construct.by_nodes.told_lengths import told_lengths
-from placer.solve.construct.by_nodes.walked_chains import walked_chains
 from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.chains.last_replicas import last_replicas
-from placer.solve.construct.experts.block_parts import block_parts
-from placer.solve.construct.experts.cheapest_parts import cheapest_parts
-from placer.solve.construct.experts.chosen_parts import (
-    chosen_parts,
-    coarsely_chosen_parts,
-)
-from placer.solve.construct.experts.in_company import in_company
-from placer.solve.construct.experts.shared_nodes import shared_nodes
-from placer.solve.construct.experts.walked_parts import (
-    ordered_parts,
-    shortly_walked_parts,
-    walked_parts,
-)
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.stages.cut_alike import cut_alike
 from placer.solve.construct.stages.spread_runs import spread_runs
-from placer.solve.construct.traffic.boxes import boxed
-from placer.solve.construct.traffic.communicators import partitioned
-from placer.solve.construct.traffic.kept_company import (
-    briefly_kept_company,
-    kept_company,
-)
-from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
-from placer.solve.construct.transfers.component_line import component_line
-from placer.solve.construct.transfers.counted_sides import counted_sides
-from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
-from placer.solve.construct.transfers.held_runs import held_runs
-from placer.solve.construct.transfers.seated_runs import seated_runs
-from placer.solve.construct.transfers.set_pieces import loose_pieces, set_pieces
-from placer.solve.construct.transfers.transfer_runs import transfer_runs
 from placer.solve.construct.units.in_parts import in_parts
 from placer.solve.construct.units.whole_first import whole_first
 from placer.solve.construct.units.within_sets import within_sets
-from placer.solve.diagnose.conflict import broken_rules, infeasible
-from placer.solve.diagnose.counts import broken_counts
 from placer.solve.exact.enumeration import enumerated, few_enumerated
-from placer.solve.exact.exact import exact
-from placer.solve.improve.again import again
-from placer.solve.improve.anneal import annealed
-from placer.solve.improve.flow_search import rebalanced
-from placer.solve.improve.launches_again import launches_again
-from placer.solve.improve.port_search import briefly_evened, evened
-from placer.solve.improve.room_search import room_annealed
-from placer.solve.improve.run_search import runs_annealed
-from placer.solve.improve.stretch_search import stretches_annealed
-from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
-from placer.solve.rules.search import Tools, search_under_rules
-from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
+from placer.solve.run.later import Method, later
 from placer.solve.tree.base import base_tier
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Progress, Solution
 
-Method = Callable[[Problem, Incumbent, Budget], None]
+
+def _has_own(problem: Problem) -> bool:
+    """Whether the job has groups or traffic of its own, or roles."""
+    return problem.job.names_ranks or bool(problem.job.groups)
+
+
+def _has_experts(problem: Problem) -> bool:
+    return problem.job.parallelism.ep > 1
+
+
+def _is_of_hops(problem: Problem) -> bool:
+    return problem.goal.name == "hop-cost"
+
+
+# Loaded when they run: most searches end before, or are of jobs of another kind.
+block_parts = later("construct.experts.block_parts", _has_experts)
+in_company = later("construct.experts.in_company", _has_experts)
+shared_nodes = later("construct.experts.shared_nodes", _has_experts)
+coarsely_chosen_parts = later(
+    "construct.experts.chosen_parts", _has_experts, "coarsely_chosen_parts"
+)
+chosen_parts = later("construct.experts.chosen_parts", _has_experts)
+shortly_walked_parts = later(
+    "construct.experts.walked_parts", _has_experts, "shortly_walked_parts"
+)
+walked_parts = later("construct.experts.walked_parts", _has_experts)
+ordered_parts = later("construct.experts.walked_parts", _has_experts, "ordered_parts")
+cheapest_parts = later("construct.experts.cheapest_parts", _is_of_hops)
+counted_sides = later("construct.transfers.counted_sides", _has_own)
+boxed = later("construct.traffic.boxes", _has_own, "boxed")
+briefly_tiled = later("construct.traffic.tiled", _has_own, "briefly_tiled")
+tiled = later("construct.traffic.tiled", _has_own)
+partitioned = later("construct.traffic.communicators", _has_own, "partitioned")
+briefly_kept_company = later(
+    "construct.traffic.kept_company", _has_own, "briefly_kept_company"
+)
+kept_company = later("construct.traffic.kept_company", _has_own)
+briefly_evened = later("improve.port_search", _has_own, "briefly_evened")
+evened = later("improve.port_search", _has_own, "evened")
+component_line = later("construct.transfers.component_line", _has_own)
+transfer_runs = later("construct.transfers.transfer_runs", _has_own)
+seated_runs = later("construct.transfers.seated_runs", _has_own)
+held_runs = later("construct.transfers.held_runs", _has_own)
+set_pieces = later("construct.transfers.set_pieces", _has_own)
+loose_pieces = later("construct.transfers.set_pieces", _has_own, "loose_pieces")
+groups_in_nodes = later("construct.transfers.groups_in_nodes", _has_own)
+exact = later("exact.exact")
+rebalanced = later("improve.flow_search", name="rebalanced")
+annealed = later("improve.anneal", name="annealed")
+runs_annealed = later("improve.run_search", name="runs_annealed")
+walked_chains = later("construct.by_nodes.walked_chains")
+told_lengths = later("construct.by_nodes.told_lengths")
+stretches_annealed = later("improve.stretch_search", name="stretches_annealed")
+again = later("improve.again")
+room_annealed = later("improve.room_search", name="room_annealed")
+launches_again = later("improve.launches_again")
 
 
 def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -122,6 +136,8 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements of a larger job whose ranks fill their nodes, without those added."""
+    from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
+
     for job in padded_jobs(problem):
         larger = problem.on(problem.machine, job)
         found = _within_terms(larger, budget.share(2), None, None)
@@ -256,11 +272,13 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     fastest_first,
     exchanged,
 )
-# Left out where a bound is known and a value asked for: these take the longest.
+# Left out where nothing worse than a value will do, or a placement is near enough
+# to its bound that more is not searched for: these take the longest.
 BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (
     coarsely_chosen_parts,
     shortly_walked_parts,
     counted_experts,
+    block_parts,
     walked_parts,
     shared_uplinks,
     ordered_parts,
@@ -298,6 +316,10 @@ def solve(
     """
     if not problem.job.rules:
         return plain_search(problem, budget, progress)
+    from placer.solve.diagnose.conflict import broken_rules
+    from placer.solve.diagnose.counts import broken_counts
+    from placer.solve.rules.search import Tools, search_under_rules
+
     tools = Tools(_within_terms, budget, progress)
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     is_hopeless = any(broken_counts(problem.machine, problem.job))
@@ -316,7 +338,7 @@ def plain_search(
     """The same for a job without rules, perhaps as part of a search under rules."""
     machine, job = problem.machine, problem.job
     if job.world_size > machine.num_gpus:
-        raise infeasible(machine, job)
+        raise _infeasible(problem)
     incumbent = Incumbent(problem, budget, progress, terms)
     for name, gpu_of_rank in _known(problem, terms):
         incumbent.offer(name, gpu_of_rank)
@@ -331,8 +353,15 @@ def plain_search(
             prove(problem, incumbent)
         _run(METHODS_OF_RUNS, problem, incumbent)
     if incumbent.gpu_of_rank is None:
-        raise infeasible(machine, job)
+        raise _infeasible(problem)
     return incumbent.solution()
+
+
+def _infeasible(problem: Problem) -> InfeasibleError:
+    """Why no placement of a job without rules is legal."""
+    from placer.solve.diagnose.conflict import infeasible
+
+    return infeasible(problem.machine, problem.job)
 
 
 def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> None:
@@ -340,10 +369,16 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
     for method in methods:
         if incumbent.ends():
             return
-        if problem.params.known_bound and method in BEYOND_CONSTRUCTIONS:
+        if method in BEYOND_CONSTRUCTIONS and _is_enough(problem, incumbent):
             continue
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
+
+
+def _is_enough(problem: Problem, incumbent: Incumbent) -> bool:
+    """Whether programs and walks of parts are not worth their time."""
+    params = problem.params
+    return params.asks_enough or incumbent.is_within(params.search_gap)
 
 
 def _within_terms(

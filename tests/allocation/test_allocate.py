@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
 from placer.hostlist import expand
 from placer.job.rules import Rules
+from placer.solve.bounds import certificate
 from placer.solve.orders import solve_orders
 from tests.allocation.machines import racks, training
 
@@ -456,3 +458,18 @@ def test_a_search_that_does_not_look_up_is_left_behind(monkeypatch, limits, reas
     assert found.stop_reason in (reason, "proved")
     for job in found.jobs:
         placer.check(job.plan)
+
+
+def test_a_bound_is_worked_out_once_for_a_job_in_all_its_turns():
+    """That on all free nodes holds on those which others leave."""
+    jobs = [replica("one", dp=2), replica("two", pp=4), replica("three", dp=2)]
+    nodes = []
+
+    def counted(problem, *asked):
+        nodes.append(problem.machine.num_nodes)
+        return certificate.least_step_time(problem, *asked)
+
+    with patch.object(certificate, "BOUNDS", (counted,)):
+        found = placer.allocate(racks({"A": 34, "B": 16, "C": 40}), jobs)
+    assert len(found.jobs) == 3
+    assert nodes == [90, 90]

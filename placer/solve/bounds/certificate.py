@@ -11,11 +11,6 @@ from typing import TYPE_CHECKING
 
 from placer.solve.bounds import Proof
 from placer.solve.bounds.experts.expert_parts import stage_parts
-from placer.solve.bounds.hops.hop_cuts import (
-    counted_hop_cost,
-    hop_cost_by_nodes,
-    least_hop_cost,
-)
 from placer.solve.bounds.steps.time import least_of_every_launch, least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
@@ -30,6 +25,30 @@ if TYPE_CHECKING:
 # every launch, 0 one whose nodes hold a run of any length each), given the value of a
 # known placement, which need not be exceeded, and time. None where it does not apply.
 Bound = Callable[[Problem, int, float, Budget], Proof | None]
+
+
+def least_hop_cost(
+    problem: Problem, block: int, incumbent: float, budget: Budget
+) -> Proof | None:
+    """The bound on the hop cost; None for step time."""
+    if problem.goal.name == "time":
+        return None
+    # Loaded for those who ask for the hop cost, who are few.
+    from placer.solve.bounds.hops import hop_cuts
+
+    return hop_cuts.least_hop_cost(problem, block, incumbent, budget)
+
+
+def hop_cost_by_nodes(
+    problem: Problem, block: int, incumbent: float, budget: Budget
+) -> Proof | None:
+    """The same where nodes hold a run of ranks each."""
+    if problem.goal.name == "time":
+        return None
+    from placer.solve.bounds.hops import hop_cuts
+
+    return hop_cuts.hop_cost_by_nodes(problem, block, incumbent, budget)
+
 
 BOUNDS: tuple[Bound, ...] = (
     least_step_time,
@@ -96,8 +115,10 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Work more on whole numbers of parts, on those of expert groups in wide gaps."""
     params = problem.params
-    if incumbent.terms is not None:
+    if incumbent.terms is not None or problem.goal.name == "time":
         return
+    from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
+
     is_wide = not incumbent.is_within(params.parts_walk_gap)
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
     proof = counted_hop_cost(problem, incumbent.value, limits, is_wide=is_wide)

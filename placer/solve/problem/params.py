@@ -202,8 +202,9 @@ class Params(BoundParams):
     enough_gap: float = 0.0
     # One that is as good as needs be: the search ends with it.
     enough_value: float = 0.0
-    # A lower bound that is known before. Then no other is worked out, and no program is
-    # asked for parts of expert groups.
+    # Whether nothing worse will do. Then no program is asked for parts of experts.
+    asks_enough: bool = False
+    # A lower bound that is known before. Then no other is worked out.
     known_bound: float = 0.0
     # Generations of local search after all methods.
     generations: int = 0

@@ -43,19 +43,22 @@ class TieBreak:
 
     def prefers(self, new: IntArray, old: IntArray) -> bool:
         """Whether ``new`` is better than ``old``, given as GPU of every rank."""
-        (more, new_counts), (less, old_counts) = self._key(new), self._key(old)
+        # The old one first, which is then among the last two.
+        (less, old_counts), (more, new_counts) = self._key(old), self._key(new)
         if abs(more - less) > ROUNDING * max(more, less):
             return more < less
         return new_counts < old_counts
 
     def _key(self, gpu_of_rank: IntArray) -> Key:
         """Traffic; then domains used, outermost first, ranks kept and the rest."""
-        for known, key in self._known:
-            if known is gpu_of_rank:
-                return key
-        key = self._goal.traffic_s(gpu_of_rank), self._counts(gpu_of_rank)
-        self._known = [*self._known[-1:], (gpu_of_rank, key)]
+        found = [key for known, key in self._known if known is gpu_of_rank]
+        key = found[0] if found else self._worked_out(gpu_of_rank)
+        others = [one for one in self._known if one[0] is not gpu_of_rank]
+        self._known = [*others[-1:], (gpu_of_rank, key)]
         return key
+
+    def _worked_out(self, gpu_of_rank: IntArray) -> Key:
+        return self._goal.traffic_s(gpu_of_rank), self._counts(gpu_of_rank)
 
     def _counts(self, gpu_of_rank: IntArray) -> tuple[int, ...]:
         node = np.unique(self._machine.node_of_gpu[gpu_of_rank])

@@ -17,6 +17,7 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.placement.placement import Placement
 from placer.solve.bounds.gradients.nics import nic_trade
 from placer.solve.bounds.network.limit import Floor
 from placer.solve.bounds.steps.cases import time_bound
@@ -25,6 +26,8 @@ from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.solve.bounds.gradients.nics import NicTrade
 
 OUTER = 50e9
@@ -176,3 +179,45 @@ def test_pipelines_tied_to_hosts_without_nvlink() -> None:
     bound = time_bound(model, colocation)
     placed = np.arange(8)
     assert 0 < bound.value <= model.step(placed).step_time_s
+
+
+def pairings(units: list[list[int]]) -> Iterator[list[list[int]]]:
+    """All ways to make pairs of an even number of units, each pair joined."""
+    if not units:
+        yield []
+        return
+    first, *others = units
+    for place, other in enumerate(others):
+        for pairs in pairings(others[:place] + others[place + 1 :]):
+            yield [first + other, *pairs]
+
+
+@pytest.mark.parametrize("inner", [512, 4096])
+@pytest.mark.parametrize("sequence", [4096, 16384])
+def test_expert_gradients_have_few_nics_as_well(inner: int, sequence: int) -> None:
+    """A host with one expert group of a stage has one NIC for each of their rings.
+
+    Dense rings have two there. A host of four holds two such groups: of one stage, and
+    pipelines are cut three times, or of two stages, and they are cut once.
+    """
+    model = model_on([4, 4, 4, 4], 1.0)
+    axes = Parallelism(1, 1, 2, 4, 4, 1, 1)
+    experts = replace(MODEL, experts=4, top_k=1, expert_ffn=inner, moe_layers=8)
+    job = replace(
+        model.job,
+        parallelism=axes,
+        model=experts,
+        require={"ep": "node"},
+        sequence=sequence,
+        micro_batches=4,
+    )
+    model = StepModel(model.topology, job)
+    found = []
+    for pairs in pairings(axes.ranks_of_group["ep"].tolist()):
+        node = np.empty(16, dtype=np.int64)
+        node[np.array(pairs)] = np.arange(4)[:, None]
+        gpus = Placement.on_nodes(model.topology, node).gpu_of_rank
+        found.append(model.step(gpus).step_time_s)
+    assert len(found) == 105
+    bound = time_bound(model, colocation_of(model.topology, job, 1))
+    assert bound.value == pytest.approx(min(found), rel=1e-9)

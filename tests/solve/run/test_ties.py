@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import placer
+from placer.cost.step import StepModel
 from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
 from placer.placement.build import build_plan
@@ -56,6 +58,17 @@ def test_one_slow_replica_is_better_than_three() -> None:
     assert ties.prefers(one, three)
     assert not ties.prefers(three, one)
     assert not ties.prefers(one, one.copy())
+
+
+def test_the_best_is_not_priced_again_for_each_that_is_as_good() -> None:
+    """Each placement is priced once, however many the best is compared with."""
+    best, *others = (np.array([0, 1, 2, 3, 4, 5]) for _ in range(5))
+    problem = Problem.of(even_links(), piped())
+    ties = TieBreak(problem)
+    step = StepModel.step
+    with patch.object(StepModel, "step", autospec=True, side_effect=step) as priced:
+        assert not any(ties.prefers(other, best) for other in others)
+    assert priced.call_count == 5
 
 
 def even_links() -> Topology:

@@ -393,4 +393,6 @@ def stage_parts(model: StepModel, colocation: Colocation) -> StageParts | None:
     model, colocation
         As for `time_bound`.
     """
+    if model.job.parallelism.ep == 1:
+        return None
     return StageParts.of(Case.of(model, colocation))

@@ -12,7 +12,7 @@ leaves its scale-up domain".
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -260,12 +260,34 @@ def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartS
     return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
 
 
+def _of_experts(
+    case: Case, shape: _PartShape, groups: IntArray
+) -> Callable[[int], Sequence[Limit]]:
+    """What holds expert gradients back where a gradient group has so few members.
+
+    Where every part has members of all gradient groups of its stage, those of experts
+    and others, a domain with few of one kind has few of the other.
+    """
+    job = case.step.model.job
+    axes, experts = job.parallelism, job.parallelism.ranks_of_group["edp"]
+    of_part = _shape_of_parts(job, case.network, experts)
+    held, every = (shape.groups, of_part.groups), (len(groups), len(experts))
+    if axes.ep == 1 or held != tuple(number // axes.pp for number in every):
+        return lambda _few: ()
+    return lambda few: [Limit(experts, few // shape.members * of_part.members)]
+
+
 def _levels(
     case: Case, groups: IntArray, shape: _PartShape, room: int
 ) -> Iterator[Level]:
     network = case.network
     members, by_members = exposed_by_members(
-        case.step, network, groups, room, shape.members
+        case.step,
+        network,
+        groups,
+        room,
+        shape.members,
+        _of_experts(case, shape, groups),
     )
     paces, by_pace = _by_pace(case, groups, shape, room)
     fabric = network.fabric

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
@@ -158,7 +158,12 @@ def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[
 
 
 def exposed_by_members(
-    step: Step, network: IdealNetwork, groups: IntArray, room: int, grain: int = 1
+    step: Step,
+    network: IdealNetwork,
+    groups: IntArray,
+    room: int,
+    grain: int = 1,
+    beside: Callable[[int], Sequence[Limit]] = lambda _few: (),
 ) -> tuple[IntArray, FloatArray]:
     """Members of a gradient group in some domain, (M,), and what they expose, (M, P) s.
 
@@ -175,13 +180,16 @@ def exposed_by_members(
         Ranks that the largest domain may hold.
     grain : int
         Members that are always together.
+    beside : callable
+        What then holds other groups of the stage back, given the members.
     """
     # In several domains the one with the fewest holds half of a group at most.
     size, members, exposed = int(groups.shape[1]), [], []
     free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
     for few in range(grain, min(size // 2, room) + 1, grain):
         members.append(few)
-        exposed.append(exposed_by_stage(step, network, Limit(groups, few)))
+        limits = Limit(groups, few), *beside(few)
+        exposed.append(exposed_by_stage(step, network, *limits))
         if exposed[-1] == free:
             break
     else:

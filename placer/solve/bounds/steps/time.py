@@ -15,7 +15,6 @@ from placer.solve.bounds.gradients.uplink_contents import least_of_contents
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.speeds import slowest_stages
 from placer.solve.bounds.steps.cases import time_bound
-from placer.solve.bounds.traffic.traffic import beside_partners, least_of_traffic
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.run.budget import ENDLESS
@@ -67,12 +66,17 @@ def _least(
     model, network = problem.model, best_of_problem(problem, block)
     colocation = colocation_of(problem.machine, problem.job, block)
     step = model.step_on(network)
-    proofs = (
+    proofs = [
         time_bound(model, colocation, params, incumbent, budget),
         slowest_stages(step),
         least_over_links(step, network),
         least_of_contents(step, network, params, incumbent, budget),
-        least_of_traffic(model, network, params, budget),
-    )
+    ]
+    if model.job.traffic is None:
+        return max(proof for proof in proofs if proof is not None)
+    # Most jobs have no traffic of their own, and this takes long to load.
+    from placer.solve.bounds.traffic.traffic import beside_partners, least_of_traffic
+
+    proofs.append(least_of_traffic(model, network, params, budget))
     known = max(proof for proof in proofs if proof is not None)
     return beside_partners(problem, block, known, incumbent, budget)

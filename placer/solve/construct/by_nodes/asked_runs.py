@@ -17,7 +17,6 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.solve.bounds.case import cut_by_runs
-from placer.solve.bounds.hops.hop_cuts import hop_runs
 from placer.solve.tree.capacity import parent_of_domain
 from placer.solve.tree.fill import in_tree_order, in_turn
 
@@ -69,6 +68,8 @@ def on_hosts(problem: Problem, lengths: IntArray, size: int) -> IntArray:
 
 def _for_hop_cost(problem: Problem) -> IntArray | None:
     """GPU of every rank for the fewest edges that hosts and their islands cut."""
+    from placer.solve.bounds.hops.hop_cuts import hop_runs
+
     runs, machine = hop_runs(problem), problem.machine
     asked = runs.hosts_in_turn() if runs is not None else None
     if runs is None or asked is None:

@@ -70,7 +70,7 @@ def cut_alike(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Pipelines cut alike so that gradient groups share domains."""
     if isinstance(problem.goal, TimeObjective):
         value, params = float(incumbent.value), problem.params
-        if params.known_bound:  # nothing worse will do
+        if params.asks_enough:  # nothing worse will do
             value = min(value, params.enough_value * (1 + SAME))
         for name, gpu_of_rank in cut_placements(problem, value, budget):
             incumbent.offer(name, gpu_of_rank)

@@ -29,6 +29,7 @@ from placer.solve.bounds.network.limit import (
 from placer.solve.construct.stages.cut_patterns import Run, runs_of
 from placer.solve.construct.stages.cut_stages import Stages
 from placer.solve.problem.objective import TimeObjective
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
@@ -61,6 +62,9 @@ def spread_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         return
     if not model.fabric.has_thin_leaves:
         return
+    most_s = incumbent.value
+    if problem.params.asks_enough:  # nothing worse will do
+        most_s = min(most_s, problem.params.enough_value * (1 + EXACT))
     known, capacity = problem.colocation, problem.capacity
     kinds = [Stages.of(model, known, capacity)]
     if problem.job.parallelism.cp > 1:
@@ -69,7 +73,7 @@ def spread_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         (way, stages)
         for stages in kinds
         if stages is not None and (stages.capacity > 0).any()
-        for way in _ways(problem, stages, incumbent.value, budget)
+        for way in _ways(problem, stages, most_s, budget)
     ]
     found.sort(key=lambda one: one[0].seconds)
     for way, stages in found[: problem.params.spread_ways]:

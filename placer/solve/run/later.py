@@ -1,0 +1,42 @@
+"""Methods whose modules are loaded when they run: most searches need few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+Method = Callable[["Problem", "Incumbent", "Budget"], None]
+
+
+def _always(_problem: Problem) -> bool:
+    return True
+
+
+def later(
+    module: str, is_for: Callable[[Problem], bool] = _always, name: str = ""
+) -> Method:
+    """The method of a module of the solver, by default the one called as the module.
+
+    Parameters
+    ----------
+    module : str
+        Below `placer.solve`.
+    is_for : callable
+        Whether it may do anything for a problem; else the module is not loaded.
+    name : str
+    """
+    name = name or module.rpartition(".")[2]
+
+    def method(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+        if is_for(problem):
+            loaded = import_module(method.__module__)
+            getattr(loaded, name)(problem, incumbent, budget)
+
+    method.__name__, method.__module__ = name, f"placer.solve.{module}"
+    return method
