@@ -116,7 +116,7 @@ def megatron_series(entry: Mapping[str, Any]) -> Series:
         batch, vp = [*other, *(entry["batch"], 1)[len(other) :]]
         again, sharding = memory.recompute, entry["sharding"]
         choice = _choice(entry["gpus"], batch, tp, pp, size, again, sharding)
-        choice = replace(choice, vp=vp, **entry.get("stages", {}))
+        choice = choice._replace(vp=vp, **entry.get("stages", {}))
         layouts.append(Layout(job, choice, seconds))
     # DeepSpeed, runtime/pipe/engine.py: is_pipe_partitioned.
     cuts_messages = entry.get("cuts_messages", True)
@@ -248,7 +248,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
         again = _MODES[row["activation_checkpointing_type"]]
         size = int(row["micro_batch_size"])
         choice = _choice(gpus, batch, tp, pp, size, again, "zero1")
-        choice = replace(choice, embedding=_EMBEDDING, loss=_LOSS)
+        choice = choice._replace(embedding=_EMBEDDING, loss=_LOSS)
         if choice.global_batch == batch:
             layouts.append(Layout(job, choice, seconds))
     title = f"{match[1]}, {sequence:,} tokens{kernel}"

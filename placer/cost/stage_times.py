@@ -19,6 +19,7 @@ from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.job.recompute import experts_again, layers_again
 
 if TYPE_CHECKING:
+    from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
     from placer.cost.work import Work
     from placer.job.model import Job
@@ -137,29 +138,35 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     The busiest rank sets the time; bytes are counted as if all were alike. Layers whose
     experts backward computes again repeat both.
     """
-    axes, mode = job.parallelism, job.expert_parallel
-    members = axes.ranks_of_group["ep"]
-    copies = 0
-    if mode.dispatch == "deduplicated" and job.model is not None:
-        copies = job.model.top_k
-    cost = network.all_to_all(members, sizes.ep_buffer, copies)
+    mode, members = job.expert_parallel, job.parallelism.ranks_of_group["ep"]
+    cost = expert_exchange(network, job, sizes, members)
     slowest = _per_stage(job, members, cost.seconds)
-    forward, backward = expert_passes(job, sizes, times, slowest)
+    forward, backward = expert_passes(job, sizes, times.layer_forward_s, slowest)
     passes = 2 + experts_again(job)
     rounds = passes * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
     rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
     return StageTime(forward, backward, cost.seconds, Traffic.of(cost, rounds))
 
 
+def expert_exchange(
+    network: Network, job: Job, sizes: Volumes, members: IntArray
+) -> ExchangeCost:
+    """One dispatch of a layer, or one combine, among each row of ranks."""
+    copies = 0
+    if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
+        copies = job.model.top_k
+    return network.all_to_all(members, sizes.ep_buffer, copies)
+
+
 def expert_passes(
-    job: Job, sizes: Volumes, times: Work, seconds: FloatArray
+    job: Job, sizes: Volumes, layer_forward_s: float, seconds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """What all-to-alls of so many seconds add to a full chunk's forward and backward.
 
     Elementwise, s.
     """
     per_pass = EP_OPERATIONS_PER_PASS * sizes.moe_layers_per_chunk
-    hidden = times.layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
+    hidden = layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
     added = np.maximum(seconds - hidden, 0.0) * per_pass
     return added, (1 + experts_again(job)) * added
 

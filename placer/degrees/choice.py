@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.memory import Memory
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 JOINED = "+"
 
 
-@dataclass(frozen=True, order=True)
-class Choice:
+class Choice(NamedTuple):
     """What `tune` chooses.
 
     Attributes
@@ -93,11 +92,18 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """As rows have it."""
-        others = {k: v for k, v in asdict(self).items() if k not in self.parallelism()}
+        others = {
+            k: v for k, v in self._asdict().items() if k not in self.parallelism()
+        }
         return {"gpus": self.gpus, "parallelism": self.parallelism(), **others}
 
     def applied(self, job: Job) -> Job:
-        """The job with these degrees; its work follows the model (`compute_at`).
+        """The job with these degrees; its work follows the model (`compute_at`)."""
+        changed = self.shaped(job)
+        return replace(changed, compute=compute_at(job, changed))
+
+    def shaped(self, job: Job) -> Job:
+        """The same with work as it was.
 
         The rank order is the job's where experts allow it, else Megatron's. A gradient
         bucket that had its default keeps it.
@@ -121,7 +127,7 @@ class Choice:
             mode = replace(mode, bucket_parameters=default_bucket(self.dp))
         if self.sharding not in ("zero3", "hsdp"):
             mode = replace(mode, keep_parameters=False)
-        changed = replace(
+        return replace(
             job,
             parallelism=axes,
             micro_batch=self.micro_batch,
@@ -132,7 +138,6 @@ class Choice:
             memory=replace(job.memory, **recompute_keys(self.recompute)),
             sha256="",
         )
-        return replace(changed, compute=compute_at(job, changed))
 
 
 def overlap_at(job: Job, choice: Choice) -> Overlap:

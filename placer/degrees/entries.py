@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,4 +50,4 @@ def entry_of(choice: Choice, answer: Answer) -> Entry:
 
 def sizes_of(choice: Choice) -> Choice:
     """The sizes of a choice alone, as `Legal.shapes` has them."""
-    return replace(choice, recompute="none", sharding="ddp", shard_size=0)
+    return choice._replace(recompute="none", sharding="ddp", shard_size=0)

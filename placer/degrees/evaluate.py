@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,10 @@ def effort_of(ranks: int) -> Effort:
     return 0 if ranks <= _FEW_RANKS else QUICK
 
 
+# Less than any effort.
+Sketch = Literal["sketch"]
+SKETCH: Final = "sketch"
+
 Wanted = Literal["links", "bound", "placement", "search"]
 
 
@@ -65,8 +69,8 @@ class Question(NamedTuple):
     """A choice, and what is wanted.
 
     The least dear is the step on the best links imaginable (``links``), then the bound
-    over all placements (``bound``), then the best of all constructions
-    (``placement``), then what few ranks gain by a ``search``. A bound that reaches
+    over all placements (``bound``), then the best of the constructions that take little
+    time (``placement``), then what a ``search`` gains. A bound that reaches
     ``enough_s`` need not be sharper. In a ``hurry`` not all constructions are tried.
     """
 
@@ -92,7 +96,7 @@ class Answer(NamedTuple):
     parts: tuple[tuple[str, float], ...] = ()
     domains: int = 0
     refusal: str = ""
-    effort: Effort = QUICK
+    effort: Effort | Sketch = QUICK
     solution: Solution | None = None
 
     def after(self, first: Answer) -> Answer:
@@ -112,14 +116,19 @@ class Answer(NamedTuple):
 
 def is_searched(choice: Choice, answer: Answer) -> bool:
     """Whether no better placement than that of an answer is looked for."""
-    is_proved = is_reached(answer.step_time_s, answer.lower_bound_s)
-    return is_proved or answer.effort == effort_of(choice.gpus)
+    if is_reached(answer.step_time_s, answer.lower_bound_s):
+        return True
+    effort = effort_of(choice.gpus)
+    return answer.effort == effort or (effort == QUICK and _is_near(answer))
+
+
+def _is_near(answer: Answer) -> bool:
+    return answer.step_time_s * (1 - _ENOUGH_GAP) <= answer.lower_bound_s
 
 
 def is_enough(choice: Choice, answer: Answer) -> bool:
     """The same where a choice need not have its best placement to the last digit."""
-    is_near = answer.step_time_s * (1 - _ENOUGH_GAP) <= answer.lower_bound_s
-    return is_near or is_searched(choice, answer)
+    return _is_near(answer) or is_searched(choice, answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +166,10 @@ class Evaluation:
         effort = QUICK if is_built else effort_of(job.world_size)
         problem = Problem.of(self.machine, job, "time", self.seed)
         problem = problem.with_params(**params_for(effort))
+        # Parts of expert groups are searched for only where all else is decided.
+        is_sketch = is_built and job.parallelism.ep > 1
+        if is_sketch:
+            problem = problem.with_params(expert_searches=False)
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
@@ -183,7 +196,7 @@ class Evaluation:
             costs["exposed_scale_out_s"],
             tuple(parts.items()),
             _domains(problem.machine, found.placement.gpu_of_rank),
-            effort=effort,
+            effort=SKETCH if is_sketch else effort,
             solution=found,
         )
 

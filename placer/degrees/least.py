@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.cost.fabric import Fabric
-from placer.cost.stage_times import context_time, expert_time, tensor_time
+from placer.cost.stage_times import (
+    context_time,
+    expert_exchange,
+    expert_passes,
+    tensor_time,
+)
 from placer.cost.volumes import volumes
 from placer.cost.work import work
 from placer.degrees.choice import Choice, overlaps_experts
-from placer.degrees.least_sync import LeastSync
+from placer.degrees.least_sync import LeastSync, in_parts
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
-from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
 from placer.job.paces import Paces, paces
 from placer.job.work import micro_batch_time
 from placer.solve.bounds.network.ideal import IdealNetwork
@@ -80,6 +85,7 @@ class Least:
     model: Model
     _known: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     _shapes: dict[Hashable, Shape] = field(default_factory=dict)
+    _alone: dict[Hashable, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
@@ -87,7 +93,13 @@ class Least:
 
     def work_s(self, choice: Choice) -> float:
         """No step of the choice is shorter, were all traffic free."""
-        return self._step(choice, Layer(*self._work(choice)))
+        forward, backward = self._work(choice)
+        share = forward / (forward + backward)
+        # A pipeline of work alone is as many times longer as its work is.
+        key = *self._shape_key(choice), choice.micro_batches, share
+        if key not in self._alone:
+            self._alone[key] = self._pipeline(choice, Layer(share, 1 - share))
+        return self.job.compute.fixed_time + (forward + backward) * self._alone[key]
 
     def step_s(self, choice: Choice) -> float:
         """No placement of the choice has a shorter step."""
@@ -97,16 +109,39 @@ class Least:
         evenness, wait, _ = self._shape(choice)
         longer = [(1 - evenness) * time for time in work_s]
         more = [0.0, 0.0]
-        for axis in ("tp", "cp", "ep"):
+        for axis in ("tp", "cp"):
             if getattr(choice, axis) > 1:
-                hides = self._hides(axis, choice)
-                for i, added in enumerate(self._once(axis, choice)):
-                    more[i] += max(added - longer[i], 0.0) if hides else added
+                more = self._with(more, axis, choice, longer)
             if axis == "tp":
                 # Each GPU waits as long in a layer, whatever its place.
                 seen = max(1 - wait / sum(more), 0.0) if any(more) else 0.0
                 more = [seen * added for added in more]
-        return self._step(choice, Layer(*work_s, *more))
+        slow = more
+        if choice.ep > 1:
+            part = self.sync.smallest_part(choice)
+            slow = self._with(more, "ep", choice, longer, part)
+            more = self._with(more, "ep", choice, longer)
+        layer = Layer(*work_s, *more)
+        pipeline_s = self._pipeline(choice, layer)
+        if slow != more:
+            slow_s = self._pipeline(choice, layer, Layer(*work_s, *slow))
+            pipeline_s = max(pipeline_s, slow_s)
+        return self.job.compute.fixed_time + pipeline_s
+
+    def _with(
+        self,
+        more: list[float],
+        axis: str,
+        choice: Choice,
+        longer: list[float],
+        part: int = 0,
+    ) -> list[float]:
+        """What traffic adds to a layer with that of one more axis, s."""
+        hides, once = self._hides(axis, choice), self._once(axis, choice, part)
+        return [
+            known + (max(added - work_s, 0.0) if hides else added)
+            for known, added, work_s in zip(more, once, longer, strict=True)
+        ]
 
     def _work(self, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer, at the pace of the slowest stage."""
@@ -114,8 +149,19 @@ class Least:
         forward, backward = self._once("work", choice)
         return forward / evenness, backward / evenness
 
-    def _step(self, choice: Choice, layer: Layer) -> float:
-        """The least step with layers of so many seconds."""
+    def _pipeline(
+        self, choice: Choice, layer: Layer, slow: Layer | None = None
+    ) -> float:
+        """The least pipeline with layers of so many seconds, slow ones on a rank."""
+        times = self._chunks(choice, layer)
+        micro_batches, chunks = choice.micro_batches, choice.vp
+        if slow is None:
+            return least_pipeline(times, micro_batches, chunks)
+        slow_times = self._chunks(choice, slow)
+        return least_with_slow_rank(times, slow_times, micro_batches, chunks)
+
+    def _chunks(self, choice: Choice, layer: Layer) -> ChunkTimes:
+        """Chunks of layers of so many seconds."""
         paces = self._shape(choice).paces
         chunk = self._layers(choice) / (choice.pp * choice.vp)
         work_s = chunk * np.array([layer.forward, layer.backward])
@@ -123,26 +169,18 @@ class Least:
         first, last = chunk - choice.embedding, chunk - choice.loss
         if choice.pp * choice.vp == 1:
             first -= choice.loss
-        times = ChunkTimes(
+        return ChunkTimes(
             work_s[:, None] * paces.full + chunk * more_s[:, None],
             work_s * paces.first + max(first, 0.0) * more_s,
             work_s * paces.last + max(last, 0.0) * more_s,
         )
-        pipeline_s = least_pipeline(times, choice.micro_batches, choice.vp)
-        return self.job.compute.fixed_time + pipeline_s
 
     def _shape(self, choice: Choice) -> Shape:
         """What its pipeline makes of the work of a layer; the same for all alike."""
-        cut = 1, 1, 1, 1, 1
-        if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
-            # How long layers take beside the output layer depends on how they are cut.
-            cut = choice.tp, choice.cp, choice.ep, choice.etp, choice.micro_batch
-        ends = choice.embedding, choice.loss
-        key = choice.pp, choice.vp, choice.recompute, ends, cut
+        key = self._shape_key(choice)
         if key not in self._shapes:
-            tp, cp, ep, etp, micro_batch = cut
-            alike = replace(
-                choice,
+            tp, cp, ep, etp, micro_batch = self._cut(choice)
+            alike = choice._replace(
                 tp=tp,
                 cp=cp,
                 ep=ep,
@@ -153,7 +191,7 @@ class Least:
                 sharding="ddp",
                 shard_size=0,
             )
-            whole = micro_batch_time(replace(alike, pp=1, vp=1).applied(self.job))
+            whole = micro_batch_time(alike._replace(pp=1, vp=1).applied(self.job))
             applied = alike.applied(self.job)
             self._shapes[key] = Shape(
                 whole / choice.pp / micro_batch_time(applied),
@@ -162,27 +200,39 @@ class Least:
             )
         return self._shapes[key]
 
+    def _shape_key(self, choice: Choice) -> tuple[Hashable, ...]:
+        """What the shape of a pipeline depends on."""
+        ends = choice.embedding, choice.loss
+        return choice.pp, choice.vp, choice.recompute, ends, self._cut(choice)
+
+    def _cut(self, choice: Choice) -> tuple[int, int, int, int, int]:
+        """How a layer is cut, where its shape depends on that."""
+        if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
+            # How long layers take beside the output layer depends on how they are cut.
+            return choice.tp, choice.cp, choice.ep, choice.etp, choice.micro_batch
+        return 1, 1, 1, 1, 1
+
     def _hides(self, axis: str, choice: Choice) -> bool:
         """Whether work hides traffic of an axis."""
         if axis == "ep":
             return overlaps_experts(self.job, choice)
         return bool(getattr(self.job.overlap, axis))
 
-    def _once(self, what: str, choice: Choice) -> tuple[float, float]:
+    def _once(self, what: str, choice: Choice, part: int = 0) -> tuple[float, float]:
         """Forward and backward of a layer: its work, or what an axis adds to it.
 
         In even stages, which those of one are.
-        Alike for all choices that cut a layer alike, and worked out once for them.
+        Alike for all choices that cut a layer alike, and worked out once for them. With
+        ``part``, what the expert group adds whose smallest part is no larger.
         """
         ep = choice.ep if what in ("work", "ep") else 1
         etp = choice.etp if what == "ep" else choice.tp
         # One stage may hide exchanges of experts that those of a pipeline do not.
         hides = what == "ep" and self._hides(what, choice)
         layer = choice.micro_batch, choice.recompute, choice.embedding, choice.loss
-        key = what, choice.tp, choice.cp, ep, etp, layer, hides
+        key = what, choice.tp, choice.cp, ep, etp, layer, hides, part
         if key not in self._known:
-            alike = replace(
-                choice,
+            alike = choice._replace(
                 ep=ep,
                 etp=etp,
                 pp=1,
@@ -192,17 +242,20 @@ class Least:
                 sharding="ddp",
                 shard_size=0,
             )
-            self._known[key] = self._timed(what, alike, hides)
+            self._known[key] = self._timed(what, alike, hides, part)
         return self._known[key]
 
-    def _timed(self, what: str, choice: Choice, hides: bool) -> tuple[float, float]:
+    def _timed(
+        self, what: str, choice: Choice, hides: bool, part: int
+    ) -> tuple[float, float]:
         """The same, in a job of the fewest ranks that has such groups."""
         experts, dense = choice.ep * choice.etp, choice.tp * choice.cp
-        thin = replace(choice, dp=experts // gcd(experts, dense))
-        job = thin.applied(self.job)
+        thin = choice._replace(dp=experts // gcd(experts, dense))
         # What hides traffic of a layer is taken off in `step_s`.
+        if what == "ep":
+            return self._exchanged(thin.shaped(self.job), choice, hides, part)
+        job = thin.applied(self.job)
         job = replace(job, compute=replace(job.compute, launch_wait=0.0))
-        job = replace(job, overlap=replace(job.overlap, ep=hides))
         sizes = volumes(job)
         times = work(job, sizes)
         layers = sizes.layers_per_chunk
@@ -211,6 +264,21 @@ class Least:
         network = self._network(job.world_size)
         found = _TIMES[what](network, job, sizes, times)
         return float(found.forward.min()) / layers, float(found.backward.min()) / layers
+
+    def _exchanged(
+        self, job: Job, choice: Choice, hides: bool, part: int
+    ) -> tuple[float, float]:
+        """What exchanges of experts add; groups of most choices are alike."""
+        job = replace(job, overlap=replace(job.overlap, ep=hides))
+        sizes = volumes(job)
+        network, members = self.sync.group_of(choice.ep, choice.etp)
+        if part and part < choice.ep:
+            network = in_parts(network, members, part, sizes.ep_buffer, job)
+        seconds = expert_exchange(network, job, sizes, members).seconds
+        work_s, _ = self._once("work", choice)
+        forward, backward = expert_passes(job, sizes, work_s, seconds)
+        layers = sizes.layers_per_chunk
+        return float(forward[0]) / layers, float(backward[0]) / layers
 
     def _layers(self, choice: Choice) -> float:
         """Layers of the model, and what its ends count for."""
@@ -231,4 +299,4 @@ class Least:
         return IdealNetwork(self._fabric, label, capacity, in_runs)
 
 
-_TIMES = {"tp": tensor_time, "cp": context_time, "ep": expert_time}
+_TIMES = {"tp": tensor_time, "cp": context_time}

@@ -29,9 +29,11 @@ from placer.cost.data_parallel import (
 )
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
+from placer.solve.bounds.network.limit import Limit
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
+    from placer.degrees.choice import Choice
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
 
@@ -51,6 +53,7 @@ class LeastSync:
     _known: dict[tuple[int, int], tuple[IdealNetwork, IntArray]] = field(
         default_factory=dict
     )
+    _parts: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def exposed_s(self, job: Job) -> float:
         """Least seconds that nothing hides."""
@@ -66,7 +69,7 @@ class LeastSync:
             shards = mode.shard_members(size, axes.dp * axes.cp)
             if shards == 1 or not parameters.any():
                 continue
-            (network, members), width = self._group_of(shards, stride), job.bytes
+            (network, members), width = self.group_of(shards, stride), job.bytes
             if mode.sharding == "ddp":
                 algorithm = job.collectives.all_reduce
                 run = partial(network.all_reduce, members, algorithm=algorithm)
@@ -91,13 +94,48 @@ class LeastSync:
             each += exposed_in_between(gather, window_s, beside_gather)
         return (exposed + (job.micro_batches - 1) * each) / mode.sync_every
 
-    def _group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
-        """One group of so many ranks, and the best network for it."""
+    def group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
+        """One group of so many ranks so far apart, and the best network for it."""
         key = shards, stride
         if key not in self._known:
             members = np.arange(0, shards * stride, stride)[None]
             self._known[key] = self.network_of(shards * stride), members
         return self._known[key]
+
+    def smallest_part(self, choice: Choice) -> int:
+        """Members of the smallest part of some expert group, at the most.
+
+        A part is what a scale-up domain holds of a group. Were all parts larger, ranks
+        would have no room in domains that hold no more than this; were all groups
+        whole, none in what they leave of each domain.
+        """
+        key = choice.ep, choice.gpus
+        if key not in self._parts:
+            network, _ = self.group_of(choice.ep, choice.etp)
+            scale_up = network.fabric.scale_up_tier
+            size, room = choice.ep, network.capacities[max(scale_up, 0)]
+            self._parts[key] = size
+            if scale_up >= 0 and int((room // size).sum()) * size < choice.gpus:
+                fullest = np.sort(room)[::-1]
+                used = int(np.searchsorted(np.cumsum(fullest), choice.gpus))
+                last = int(fullest[min(used, len(fullest) - 1)])
+                self._parts[key] = min(last, size // 2)
+        return self._parts[key]
+
+
+def in_parts(
+    network: IdealNetwork, members: IntArray, part: int, size_bytes: float, job: Job
+) -> IdealNetwork:
+    """The network for a group of which some domain has so few members.
+
+    What each of these sends to the others leaves through its NIC.
+    """
+    away_s = 0.0
+    if job.expert_parallel.dispatch != "deduplicated":
+        away = size_bytes * (1 - part / members.shape[1])
+        away_s = network.outside_s(away)
+    limit = Limit(members, part, exchange_s=away_s, far=network.fabric.scale_up_tier)
+    return network.with_limits(limit)
 
 
 def _seconds(run: Callable[..., CollectiveCost], size_bytes: FloatArray) -> FloatArray:

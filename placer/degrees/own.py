@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.degrees.choice import Choice
@@ -72,8 +71,8 @@ def own_choice(job: Job, space: Space) -> Choice | str:
         return f"ep {axes.ep} x etp {axes.etp} does not divide the {ranks}"
     members, mine = dp * axes.cp, Choice.of(job)
     if mine.shard_size and mine.shard_size >= members:  # one shard group is left
-        mine = replace(mine, sharding="zero3", shard_size=0)
+        mine = mine._replace(sharding="zero3", shard_size=0)
     if mine.shard_size and members % mine.shard_size:
         ranks = f"{members:,} ranks with the same parameters"
         return f"shard groups of {mine.shard_size:,} do not divide {ranks}"
-    return replace(mine, dp=dp, micro_batches=samples // dp)
+    return mine._replace(dp=dp, micro_batches=samples // dp)

@@ -98,4 +98,4 @@ def needed(job: Job) -> float:
 
 def _slightest(choice: Choice) -> Choice:
     samples = choice.micro_batch * choice.micro_batches
-    return replace(choice, micro_batch=1, micro_batches=samples, recompute="full")
+    return choice._replace(micro_batch=1, micro_batches=samples, recompute="full")

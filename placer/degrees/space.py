@@ -108,8 +108,7 @@ class Legal:
                 chunks[bare.pp] = list(found)
             for experts in self._allowed(framework.experts, self._experts(bare)):
                 for stages in chunks[bare.pp]:
-                    shape = replace(
-                        experts,
+                    shape = experts._replace(
                         vp=stages.vp,
                         embedding=stages.embedding,
                         loss=stages.loss,
@@ -134,7 +133,7 @@ class Legal:
     def _variants(self, shape: Choice, refused: Counter[str]) -> list[Choice]:
         shardings = self._shardings(shape)
         return [
-            replace(choice, recompute=recompute)
+            choice._replace(recompute=recompute)
             for choice in _allowed(self, self.framework.states, shardings, refused)
             for recompute in self.recomputes
         ]
@@ -206,7 +205,7 @@ class Legal:
             return
         for ep in self.space.ep or _divisors(self.model.experts):
             for etp in self.space.etp or sorted({1, bare.tp}):
-                yield replace(bare, ep=ep, etp=etp)
+                yield bare._replace(ep=ep, etp=etp)
 
     def _chunks(self, bare: Choice) -> Iterator[Choice]:
         """Choices of vp, and of what the ends of the pipeline count for."""
@@ -217,7 +216,7 @@ class Legal:
         more = _ENDS if self.framework.counts_ends else ()
         ends = dict.fromkeys((own, *more)) if bare.pp > 1 else _ENDS[:1]
         for vp, (embedding, loss) in product(vps, ends):
-            yield replace(bare, vp=vp, embedding=embedding, loss=loss)
+            yield bare._replace(vp=vp, embedding=embedding, loss=loss)
 
     def _batches(self, shape: Choice) -> Iterator[Choice]:
         """Choices of the micro-batch."""
@@ -225,7 +224,7 @@ class Legal:
         sizes = self.space.micro_batch or range(1, MOST_SAMPLES + 1)
         for size in sizes:
             if samples % size == 0:
-                yield replace(shape, micro_batch=size, micro_batches=samples // size)
+                yield shape._replace(micro_batch=size, micro_batches=samples // size)
             elif self.space.micro_batch:
                 self.refused[_UNCUT] += 1
 
@@ -235,7 +234,7 @@ class Legal:
         for sharding in self.space.sharding or self.framework.shardings:
             sizes = _divisors(members)[1:-1] if sharding == "hsdp" else [0]
             for size in sizes:
-                yield replace(shape, sharding=sharding, shard_size=size)
+                yield shape._replace(sharding=sharding, shard_size=size)
 
 
 def broken(choice: Choice, job: Job, model: Model, framework: str) -> set[str]:

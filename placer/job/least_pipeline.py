@@ -47,30 +47,54 @@ class ChunkTimes(NamedTuple):
 
 def least_pipeline(times: ChunkTimes, micro_batches: int, chunks: int) -> float:
     """No walk through such a pipeline is shorter, s."""
-    of_chunk = np.repeat(times.full[:, None], min(chunks, 3), axis=1)
-    of_chunk[:, -1, -1] = times.last
-    of_chunk[:, 0, 0] = times.first
-    busy = of_chunk.sum(axis=1) + max(0, chunks - 3) * times.full
+    return float(_ends(times, times, micro_batches, chunks).max())
+
+
+def least_with_slow_rank(
+    times: ChunkTimes, slow: ChunkTimes, micro_batches: int, chunks: int
+) -> float:
+    """No walk is shorter where one rank, whichever it is, has slow chunks, s."""
+    return float(_ends(times, slow, micro_batches, chunks).min())
+
+
+def _ends(
+    times: ChunkTimes, own: ChunkTimes, micro_batches: int, chunks: int
+) -> FloatArray:
+    """When each rank lets the pipeline end, its chunks taking ``own``; shape (P,)."""
+    of_chunk, busy = _chunks(times, chunks)
+    of_own, busy_own = (of_chunk, busy) if own is times else _chunks(own, chunks)
     passed = of_chunk[:, 0].sum(axis=0)
     before = np.cumsum(passed) - passed
     if chunks == 1:
-        idle = _idle(of_chunk[:, 0], micro_batches)
+        idle = _idle(of_chunk[:, 0], of_own[:, 0], micro_batches)
     else:
-        idle = _idle_between(of_chunk, busy, chunks, micro_batches)
-    return float((before + micro_batches * busy.sum(axis=0) + idle).max())
+        idle = _idle_between(of_chunk, busy, of_own[0], chunks, micro_batches)
+    return np.asarray(before + micro_batches * busy_own.sum(axis=0) + idle)
 
 
-def _idle(once: FloatArray, micro_batches: int) -> FloatArray:
+def _chunks(times: ChunkTimes, chunks: int) -> tuple[FloatArray, FloatArray]:
+    """First chunk, one between and last of each rank, (2, C, P), and all, (2, P)."""
+    of_chunk = np.repeat(times.full[:, None], min(chunks, 3), axis=1)
+    of_chunk[:, -1, -1] = times.last
+    of_chunk[:, 0, 0] = times.first
+    return of_chunk, of_chunk.sum(axis=1) + max(0, chunks - 3) * times.full
+
+
+def _idle(once: FloatArray, own: FloatArray, micro_batches: int) -> FloatArray:
     """What each rank waits without interleaving; shape (P,), s."""
     ahead = np.arange(once.shape[1], 0, -1)
     after = _after(once.sum(axis=0))
-    both = np.maximum(after - (np.minimum(ahead, micro_batches) - 1) * once, 0.0)
+    both = np.maximum(after - (np.minimum(ahead, micro_batches) - 1) * own, 0.0)
     seconds = np.where(micro_batches > ahead, both.sum(axis=0), both.max(axis=0))
     return np.asarray(seconds)
 
 
 def _idle_between(
-    of_chunk: FloatArray, busy: FloatArray, chunks: int, micro_batches: int
+    of_chunk: FloatArray,
+    busy: FloatArray,
+    own: FloatArray,
+    chunks: int,
+    micro_batches: int,
 ) -> FloatArray:
     """What each rank of an interleaved pipeline waits before its first backward, s.
 
@@ -80,6 +104,8 @@ def _idle_between(
         Of the first chunk of a rank, one between where there is one, and the last.
     busy : ndarray, shape (2, P)
         Of all chunks of a rank.
+    own : ndarray, shape (C, P)
+        Forwards of the rank that waits.
     """
     ranks = busy.shape[1]
     forward, backward = of_chunk
@@ -91,8 +117,8 @@ def _idle_between(
     of_first = np.minimum(ahead, ranks) + np.maximum(ahead - chunks * ranks, 0)
     of_last = np.clip(ahead - (chunks - 1) * ranks, 0, ranks)
     others = ahead - of_first - of_last
-    between = forward[1] if chunks > 2 else 0.0
-    done = (of_first - 1) * forward[0] + of_last * forward[-1] + others * between
+    between = own[1] if chunks > 2 else 0.0
+    done = (of_first - 1) * own[0] + of_last * own[-1] + others * between
     return np.asarray(np.maximum(way - done, 0.0))
 
 

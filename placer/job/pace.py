@@ -17,6 +17,7 @@ does in a layer, such as collectives of tp, fits in.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.elementwise import elementwise_bytes
@@ -142,26 +143,50 @@ def seconds_per_flop(job: Job, model: Model) -> float:
     )
 
 
+class _Known(NamedTuple):
+    """Of a job whose time is known.
+
+    Seconds of a FLOP, how well its products use a GPU, seconds of its slowest stage,
+    FLOPs of a micro-batch.
+    """
+
+    flop: float
+    efficiency: float
+    pace: float
+    work: float
+
+
+@lru_cache(maxsize=1)
+def _known(job: Job, model: Model) -> _Known:
+    """Worked out once for all shapes that a job may take."""
+    axes, flop = job.parallelism, seconds_per_flop(job, model)
+    return _Known(
+        flop,
+        product_efficiency(job, tp=axes.tp, cp=axes.cp),
+        pace(job, model, flop, job.compute.launch_wait),
+        micro_batch_work(job),
+    )
+
+
 def compute_at(job: Job, changed: Job) -> Compute:
     """Compute times of a job that another shape or recompute mode makes of ``job``.
 
     A measured time and a rate follow the slowest stage, and how well products use a GPU
     (`product_efficiency`).
     """
-    compute, axes, before = job.compute, changed.parallelism, job.parallelism
+    compute, axes = job.compute, changed.parallelism
     if job.model is None:
         return compute
-    each = seconds_per_flop(job, job.model)
-    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp)
-    better /= product_efficiency(job, tp=before.tp, cp=before.cp)
+    own = _known(job, job.model)
+    each = own.flop
+    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / own.efficiency
     # Its own pace is its time but for rounding: at its own shape nothing changes.
     wait = launch_wait(changed, job.model, each / better)
-    longer = pace(changed, job.model, each / better, wait)
-    longer /= pace(job, job.model, each, compute.launch_wait)
+    longer = pace(changed, job.model, each / better, wait) / own.pace
     compute = replace(compute, launch_wait=wait)
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)
-    more = micro_batch_work(changed) / micro_batch_work(job)
+    more = micro_batch_work(changed) / own.work
     return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * (more / longer))
 
 

@@ -21,7 +21,6 @@ from placer.solve.bounds.certificate import (
     prove_at_first,
     shared_uplinks,
 )
-from placer.solve.bounds.transfers.transfers import heaviest
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
@@ -155,15 +154,20 @@ def heaviest_alone(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     component, and most constructions take those apart.
     """
     traffic = problem.job.traffic
-    heavy = heaviest(traffic) if problem.job.roles and traffic is not None else None
-    if heavy is not None:
-        job = replace(problem.job, traffic=heavy)
-        alone = problem.on(problem.machine, job).with_params(local_search=False)
-        found = _within_terms(alone, budget.share(2), None, None)
-        if found is not None:
-            incumbent.cut_short |= found.is_cut_short
-            told = f"{found.method}, for the heaviest messages"
-            incumbent.offer(told, found.placement.gpu_of_rank)
+    if not problem.job.roles or traffic is None:
+        return
+    from placer.solve.bounds.transfers.transfers import heaviest
+
+    heavy = heaviest(traffic)
+    if heavy is None:
+        return
+    job = replace(problem.job, traffic=heavy)
+    alone = problem.on(problem.machine, job).with_params(local_search=False)
+    found = _within_terms(alone, budget.share(2), None, None)
+    if found is not None:
+        incumbent.cut_short |= found.is_cut_short
+        told = f"{found.method}, for the heaviest messages"
+        incumbent.offer(told, found.placement.gpu_of_rank)
 
 
 def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -378,7 +382,9 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
 def _is_enough(problem: Problem, incumbent: Incumbent) -> bool:
     """Whether programs and walks of parts are not worth their time."""
     params = problem.params
-    return params.asks_enough or incumbent.is_within(params.search_gap)
+    if params.asks_enough or not params.expert_searches:
+        return True
+    return incumbent.is_within(params.search_gap)
 
 
 def _within_terms(

@@ -121,7 +121,7 @@ def fitting(work: Job, most: int, asked: dict[str, Any]) -> dict[Choice, Job]:
             if not asked["gpus"] and has_room(choice, most, work.micro_batches):
                 continue
             changed = choice.applied(in_it)
-            alike = replace(choice, recompute=f"{flops_again(changed)}")
+            alike = choice._replace(recompute=f"{flops_again(changed)}")
             if (
                 alike not in found
                 and ByHand(work, choice, framework).most() <= asked["memory"]

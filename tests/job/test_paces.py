@@ -9,7 +9,7 @@ import pytest
 
 from placer.cost.schedule import Stages, pipeline_time
 from placer.job.axes import Parallelism
-from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
 from placer.job.model import Compute, EndStages, Job, Model
 from placer.job.paces import paces, rounds
 from tests.marks import slow
@@ -111,6 +111,25 @@ def test_no_walk_is_shorter(seed: int) -> None:
         p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))
         m, times = int(draw.integers(1, 5 * p + 3)), drawn(draw, p)
         assert least_pipeline(times, m, v) <= walked(times, m, v) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
+def test_no_walk_with_a_slow_rank_is_shorter(seed: int) -> None:
+    """The same where one rank takes longer for each of its chunks, whichever it is."""
+    draw = np.random.default_rng([seed, 1])
+    for _ in range(30):
+        p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))
+        m, times = int(draw.integers(1, 5 * p + 3)), drawn(draw, p)
+        by = draw.uniform(0, 3, 2)
+        slow = ChunkTimes(times.full + by[:, None], times.first + by, times.last + by)
+        found = least_with_slow_rank(times, slow, m, v)
+        for rank in range(p):
+            full = times.full.copy()
+            full[:, rank] = slow.full[:, rank]
+            first = slow.first if rank == 0 else times.first
+            last = slow.last if rank == p - 1 else times.last
+            step = walked(ChunkTimes(full, first, last), m, v)
+            assert found <= step * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize("p", [4, 8, 16])

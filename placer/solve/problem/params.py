@@ -206,6 +206,8 @@ class Params(BoundParams):
     asks_enough: bool = False
     # A lower bound that is known before. Then no other is worked out.
     known_bound: float = 0.0
+    # Whether parts of expert groups are chosen by programs and walks, too.
+    expert_searches: bool = True
     # Generations of local search after all methods.
     generations: int = 0
     # What each must gain for another one, relative to the cost.

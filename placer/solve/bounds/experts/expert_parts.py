@@ -160,7 +160,8 @@ class StageParts:
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
         step, model, job = self.step, self.step.model, self.step.model.job
-        forward, backward = expert_passes(job, model.volumes, model.work, seconds)
+        forward_s = model.work.layer_forward_s
+        forward, backward = expert_passes(job, model.volumes, forward_s, seconds)
         for axis, time in step.stage_times.items():
             if axis not in ("ep", "pp"):
                 forward = forward + time.forward[0]

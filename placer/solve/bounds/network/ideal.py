@@ -234,7 +234,7 @@ class IdealNetwork:
             away *= distinct_domains(np.array(least), copies).item() / copies
             latency = (least - 1) * float(self.fabric.latency.min())
         on_uplink = self._limit_of(members).exchange_s
-        seconds = max(self._outside(away), on_uplink) + latency
+        seconds = max(self.outside_s(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
             # Together on NVLink, or split in two: NVLink and NICs work side by side.
             inner = slice(0, self.fabric.scale_up_tier + 1)
@@ -316,7 +316,7 @@ class IdealNetwork:
         held = (one for one in self.limits if np.array_equal(one.groups, members))
         return next(held, Limit(members, int(members.shape[1])))
 
-    def _outside(self, size_bytes: float) -> float:
+    def outside_s(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""
         bandwidth = self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :]
         return float((size_bytes / bandwidth).min(initial=np.inf))
