@@ -1,8 +1,9 @@
 """Degrees that were published, beside those that placer would choose.
 
 ``python -m benchmarks.choices``: runs whose steps are calibrated (`validation/points`),
-then those of ``choices.yaml``. Each must be legal and fit; the table says how far its
-step is behind the best, both as the model has them.
+then those of ``choices.yaml``; with ``--held-out`` those that were found afterwards.
+Each must be legal and fit; the table says how far its step is behind the best, both as
+the model has them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,11 @@ import yaml
 
 import placer.errors
 from placer.cost.step import StepModel
+from placer.degrees.choice import recompute_name
 from placer.document import parse_document
 from placer.job.read import decode_job
 from placer.topology.allocation import allocate
+from placer.units import parse_bytes
 from validation.files import SERIES
 from validation.steps import calibrated
 
@@ -60,6 +63,10 @@ class Run:
         Of a GPU.
     is_calibrated : bool
         On a series of steps, rather than on its own throughput.
+    framework : str
+        Whose rules hold.
+    ran : mapping
+        Further choices of the run: arguments of `placer.tune`.
     """
 
     title: str
@@ -67,10 +74,12 @@ class Run:
     job: Job
     memory: float
     is_calibrated: bool
+    framework: str = "megatron"
+    ran: Mapping[str, Any] = field(default_factory=dict)
 
 
 def runs() -> Iterator[Run]:
-    """All runs, those that are calibrated first."""
+    """Runs that were there when the model was made, those that are calibrated first."""
     for name in SERIES:
         fit, (memory, known) = calibrated(name), _RAN[name]
         for prediction in fit.predictions:
@@ -83,13 +92,27 @@ def runs() -> Iterator[Run]:
         yield _reported(entry, entries["models"])
 
 
+def held_out() -> Iterator[Run]:
+    """Runs that were found when the model was finished, recomputed as they were."""
+    entries = yaml.safe_load(FILE.read_text())
+    for entry in entries["held_out"]:
+        run = _reported(entry, entries["models"])
+        ran: dict[str, Any] = {"recompute": [recompute_name(run.job)]}
+        if run.job.parallelism.ep > 1:
+            ran["etp"] = [run.job.parallelism.etp]
+        yield replace(run, ran=ran | {"sharding": [_sharding(entry)]})
+
+
+def _sharding(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("sharding", "zero1"))
+
+
 def _reported(entry: Mapping[str, Any], models: Mapping[str, Any]) -> Run:
     """A run of the file, at the rate at which placer predicts its throughput."""
     machine = placer.read_topology(entry["machine"])
     axes = dict(entry["axes"])
     inside = axes.get("tp", 1) * axes.get("cp", 1) * axes.get("pp", 1)
     axes["dp"] = entry["gpus"] // inside
-    sharding = entry.get("sharding", "zero1")
     document = {
         "format": "placer/job",
         "version": 1,
@@ -99,18 +122,24 @@ def _reported(entry: Mapping[str, Any], models: Mapping[str, Any]) -> Run:
         "sequence": entry["sequence"],
         "micro_batch": entry["micro_batch"],
         "micro_batches": entry["batch"] // axes["dp"] // entry["micro_batch"],
-        "data_parallel": {"sharding": sharding},
+        "data_parallel": {"sharding": _sharding(entry)},
         "overlap": {"tp": True, "cp": True, "pp": True, "ep": False},
         "compute": {"tflops_per_gpu": 1000.0},
         "memory": {"gemm": entry["gemm"]},
         "launcher": {"ranks": "node-contiguous"},
     }
-    if "stages" in entry:
-        document["stages"] = entry["stages"]
+    for key in ("stages", "expert_parallel", "context_parallel"):
+        document |= {key: entry[key]} if key in entry else {}
+    for key in ("memory", "overlap", "data_parallel"):
+        document[key] |= entry.get(key, {})
     job = decode_job(parse_document(json.dumps(document), entry["title"]))
-    step = entry["batch"] * entry["sequence"] / entry["tokens"] / entry["gpus"]
-    memory = machine.gpu.memory
-    return Run(entry["title"], machine, _at_step(machine, job, step), memory, False)
+    tokens = entry["batch"] * entry["sequence"] / entry["gpus"]
+    step = entry["step"] if "step" in entry else tokens / entry["tokens"]
+    job = _at_step(machine, job, step)
+    size = entry.get("gpu_memory")
+    memory = parse_bytes(size) if size else machine.gpu.memory
+    framework = entry.get("framework", "megatron")
+    return Run(entry["title"], machine, job, memory, False, framework)
 
 
 def _in_whole_parts(machine: Topology) -> Topology:
@@ -178,6 +207,7 @@ def judged(run: Run, time_limit: float) -> Judged:
     asked: dict[str, Any] = {
         "gpus": [job.world_size],
         "memory": run.memory,
+        "framework": run.framework,
         "top": 1,
         "time_limit": time_limit,
     }
@@ -188,6 +218,7 @@ def judged(run: Run, time_limit: float) -> Judged:
             machine,
             job,
             **asked,
+            **run.ran,
             tp=[axes.tp],
             cp=[axes.cp],
             pp=[axes.pp],
@@ -196,7 +227,7 @@ def judged(run: Run, time_limit: float) -> Judged:
             micro_batch=[job.micro_batch],
         )
     except placer.InfeasibleError as error:
-        return Judged(run, best, None, str(error))
+        return Judged(run, best, None, str(error).split("\n")[0])
     return Judged(run, best, ran)
 
 
@@ -242,10 +273,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.choices")
     parser.add_argument("--only", default="", help="runs whose title has this")
     parser.add_argument("--time-limit", type=float, default=120.0, help="for each")
+    parser.add_argument("--held-out", action="store_true", help="those found later")
     options = parser.parse_args(arguments)
     print("| run | ran | model | placer's choice | model | behind |")
     print("|---|---|--:|---|--:|--:|")
-    for run in runs():
+    for run in held_out() if options.held_out else runs():
         if options.only in run.title:
             print(_line(run, options.time_limit), flush=True)
     return 0

@@ -257,10 +257,11 @@ ALL_REDUCES: Mapping[str, Form] = {
 TUNED_ALL_REDUCES = ("ring", "tree", "nvls")
 
 
-def distinct_domains(domains: IntArray, top_k: int) -> FloatArray:
-    """Expected number of domains that a token's ``top_k`` experts lie in.
+def share_sent(places: IntArray, top_k: int) -> FloatArray:
+    """Share of a token's ``top_k`` copies that is sent when each place gets one.
 
-    ``D (1 - (1 - 1/D)^k)`` for experts drawn uniformly over D domains.
+    ``P (1 - (1 - 1/P)^k) / k`` for experts drawn uniformly over P places, scale-up
+    domains or members of a group.
     """
-    found: FloatArray = domains * (1.0 - (1.0 - 1.0 / domains) ** top_k)
+    found: FloatArray = places * (1.0 - (1.0 - 1.0 / places) ** top_k) / top_k
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.cost.collectives import distinct_domains
+from placer.cost.collectives import share_sent
 from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def all_to_all_cost(
         What one member sends in all, its own share included.
     copies : int
         Experts that each token in the buffer is bound for, when it crosses once to each
-        scale-up domain and is copied there; 0 sends every copy by itself.
+        scale-up domain and goes on once to each member there; 0 sends every copy by
+        itself.
 
     Notes
     -----
@@ -99,7 +100,8 @@ def all_to_all_cost(
     pairwise sends each pay the latency of their hop. Deduplicated, a member sends to
     other domains the share of its tokens expected there, one message each, and passes
     on inside its domain what arrives for the other members (DeepSeek-V3, arXiv
-    2412.19437, section 3.2.2).
+    2412.19437, section 3.2.2). A member gets a token once, however many of the token's
+    experts it has (deepseek-ai/DeepEP dd758ca, ``csrc/kernels/legacy/intranode.cu``).
     """
     num_members = gpus.shape[1]
     together = members_together(fabric, gpus)
@@ -155,9 +157,10 @@ def _deduplicated(
     """
     num_members = here.shape[1]
     domains = np.rint((1 / here).sum(axis=1)).astype(np.int64)[:, None]
-    crossing = distinct_domains(domains, copies) / copies
+    crossing = share_sent(domains, copies)
     messages = (domains - 1) / np.maximum(num_members - here, 1)
-    return num_members / here, crossing, messages
+    nearby = num_members / here * share_sent(np.array(num_members), copies)
+    return nearby, crossing, messages
 
 
 def _on_links(

@@ -186,7 +186,7 @@ class ExpertParallel:
         Tokens of the busiest expert rank, in those of the mean; at least 1.
     dispatch : str
         ``flat`` sends every copy of a token by itself, ``deduplicated`` one to each
-        scale-up domain, copied there.
+        scale-up domain, and there to each GPU.
     """
 
     imbalance: float = 1.0

@@ -16,6 +16,8 @@ from placer.job.models import total_parameters
 from placer.sources.megatron.refusals import refuse_fact
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from placer.sources.findings import Findings, Place
 
 STRATEGIES = {
@@ -31,6 +33,9 @@ CONTEXT_WAYS = {
     "allgather": "all_gather",
     "all_gather": "all_gather",
 }
+# What `optimizer_states` takes, in this order; FP32 where nothing is said.
+STATE_TYPES = ("main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype")
+_TYPES = {"fp16": 2.0, "bf16": 2.0, "float16": 2.0, "bfloat16": 2.0, "fp8": 1.0}
 _BUCKET = "data_parallel.bucket_parameters"
 _USUAL_BUCKET = 40_000_000
 
@@ -51,6 +56,34 @@ def sequence_parallel(found: Findings) -> None:
         place = found.facts[key].place if found.has(key) else None
         _forget(found, key)
         found.derive(key, False, "dropped at tp 1", place)
+
+
+def precision(
+    found: Findings, kind: str, recipe: str, place: Place, ends: int = 0
+) -> None:
+    """Matrix products in ``fp8`` or ``fp4``, in which their inputs are kept.
+
+    ``ends`` layers at the start and the end stay in bf16.
+    """
+    gemm = {"fp4": "nvfp4"}.get(kind, "mxfp8" if recipe.startswith("mx") else kind)
+    rule = f"{kind} {recipe}".rstrip()
+    found.derive("memory.gemm", gemm, rule, place)
+    if not ends:
+        return
+
+    def other_layers(joined: Findings) -> None:
+        layers = joined.integer("model.layers") - ends
+        if layers > 0:
+            rule = f"{ends} layers in bf16"
+            joined.derive("memory.gemm_layers", layers, rule, place)
+
+    found.rules.append(other_layers)
+
+
+def optimizer_states(found: Findings, types: Iterable[str], place: Place) -> None:
+    """Bytes of master weights and both moments of a precision-aware optimizer."""
+    size = sum(_TYPES.get(name.removeprefix("torch."), 4.0) for name in types)
+    found.derive("memory.optimizer_bytes", size, "precision-aware optimizer", place)
 
 
 def messages(found: Findings, *, overlap: bool) -> None:

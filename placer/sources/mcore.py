@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.job.memory import METHODS, MODULES
 from placer.sources import core_rules
 
 if TYPE_CHECKING:
@@ -77,6 +78,21 @@ def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
     uneven = [key for key in uneven if settings.integer(key)]
     for key in uneven:
         settings.not_modelled(key, "layers are spread evenly")
+    _read_recompute(settings, prefix)
+    if settings.copy("model.mtp_layers", prefix + "mtp_num_layers", minimum=0):
+        settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
+    overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
+    even = (
+        even
+        and not uneven
+        and not settings.get(prefix + "pipeline_model_parallel_layout")
+    )
+    found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
+
+
+def _read_recompute(settings: Settings, prefix: str) -> None:
+    """What is computed again; attention proper where no module is said."""
+    found = settings.found
     recompute = settings.text(prefix + "recompute_granularity")
     if recompute in ("full", "selective"):
         found.derive(
@@ -86,15 +102,22 @@ def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
         settings.not_modelled(
             f"{prefix}recompute_granularity", "a further forward pass"
         )
-    if settings.integer(prefix + "mtp_num_layers", minimum=0):
-        settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
-    overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
-    even = (
-        even
-        and not uneven
-        and not settings.get(prefix + "pipeline_model_parallel_layout")
-    )
-    found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
+        method, layers = f"{prefix}recompute_method", f"{prefix}recompute_num_layers"
+        if settings.text(method) in METHODS:
+            settings.copy("memory.recompute_layers", layers)
+            way, place = settings.text(method), settings.place(method)
+            found.read("memory.recompute_method", way, place)
+    if recompute == "selective":
+        key = prefix + "recompute_modules"
+        given = [name for name in settings.texts(key) if name]
+        known = [name for name in given if name in MODULES]
+        if known:
+            found.read("memory.recompute_modules", known, settings.place(key))
+        elif given:
+            # Only what the model does not know is computed again.
+            found.facts.pop("memory.recompute", None)
+        if len(known) < len(given):
+            settings.not_modelled(key, "modules that are not known")
 
 
 def _read_dispatch(settings: Settings, prefix: str) -> None:
@@ -137,6 +160,10 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
     settings.copy_flag("data_parallel.overlap_gather", prefix + "overlap_param_gather")
     size = prefix + "bucket_size"
     settings.copy("data_parallel.bucket_parameters", size, maximum=10**13)
+    aware = f"{optimizer}use_precision_aware_optimizer"
+    if settings.flag(aware):
+        types = [settings.text(optimizer + name) for name in core_rules.STATE_TYPES]
+        core_rules.optimizer_states(found, types, settings.place(aware))
     fp32 = settings.flag(prefix + "grad_reduce_in_fp32")
     if fp32 is not None:
         place = settings.place(prefix + "grad_reduce_in_fp32")

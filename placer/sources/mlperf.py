@@ -50,7 +50,7 @@ _FLAGS = {
     "data_parallel.overlap_gather": "OVERLAP_PARAM_GATHER",
 }
 _NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
-_MODELS = {"405b": "llama3.1-405b"}
+_MODELS = {"8b": "llama3.1-8b", "405b": "llama3.1-405b"}
 _ASSUMED = Place(f"{_CUSTOM} of v5.0")  # where defaults stand that no file gives
 _LEAST_BUCKET = 1_000_000
 _SEQUENCE = 8192
@@ -216,6 +216,7 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
         found.assume("data_parallel.sharding", "zero1", "the distributed optimizer")
     found.derive("bytes.activation", 2, "bf16 between the products")
     found.derive("bytes.gradient", 2, "gradients are reduced in bf16")
+    _precision(found, variables)
     gather, place = variables.flag("FP8_PARAM_GATHER")
     if gather:
         found.read("bytes.parameter_gather", 1, place)
@@ -227,6 +228,17 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
         found.read(key, int(bucket.text[:13]), bucket.place)
     p2p, _ = variables.flag("OVERLAP_P2P_COMM")
     core_rules.messages(found, overlap=p2p)
+
+
+def _precision(found: Findings, variables: _Variables) -> None:
+    """FP4 where it is on, else FP8 and its recipe."""
+    for name in ("FP4", "FP8"):
+        is_on, place = variables.flag(name)
+        if is_on:
+            recipe = variables.get(f"{name}_RECIPE")
+            text = recipe.text if recipe else ""
+            core_rules.precision(found, name.lower(), text, place)
+            return
 
 
 def _model(found: Findings, variables: _Variables) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
-from placer.sources import mcore
+from placer.sources import core_rules, mcore
 from placer.sources.bridge_recipe import (
     HF_NAME,
     NAME,
@@ -113,10 +113,18 @@ def _read_precision(settings: Settings) -> None:
         found.derive("bytes.gradient", width, f"mixed_precision {recipe}", place)
     else:
         found.assume("bytes.gradient", 4, "bf16_mixed reduces in fp32")
-    if settings.flag("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
+    gathers = settings.flag("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather")
+    kind = next((kind for kind in ("fp8", "fp4") if kind in recipe), "")
+    if gathers is None and kind == "fp8" and "subchannel" not in recipe:
+        found.derive("bytes.parameter_gather", 1, f"mixed_precision {recipe}", place)
+    elif gathers:
         found.derive("bytes.parameter_gather", 1, "fp8_param_gather")
-    if "fp8" in recipe:
-        settings.not_modelled("mixed_precision", "products in fp8")
+    if kind:
+        settings.not_modelled("mixed_precision", f"products in {kind}")
+        # Recipes with a scale for each tensor leave layers at both ends in bf16.
+        ends = (4 if recipe.startswith("n") else 2) if "current" in recipe else 0
+        how = "mxfp8" if "mxfp8" in recipe else ""
+        core_rules.precision(found, kind, how, place, ends)
 
 
 def _read_overlap(settings: Settings) -> None:

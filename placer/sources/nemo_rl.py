@@ -106,7 +106,8 @@ def _read_megatron(settings: Settings) -> None:
     mcore.read_ddp(settings, _DDP, f"{_MEGATRON}optimizer.")
     mcore.read_rest(settings, _MEGATRON)
     if not settings.flag(f"{_MEGATRON}activation_checkpointing"):
-        found.facts.pop("memory.recompute", None)
+        for key in [key for key in found.facts if key.startswith("memory.recompute")]:
+            del found.facts[key]
         found.not_modelled = [
             remark
             for remark in found.not_modelled

@@ -7,9 +7,9 @@ import pytest
 
 from placer.cost.collectives import (
     Route,
-    distinct_domains,
     pat_pass,
     ring_pass,
+    share_sent,
     tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost, Communicators
@@ -318,21 +318,21 @@ def test_forms_fall_together() -> None:
     assert ring.latency == pytest.approx(OUT)
 
 
-@pytest.mark.parametrize("domains", [1, 2, 3, 8])
+@pytest.mark.parametrize("places", [1, 2, 3, 8])
 @pytest.mark.parametrize("top_k", [1, 2, 3])
-def test_distinct_domains_by_enumeration(domains: int, top_k: int) -> None:
-    """The expected number of domains is the mean over all draws."""
-    draws = itertools.product(range(domains), repeat=top_k)
+def test_what_is_sent_by_enumeration(places: int, top_k: int) -> None:
+    """The expected number of places is the mean over all draws."""
+    draws = itertools.product(range(places), repeat=top_k)
     mean = np.mean([len(set(draw)) for draw in draws])
-    assert distinct_domains(np.array(domains), top_k) == pytest.approx(mean)
+    assert share_sent(np.array(places), top_k) == pytest.approx(mean / top_k)
 
 
 def test_deduplicated_all_to_all_by_hand() -> None:
     """Two racks of two, four copies of each token: 2 (1 - 1/2^4) / 4 of them cross.
 
     Of a buffer of 4 GB half is for the other rack, 15/8 / 4 of that crosses; of the
-    tokens that arrive half are for the neighbour. A member sends one message to the
-    neighbour and one to the other rack.
+    tokens that arrive half are for the neighbour, who gets each once, 175/256 of the
+    copies. A member sends one message to the neighbour and one to the other rack.
     """
     topology = racks(2, 4.0, gpus=2)
     members = np.arange(4)[None]
@@ -340,16 +340,23 @@ def test_deduplicated_all_to_all_by_hand() -> None:
     crossing = 2e9 * 15 / 8 / 4
     expected = 2 * crossing / (2 * NIC / 4) + IN + OUT
     assert cost.seconds == pytest.approx(expected)
-    assert cost.bytes_by_tier.tolist() == pytest.approx([4 * 2e9, 4 * crossing])
+    assert cost.bytes_by_tier.tolist() == pytest.approx(
+        [4 * 2e9 * 175 / 256, 4 * crossing]
+    )
     flat = all_to_all_cost(Fabric.of(topology), members, 4e9)
     assert cost.seconds < flat.seconds
 
 
-def test_deduplication_changes_nothing_inside_a_rack() -> None:
-    """Inside one domain every copy goes its way, deduplicated or not."""
+def test_a_member_of_a_rack_gets_a_token_once() -> None:
+    """Two copies of each token over four members: 4 (1 - 9/16) / 2 of them are sent.
+
+    A dispatcher that sends a token to every member that has one of its experts
+    (deepseek-ai/DeepEP dd758ca).
+    """
     fabric = Fabric.of(racks())
     inside = np.arange(8).reshape(2, 4)
     plain = all_to_all_cost(fabric, inside, S)
     once = all_to_all_cost(fabric, inside, S, 2)
-    assert once.seconds == pytest.approx(plain.seconds)
-    assert once.bytes_by_tier == pytest.approx(plain.bytes_by_tier)
+    latency = 3 * IN
+    assert once.seconds - latency == pytest.approx((plain.seconds - latency) * 7 / 8)
+    assert once.bytes_by_tier == pytest.approx(plain.bytes_by_tier * 7 / 8)

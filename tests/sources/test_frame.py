@@ -185,6 +185,28 @@ def test_other_benchmarks_of_mlperf_are_not_taken_for_405b(tmp_path):
     assert all("refuses" not in problem.message for problem in caught.value.problems)
 
 
+@pytest.mark.parametrize(
+    ("switches", "gemm"),
+    [
+        ("FP8=True FP8_RECIPE=tensorwise", "fp8"),
+        ("FP8=False FP4=True FP4_RECIPE=nvfp4", "nvfp4"),
+        ("FP8=False", "bf16"),
+    ],
+)
+def test_mlperf_of_8b_is_read_without_a_model_beside_it(tmp_path, switches, gemm):
+    """MODEL_SIZE fixes the shape; products keep inputs as FP8 and FP4 say."""
+    text = "export DGXNNODES=1\nexport MINIBS=2\nexport MICRO_BATCH_SIZE=2\n"
+    text += "export TENSOR_MODEL_PARALLEL=1\nexport PIPELINE_MODEL_PARALLEL=1\n"
+    text += "export MODEL_SIZE=8b\n"
+    text += "".join(f"export {switch}\n" for switch in switches.split())
+    path = tmp_path / "config_X.sh"
+    path.write_text(text)
+    given = {"job.sequence": "8192"}
+    job = open_job(f"mlperf:{path}", Options(tflops=400.0, settings=given)).job()
+    assert (job.model.layers, job.model.hidden) == (32, 4096)
+    assert (job.micro_batches, job.memory.gemm) == (1, gemm)
+
+
 def test_amds_names_of_mlperf(tmp_path):
     """TP, PP, MBS, GBS, NNODES and GPUS_PER_NODE."""
     path = tmp_path / "config_MI.sh"

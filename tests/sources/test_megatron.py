@@ -68,7 +68,28 @@ def refused(tmp_path, arguments="", gpus=8, **others):
             "--use-distributed-optimizer --fp8-param-gather",
             {"bytes.parameter_gather": 1},
         ),
-        ("--fp8-format hybrid", {"bytes.parameter_gather": 2}),
+        ("--fp8-format hybrid", {"bytes.parameter_gather": 2, "memory.gemm": "fp8"}),
+        ("--fp8-format e4m3 --fp8-recipe mxfp8", {"memory.gemm": "mxfp8"}),
+        (
+            "--use-distributed-optimizer --use-precision-aware-optimizer "
+            "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16",
+            {"memory.optimizer_bytes": 8.0},
+        ),
+        (
+            "--use-distributed-optimizer --exp-avg-dtype bf16",
+            {"memory.optimizer_bytes": None},
+        ),
+        ("--fp4-format e2m1", {"memory.gemm": "nvfp4", "memory.gemm_layers": None}),
+        (
+            "--fp8-format hybrid --fp8-recipe tensorwise --first-last-layers-bf16",
+            {"memory.gemm": "fp8", "memory.gemm_layers": 6},
+        ),
+        (
+            "--fp8-format hybrid --first-last-layers-bf16 "
+            "--num-layers-at-start-in-bf16 3 --num-layers-at-end-in-bf16 0",
+            {"memory.gemm_layers": 5},
+        ),
+        ("--fp8-format hybrid --fp8-recipe custom", {"memory.gemm": None}),
         ("--use-megatron-fsdp", {"data_parallel.sharding": "zero3"}),
         (
             "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",

@@ -35,6 +35,62 @@ def test_a_recipe(job_of):
     )
 
 
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        ("bf16_mixed", ("bf16", 0, 2)),
+        ("bf16_with_fp8_current_scaling_mixed", ("fp8", 2, 1)),
+        ("nemotron_h_bf16_with_fp8_current_scaling_mixed", ("fp8", 4, 1)),
+        ("bf16_with_fp8_subchannel_scaling_mixed", ("fp8", 0, 2)),
+        ("bf16_with_mxfp8_mixed", ("mxfp8", 0, 1)),
+        ("bf16_with_nvfp4_mixed", ("nvfp4", 0, 2)),
+    ],
+)
+def test_what_a_precision_keeps_and_gathers(job_of, precision, expected):
+    """Inputs of products, layers that stay in bf16, and bytes of a gathered weight."""
+    gemm, ends, gathered = expected
+    text = BRIDGE_PYTHON.replace(
+        "MixedPrecisionConfig(grad_reduce_in_fp32=False)", repr(precision)
+    )
+    job = job_of("nemo", text, gpus=64, select=NAME, given=MODEL)
+    layers = job.model.layers - ends if ends else 0
+    assert (job.memory.gemm, job.memory.gemm_layers) == (gemm, layers)
+    assert job.bytes.parameter_gather == gathered
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            'cfg.model.recompute_granularity = "selective"; '
+            'cfg.model.recompute_modules = ["mla_up_proj", "mlp"]',
+            {"recompute": "selective", "recompute_modules": ("mla_up_proj", "mlp")},
+        ),
+        (
+            'cfg.model.recompute_granularity = "selective"; '
+            'cfg.model.recompute_modules = ["gdn"]',
+            {"recompute": "none"},
+        ),
+        (
+            'cfg.model.recompute_granularity = "full"; '
+            'cfg.model.recompute_method = "block"; '
+            "cfg.model.recompute_num_layers = 2",
+            {"recompute": "full", "recompute_method": "block", "recompute_layers": 2},
+        ),
+        (
+            "cfg.optimizer.use_precision_aware_optimizer = True; "
+            'cfg.optimizer.exp_avg_dtype = "torch.bfloat16"',
+            {"optimizer_bytes": 10.0},
+        ),
+    ],
+)
+def test_what_is_kept_in_memory(job_of, lines, expected):
+    """Modules, layers that are computed again, and moments in 16 bit."""
+    text = BRIDGE_PYTHON.replace("    cfg.train", f"    {lines}\n    cfg.train", 1)
+    memory = job_of("nemo", text, gpus=64, select=NAME, given=MODEL).memory
+    assert {key: getattr(memory, key) for key in expected} == expected
+
+
 def test_one_recipe_changes_another(job_of):
     """It calls the other, unpacks a dict and sets what it has of its own."""
     name = "toy_70b_pretrain_64gpu_h100_bf16_16k_config"

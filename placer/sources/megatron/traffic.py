@@ -10,6 +10,7 @@ from placer.sources.findings import Findings, Remark
 from placer.sources.megatron.refusals import refuse
 
 if TYPE_CHECKING:
+    from placer.sources.findings import Place
     from placer.sources.megatron.arguments import Arguments
 
 _EMERGING = ("muon", "dist_muon", "adaptive_muon", "soap", "lion")
@@ -71,6 +72,11 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         found.not_modelled.append(
             Remark(f"optimizer {arguments.text('optimizer')}", place)
         )
+    aware = "use_precision_aware_optimizer"
+    place = arguments.place(aware)
+    if place is not None and arguments.flag(aware):
+        types = [arguments.text(name) for name in core_rules.STATE_TYPES]
+        core_rules.optimizer_states(found, types, place)
 
 
 def _read_at(
@@ -249,6 +255,7 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
             found.not_modelled.append(
                 Remark(name[:3], place, "faster products; give a time or rate")
             )
+            _precision(found, arguments, name[:3], place)
     vision = arguments.place("vision_model_type") or arguments.place("img_h")
     if vision is not None:
         found.not_modelled.append(
@@ -257,3 +264,19 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
     window = arguments.place("window_size")
     if window is not None:
         found.not_modelled.append(Remark("sliding windows", window, "less attention"))
+
+
+def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -> None:
+    """What products keep their inputs in; a layer at each end may stay in bf16."""
+    recipe, ends = arguments.text(f"{kind}_recipe"), 0
+    if recipe == "custom":
+        return
+    if arguments.flag("first_last_layers_bf16"):
+        given = (
+            arguments.integer(
+                f"num_layers_at_{end}_in_bf16", "memory.gemm_layers", minimum=0
+            )
+            for end in ("start", "end")
+        )
+        ends = sum(1 if count is None else count for count in given)
+    core_rules.precision(found, kind, recipe, place, ends)

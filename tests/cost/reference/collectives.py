@@ -74,7 +74,8 @@ def all_to_alls(
 
     Every member sends ``size/n`` to each other member, over NVLink and over its NIC
     side by side, and waits for the uplinks it uses. With ``copies`` of each token, one
-    crosses to each island that has one of its experts, in a message an island.
+    crosses to each island that has one of its experts, in a message an island, and
+    goes on to each member there that has one.
     """
     shares = [_crossing(machine, group, copies) for group in groups]
     flows = [
@@ -98,7 +99,8 @@ def all_to_alls(
                 t = machine.tier(one, other)
                 seconds = size / len(group) / machine.rate(t) / machine.factor[one]
                 if t < machine.nvlink_tiers:
-                    near += seconds * (len(group) / here if copies else 1)
+                    passed = len(group) / here * _drawn(len(group), copies)
+                    near += seconds * (passed if copies else 1)
                     near_latency += machine.latency(t)
                     continue
                 far += seconds * share
@@ -118,8 +120,12 @@ def _crossing(machine: Machine, group: list[int], copies: int) -> float:
     """Share of a buffer's bytes for other islands that really crosses."""
     if not copies:
         return 1.0
-    islands = len(by_island(machine, group))
-    return islands * (1 - (1 - 1 / islands) ** copies) / copies
+    return _drawn(len(by_island(machine, group)), copies)
+
+
+def _drawn(places: int, copies: int) -> float:
+    """Share of a token's copies that is left when each place gets one."""
+    return places * (1 - (1 - 1 / places) ** copies) / max(copies, 1)
 
 
 def messages(

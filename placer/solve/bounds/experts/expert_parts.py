@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.collectives import distinct_domains
+from placer.cost.collectives import share_sent
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.case import Case
@@ -111,6 +111,8 @@ class StageParts:
             return exchange_latency(seconds[:inner], np.array([*fits[:-1], here]))
 
         paces, found = share / fabric.bandwidth, {}
+        if copies:
+            paces *= float(share_sent(np.array(size), copies))
         if tier < fabric.num_tiers:
             far = share / float(fabric.bandwidth[tier:].max())
             far_s = float(fabric.latency[tier:].min())
@@ -120,7 +122,7 @@ class StageParts:
                 hops, sent = size - here, float(size - here)
                 if copies:
                     hops = domains - 1
-                    sent *= float(distinct_domains(np.array(domains), copies)) / copies
+                    sent *= float(share_sent(np.array(domains), copies))
                 seconds = max(sent * far, near(paces, here))
                 latency = near(fabric.latency, here) + hops * far_s
                 found[pieces] = seconds + latency

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.cost.collectives import distinct_domains
+from placer.cost.collectives import share_sent
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.gradients.uplink_room import ROUNDING
 from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
@@ -56,7 +56,7 @@ class Exchanges:
         share = model.volumes.ep_buffer / members.shape[1]
         if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
             copies = job.model.top_k
-            share *= distinct_domains(np.array(2), copies).item() / copies
+            share *= share_sent(np.array(2), copies).item()
         return cls(step, room, members, share) if share > 0 else None
 
     def pipeline_s(self, held: IntArray, together: IntArray) -> float:

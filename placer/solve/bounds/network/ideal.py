@@ -20,9 +20,9 @@ from placer.cost.collectives import (
     NVLS_HEADS,
     TUNED_ALL_REDUCES,
     Route,
-    distinct_domains,
     pat_pass,
     runs_all_reduce,
+    share_sent,
     tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
@@ -231,8 +231,9 @@ class IdealNetwork:
         if copies:
             # Over more domains a token crosses more often, in more messages.
             least = max(domains, 2)
-            away *= distinct_domains(np.array(least), copies).item() / copies
+            away *= share_sent(np.array(least), copies).item()
             latency = (least - 1) * float(self.fabric.latency.min())
+            share *= share_sent(np.array(num_members), copies).item()
         on_uplink = self._limit_of(members).exchange_s
         seconds = max(self.outside_s(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
