@@ -39,7 +39,13 @@ from placer.solve.construct.units.within_sets import within_sets
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
-from placer.solve.run.later import Method, later
+from placer.solve.run.later import (
+    Method,
+    has_experts,
+    has_own_traffic,
+    is_of_hops,
+    later,
+)
 from placer.solve.tree.base import base_tier
 from placer.solve.tree.in_runs import fill_in_runs
 
@@ -49,51 +55,38 @@ if TYPE_CHECKING:
     from placer.solve.run.solution import Progress, Solution
 
 
-def _has_own(problem: Problem) -> bool:
-    """Whether the job has groups or traffic of its own, or roles."""
-    return problem.job.names_ranks or bool(problem.job.groups)
-
-
-def _has_experts(problem: Problem) -> bool:
-    return problem.job.parallelism.ep > 1
-
-
-def _is_of_hops(problem: Problem) -> bool:
-    return problem.goal.name == "hop-cost"
-
-
 # Loaded when they run: most searches end before, or are of jobs of another kind.
-block_parts = later("construct.experts.block_parts", _has_experts)
-in_company = later("construct.experts.in_company", _has_experts)
-shared_nodes = later("construct.experts.shared_nodes", _has_experts)
+block_parts = later("construct.experts.block_parts", has_experts)
+in_company = later("construct.experts.in_company", has_experts)
+shared_nodes = later("construct.experts.shared_nodes", has_experts)
 coarsely_chosen_parts = later(
-    "construct.experts.chosen_parts", _has_experts, "coarsely_chosen_parts"
+    "construct.experts.chosen_parts", has_experts, "coarsely_chosen_parts"
 )
-chosen_parts = later("construct.experts.chosen_parts", _has_experts)
+chosen_parts = later("construct.experts.chosen_parts", has_experts)
 shortly_walked_parts = later(
-    "construct.experts.walked_parts", _has_experts, "shortly_walked_parts"
+    "construct.experts.walked_parts", has_experts, "shortly_walked_parts"
 )
-walked_parts = later("construct.experts.walked_parts", _has_experts)
-ordered_parts = later("construct.experts.walked_parts", _has_experts, "ordered_parts")
-cheapest_parts = later("construct.experts.cheapest_parts", _is_of_hops)
-counted_sides = later("construct.transfers.counted_sides", _has_own)
-boxed = later("construct.traffic.boxes", _has_own, "boxed")
-briefly_tiled = later("construct.traffic.tiled", _has_own, "briefly_tiled")
-tiled = later("construct.traffic.tiled", _has_own)
-partitioned = later("construct.traffic.communicators", _has_own, "partitioned")
+walked_parts = later("construct.experts.walked_parts", has_experts)
+ordered_parts = later("construct.experts.walked_parts", has_experts, "ordered_parts")
+cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
+counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
+boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
+briefly_tiled = later("construct.traffic.tiled", has_own_traffic, "briefly_tiled")
+tiled = later("construct.traffic.tiled", has_own_traffic)
+partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
 briefly_kept_company = later(
-    "construct.traffic.kept_company", _has_own, "briefly_kept_company"
+    "construct.traffic.kept_company", has_own_traffic, "briefly_kept_company"
 )
-kept_company = later("construct.traffic.kept_company", _has_own)
-briefly_evened = later("improve.port_search", _has_own, "briefly_evened")
-evened = later("improve.port_search", _has_own, "evened")
-component_line = later("construct.transfers.component_line", _has_own)
-transfer_runs = later("construct.transfers.transfer_runs", _has_own)
-seated_runs = later("construct.transfers.seated_runs", _has_own)
-held_runs = later("construct.transfers.held_runs", _has_own)
-set_pieces = later("construct.transfers.set_pieces", _has_own)
-loose_pieces = later("construct.transfers.set_pieces", _has_own, "loose_pieces")
-groups_in_nodes = later("construct.transfers.groups_in_nodes", _has_own)
+kept_company = later("construct.traffic.kept_company", has_own_traffic)
+briefly_evened = later("improve.port_search", has_own_traffic, "briefly_evened")
+evened = later("improve.port_search", has_own_traffic, "evened")
+component_line = later("construct.transfers.component_line", has_own_traffic)
+transfer_runs = later("construct.transfers.transfer_runs", has_own_traffic)
+seated_runs = later("construct.transfers.seated_runs", has_own_traffic)
+held_runs = later("construct.transfers.held_runs", has_own_traffic)
+set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
+loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
+groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")

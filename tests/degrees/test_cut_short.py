@@ -7,6 +7,8 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 import placer
 from placer.degrees.choice import Choice
 from placer.degrees.evaluate import Answer, Evaluation, Question, is_searched
@@ -19,8 +21,6 @@ from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -62,6 +62,7 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
     assert [row.choice for row in found.rows] == [own]
 
 
+@pytest.mark.slow
 def test_why_own_degrees_cannot_be_used_is_known_when_time_is_up() -> None:
     """What was refused is not asked again."""
     refused = Answer(inf, refusal="no room")
@@ -92,6 +93,7 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
     assert early.to_dict()["is_short"]
 
 
+@pytest.mark.slow
 def test_rows_are_all_there_where_time_ends_in_a_search_for_better_ones() -> None:
     """Every choice was placed by then: more time gives no more of them."""
     is_over = False
@@ -107,6 +109,7 @@ def test_rows_are_all_there_where_time_ends_in_a_search_for_better_ones() -> Non
     assert not found.is_short
 
 
+@pytest.mark.slow
 def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> None:
     """The first row is proved before they are looked at."""
     calls, most = 0, inf
@@ -137,7 +140,7 @@ def test_parts_of_expert_groups_are_searched_for_last(
         asked.append("program")
 
     monkeypatch.setattr("placer.solve.search.METHODS", (nested, program))
-    monkeypatch.setattr("placer.solve.search.EXPERT_SEARCHES", (program,))
+    monkeypatch.setattr("placer.solve.search.BEYOND_CONSTRUCTIONS", (program,))
     work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
     assert work.model
     shape = replace(work.model, experts=6, top_k=2, expert_ffn=512, moe_layers=4)

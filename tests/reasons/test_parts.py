@@ -46,19 +46,23 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> placer.Plan:
     return placer.place(MACHINE, path, time_limit=1).plan
 
 
-def told(plan: placer.Plan, rank: int) -> dict[str, Any]:
-    subject: dict[str, Any]
-    (subject,) = placer.explain(plan, ranks=[rank])["subjects"]
-    return subject
+@pytest.fixture(scope="module")
+def told(plan: placer.Plan) -> list[dict[str, Any]]:
+    """What is said of each rank."""
+    subjects: list[dict[str, Any]]
+    subjects = placer.explain(plan, ranks=range(plan.world_size))["subjects"]
+    return subjects
 
 
-def test_groups_are_those_of_the_instance(plan: placer.Plan) -> None:
+def test_groups_are_those_of_the_instance(
+    plan: placer.Plan, told: list[dict[str, Any]]
+) -> None:
     """Ranks are the workload's; costs are those of the role's job on its GPUs alone."""
     topology = placer.read_topology(MACHINE)
     gpus = placement_of_plan(plan, topology).gpu_of_rank
     trainer, rollout = inputs_of(plan).job.roles
     for rank in range(plan.world_size):
-        groups = {facts["axis"]: facts for facts in told(plan, rank)["groups"]}
+        groups = {facts["axis"]: facts for facts in told[rank]["groups"]}
         role, first = (trainer, 0) if rank < 8 else (rollout, 8 + (rank - 8) // 4 * 4)
         name = "trainer." if rank < 8 else f"rollout:{(rank - 8) // 4}."
         own = gpus[first : first + role.job.world_size]
@@ -74,12 +78,14 @@ def test_groups_are_those_of_the_instance(plan: placer.Plan) -> None:
                 assert all(hop["rank"] in facts["ranks"] for hop in hops)
 
 
-def test_messages_are_the_flows_of_the_transfers(plan: placer.Plan) -> None:
+def test_messages_are_the_flows_of_the_transfers(
+    plan: placer.Plan, told: list[dict[str, Any]]
+) -> None:
     """All bytes that are sent are received; each rollout rank gets a quarter."""
     sent = np.zeros(plan.world_size)
     got = np.zeros(plan.world_size)
     for rank in range(plan.world_size):
-        ways = told(plan, rank)["messages"]
+        ways = told[rank]["messages"]
         for way, total in (("sends", sent), ("receives", got)):
             facts = ways.get(way, {"bytes": 0, "bytes_by_tier": {}, "largest": []})
             total[rank] = facts["bytes"]

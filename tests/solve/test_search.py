@@ -158,6 +158,7 @@ def test_no_time_gives_the_best_baseline() -> None:
                 assert found.value <= goal.value(gpus)
 
 
+@pytest.mark.slow
 def test_experts_are_placed_before_programs_of_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,6 +18,7 @@ def test_slowest_groups_are_right() -> None:
     assert np.sqrt((errors**2).mean()) < 0.01
 
 
+@pytest.mark.slow
 def test_placements_keep_their_order() -> None:
     """Of two placements more than 2 % apart the model knows the faster one."""
     assert share_in_order() > 0.97

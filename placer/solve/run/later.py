@@ -14,6 +14,21 @@ if TYPE_CHECKING:
 Method = Callable[["Problem", "Incumbent", "Budget"], None]
 
 
+def has_own_traffic(problem: Problem) -> bool:
+    """Whether the job has groups or traffic of its own, or roles."""
+    return problem.job.names_ranks or bool(problem.job.groups)
+
+
+def has_experts(problem: Problem) -> bool:
+    """Whether ranks exchange tokens of experts."""
+    return problem.job.parallelism.ep > 1
+
+
+def is_of_hops(problem: Problem) -> bool:
+    """Whether the hop cost is asked for."""
+    return problem.goal.name == "hop-cost"
+
+
 def _always(_problem: Problem) -> bool:
     return True
 

@@ -24,6 +24,7 @@ from placer.solve.run.incumbent import Incumbent
 from tests.solve.construct.test_walked_parts import drawn
 
 
+@pytest.mark.slow
 def test_what_the_bound_counts_is_a_good_placement() -> None:
     """Hosts of 5 to 9 GPUs behind thin uplinks: better than parts as even as can be.
 
@@ -42,6 +43,7 @@ def test_what_the_bound_counts_is_a_good_placement() -> None:
     assert incumbent.is_within(0.01)
 
 
+@pytest.mark.slow
 def test_blocks_whose_patterns_do_not_mix_are_asked_as_a_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

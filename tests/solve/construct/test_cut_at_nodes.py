@@ -56,6 +56,7 @@ def test_two_groups_on_three_nodes_have_no_part_below_three() -> None:
     assert min(min(parts) for parts in best) == 3
 
 
+@pytest.mark.slow
 def test_the_step_is_near_its_bound() -> None:
     """In order, groups are cut into 7 and 1, and steps take up to twice as long."""
     found, problem = solve(MACHINE, JOB), Problem.of(MACHINE, JOB)

@@ -62,6 +62,7 @@ def test_few_groups_are_cut_and_the_rule_holds(launcher, fills, most) -> None:
     pytest.fail("no placement keeps the rule")
 
 
+@pytest.mark.slow
 def test_by_nodes_the_hop_cost_is_near_its_bound() -> None:
     """Where all groups are cut alike it is 17 % above."""
     given = job("node-contiguous")

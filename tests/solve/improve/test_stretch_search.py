@@ -45,7 +45,7 @@ def best_of_all() -> float:
     return min(problem.goal.value(placed(pair)) for pair in combinations(range(16), 2))
 
 
-@pytest.mark.parametrize("start", [(0, 4), *slow([(1, 13)])])
+@pytest.mark.parametrize("start", slow([(0, 4), (1, 13)]))
 def test_no_replica_waits_for_two_halved_groups(start: tuple[int, int]) -> None:
     """From two in one replica the best of all places for them is found."""
     problem = Problem.of(HOSTS, GROUPS, "time")

@@ -143,8 +143,7 @@ class StageParts:
         share = self.step.model.volumes.ep_buffer / size
         # A piece has so many members of each of its groups.
         messages = self.units.ranks * self.units.members
-        found: FloatArray = uplinks / (messages * share)
-        return found
+        return np.asarray(uplinks / (messages * share))
 
     def latency(self, tier: int) -> dict[int, float]:
         """Least latency of a member of so many pieces behind an uplink into a tier, s.
