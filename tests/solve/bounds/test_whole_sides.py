@@ -57,6 +57,10 @@ def test_a_time_that_takes_too_much_work_is_not_ruled_out():
     assert least_busy(tables, [6, 6, 4], work=0) == 1
 
 
+def test_codes_of_hundreds_of_components_are_too_long():
+    assert least_busy([table(4, 4)] * 400, [1600, 1600]) == 1
+
+
 def test_domains_without_an_uplink_hold_whole_components():
     """That of 8 has one, two and two of the other are in each of the others: 4 GB."""
     tables, capacity = [table(4, 4), table(4, 4)], np.array([0.0, 1.0, 1.0])

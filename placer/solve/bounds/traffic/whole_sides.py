@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 ROUNDING = 1e-9
-# Of codes: sums of two fit 64 bits.
-LARGEST = 2**62
+# Of codes: sums of two fit 64.
+BITS = 62
 
 
 class Contents(NamedTuple):
@@ -84,7 +84,7 @@ class WholeSides:
             No placement is faster.
         budget : Budget
         """
-        if least <= 0 or float(np.prod(2.0 * self._sides + 1)) > LARGEST:
+        if least <= 0 or float(np.log2(2 * self._sides + 1).sum()) > BITS:
             return least
         while True:
             until = 2 * least
