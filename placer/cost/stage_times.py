@@ -152,10 +152,7 @@ def expert_exchange(
     network: Network, job: Job, sizes: Volumes, members: IntArray
 ) -> ExchangeCost:
     """One dispatch of a layer, or one combine, among each row of ranks."""
-    copies = 0
-    if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
-        copies = job.model.top_k
-    return network.all_to_all(members, sizes.ep_buffer, copies)
+    return network.all_to_all(members, sizes.ep_buffer, job.expert_copies)
 
 
 def expert_passes(

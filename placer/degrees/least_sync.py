@@ -131,7 +131,7 @@ def in_parts(
     What each of these sends to the others leaves through its NIC.
     """
     away_s = 0.0
-    if job.expert_parallel.dispatch != "deduplicated":
+    if not job.expert_copies:
         away = size_bytes * (1 - part / members.shape[1])
         away_s = network.outside_s(away)
     limit = Limit(members, part, exchange_s=away_s, far=network.fabric.scale_up_tier)

@@ -387,6 +387,12 @@ class Job:
         return self.parallelism.world_size
 
     @property
+    def expert_copies(self) -> int:
+        """Experts of a token that is sent once for several; 0 if once for each."""
+        is_once = self.expert_parallel.dispatch == "deduplicated"
+        return self.model.top_k if is_once and self.model is not None else 0
+
+    @property
     def names_ranks(self) -> bool:
         """Whether it names ranks by number, which another order would change."""
         return bool(self.rules.pin or self.traffic or self.roles) or any(

@@ -16,6 +16,7 @@ from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
+from placer.solve.run.later import is_of_hops
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -27,29 +28,24 @@ if TYPE_CHECKING:
 Bound = Callable[[Problem, int, float, Budget], Proof | None]
 
 
-def least_hop_cost(
-    problem: Problem, block: int, incumbent: float, budget: Budget
-) -> Proof | None:
-    """The bound on the hop cost; None for step time."""
-    if problem.goal.name == "time":
-        return None
-    # Loaded for those who ask for the hop cost, who are few.
-    from placer.solve.bounds.hops import hop_cuts
+def _on_hops(name: str) -> Bound:
+    """A bound on the hop cost, loaded for those who ask for that, who are few."""
 
-    return hop_cuts.least_hop_cost(problem, block, incumbent, budget)
+    def bound(
+        problem: Problem, block: int, incumbent: float, budget: Budget
+    ) -> Proof | None:
+        if not is_of_hops(problem):
+            return None
+        from placer.solve.bounds.hops import hop_cuts
 
+        asked: Bound = getattr(hop_cuts, name)
+        return asked(problem, block, incumbent, budget)
 
-def hop_cost_by_nodes(
-    problem: Problem, block: int, incumbent: float, budget: Budget
-) -> Proof | None:
-    """The same where nodes hold a run of ranks each."""
-    if problem.goal.name == "time":
-        return None
-    from placer.solve.bounds.hops import hop_cuts
-
-    return hop_cuts.hop_cost_by_nodes(problem, block, incumbent, budget)
+    return bound
 
 
+least_hop_cost = _on_hops("least_hop_cost")
+hop_cost_by_nodes = _on_hops("hop_cost_by_nodes")
 BOUNDS: tuple[Bound, ...] = (
     least_step_time,
     least_of_every_launch,
@@ -115,7 +111,7 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Work more on whole numbers of parts, on those of expert groups in wide gaps."""
     params = problem.params
-    if incumbent.terms is not None or problem.goal.name == "time":
+    if incumbent.terms is not None or not is_of_hops(problem):
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 

@@ -97,9 +97,7 @@ class StageParts:
         one fits.
         """
         job, fabric = self.step.model.job, self.network.fabric
-        copies = 0
-        if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
-            copies = job.model.top_k
+        copies = job.expert_copies
         size = self.units.pieces * self.units.members
         share = self.step.model.volumes.ep_buffer / size
         inner, groups = fabric.scale_up_tier + 1, job.parallelism.ranks_of_group["ep"]
@@ -137,7 +135,7 @@ class StageParts:
         tokens are deduplicated.
         """
         uplinks = self.network.fabric.uplink_capacity[tier]
-        if self.step.model.job.expert_parallel.dispatch == "deduplicated":
+        if self.step.model.job.expert_copies:
             return np.full(len(uplinks), np.inf)
         size = self.units.pieces * self.units.members
         share = self.step.model.volumes.ep_buffer / size

@@ -54,9 +54,8 @@ class Exchanges:
         if are_together(network.label[room.tier - 1], members):
             return None
         share = model.volumes.ep_buffer / members.shape[1]
-        if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
-            copies = job.model.top_k
-            share *= share_sent(np.array(2), copies).item()
+        if job.expert_copies:
+            share *= share_sent(np.array(2), job.expert_copies).item()
         return cls(step, room, members, share) if share > 0 else None
 
     def pipeline_s(self, held: IntArray, together: IntArray) -> float:

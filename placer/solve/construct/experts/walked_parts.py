@@ -49,7 +49,7 @@ def _is_for(problem: Problem) -> bool:
     if problem.goal.name != "time":
         return False
     # Deduplicated tokens do not add up over pairs of pieces.
-    is_summed = problem.job.expert_parallel.dispatch != "deduplicated"
+    is_summed = not problem.job.expert_copies
     return is_summed and problem.job.world_size <= problem.params.exchange_ranks
 
 
