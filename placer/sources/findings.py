@@ -33,6 +33,24 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """The value of a key that is given, where its source does not tell what it is.
+
+    It is neither absent nor a default: whoever reads the key asks for the value.
+
+    Attributes
+    ----------
+    text : str
+        The value as it is written.
+    hint : str
+        The option that says it.
+    """
+
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
 class Fact:
     """One value of a job.
 
