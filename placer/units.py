@@ -136,8 +136,8 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_count(count: float) -> str:
-    """How many, for people: ``83.89 M``."""
-    return _prefixed(count).rstrip()
+    """How many, for people: ``83.89 M``, ``8.03 B``."""
+    return _prefixed(count).rstrip().replace("G", "B")
 
 
 def format_power(watts: float) -> str:

@@ -39,7 +39,7 @@ def facts(job: Job) -> dict[str, str]:
 
 
 def _adapters(job: Job) -> str:
-    """What alone is trained: ``rank 32, 83.89 M of 8.03 G parameters``."""
+    """What alone is trained: ``rank 32, 83.89 M of 8.03 B parameters``."""
     if job.adapters is None or job.model is None:
         return ""
     # Both know jobs, which are told by this module.
