@@ -136,8 +136,12 @@ def _count(found: Findings, adapted: _Adapted) -> None:
     if adapted.rank:
         rule = f"adapters of rank {adapted.rank}"
         found.derive("adapters.rank", adapted.rank, rule, adapted.place)
+    if found.has(_KEY):
+        return
+    doubt = adapted.doubt or ("" if adapted.rank else "have no rank here")
     model = model_of(found)
-    if found.has(_KEY) or model is None:  # a shape that is missing is asked for
+    if model is None:  # whose shape is asked for too
+        _ask(found, adapted, doubt)
         return
     every = not adapted.targets or any(name in _EVERY for name in adapted.targets)
     known = sides_of_modules(model)
@@ -146,11 +150,8 @@ def _count(found: Findings, adapted: _Adapted) -> None:
         if every
         else list(dict.fromkeys(adapted.targets))
     )
-    doubt = adapted.doubt or _doubt(adapted, known, targets)
-    if doubt:
-        found.ask(
-            _KEY, f"adapters that {doubt} cannot be counted", _HINT, adapted.place
-        )
+    if doubt := doubt or _doubt(adapted, known, targets):
+        _ask(found, adapted, doubt)
         return
     dense, experts = (sum(known[name][part] for name in targets) for part in (0, 1))
     if model.experts:
@@ -167,12 +168,17 @@ def _count(found: Findings, adapted: _Adapted) -> None:
     found.derive(_KEY, number, rule, adapted.place)
 
 
+def _ask(found: Findings, adapted: _Adapted, doubt: str) -> None:
+    """Ask for the parameters of adapters that are in doubt."""
+    if doubt:
+        message = f"adapters that {doubt} cannot be counted"
+        found.ask(_KEY, message, _HINT, adapted.place)
+
+
 def _doubt(
     adapted: _Adapted, known: Mapping[str, object], targets: Iterable[str]
 ) -> str:
     """Why adapters cannot be counted; empty where they can."""
-    if not adapted.rank:
-        return "have no rank here"
     for name in targets:
         if name not in known:
             return f"are on {shown(name)}"
@@ -211,6 +217,12 @@ def read_verl(settings: Settings) -> None:
     )
     settings.known |= {f"{at}lora_alpha", f"{own}alpha", f"{own}dropout"}
     _adapt(settings.found, adapted)
+    if not fused:
+        # Its actor is loaded in FP32 unless told otherwise (``fsdp_workers.py``).
+        kind = settings.text("actor_rollout_ref.actor.fsdp_config.model_dtype")
+        width = 2 if kind in ("bf16", "bfloat16", "fp16", "float16") else 4
+        rule = f"model_dtype {kind or 'fp32, default of veRL'}"
+        settings.found.derive("memory.parameter_bytes", width, rule, adapted.place)
 
 
 def read_nemo_rl(settings: Settings, section: str, *, megatron: bool) -> None:
