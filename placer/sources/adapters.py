@@ -310,6 +310,14 @@ def read_axolotl(settings: Settings) -> None:
         found.derive("memory.parameter_bytes", 1, "weights in 8 bits", place)
 
 
+def read_torchtitan(settings: Settings) -> None:
+    """A converter of torchtitan that adds adapters; on what, it does not say."""
+    key = "model.converters"
+    if any("lora" in name.lower() for name in settings.texts(key)):
+        place = settings.place(key)
+        _adapt(settings.found, _Adapted(place, doubt="a converter adds"))
+
+
 def read_swift(found: Findings, arguments: Arguments) -> None:
     """ms-swift's ``--tuner_type lora``; each expert has adapters of its own."""
     given = "tuner_type" if arguments.get("tuner_type") else "train_type"

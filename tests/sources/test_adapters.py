@@ -100,6 +100,14 @@ def own_peft_config(peft_scheme="lora") -> ConfigContainer:
     %s
     return cfg
 """
+TITAN = """[model]
+name = "llama3"
+flavor = "8B"
+converters = ["lora"]
+[training]
+local_batch_size = 1
+seq_len = 2048
+"""
 SFT = RECIPE.replace("_peft_common", "_sft_common")
 LORA = AXOLOTL + "adapter: lora\nlora_r: %s\n"
 ON_ALL = LORA % 16 + "lora_target_linear: true\n"
@@ -292,6 +300,11 @@ def test_full_training(job_of, name, text) -> None:
             "nemo-rl",
             RL_MEGATRON % ("enabled: true, dim: 8, exclude_modules: [linear_qkv]"),
             "adapters that leave modules out cannot be counted",
+        ),
+        (
+            "torchtitan",
+            TITAN,
+            "adapters that a converter adds cannot be counted",
         ),
         (
             "nemo",
