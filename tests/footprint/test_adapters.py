@@ -44,6 +44,18 @@ def test_weights_in_four_bits() -> None:
     assert parameters == 0.516 * (WHOLE - others) + 2 * (others + FEW)
 
 
+def test_four_bits_are_gathered_as_they_are() -> None:
+    """ZeRO-3 gathers weights of four bits in four bits, not in two bytes."""
+    sharded = {"parallelism": {"dp": 4}, "data_parallel": {"sharding": "zero3"}}
+    memory = {"parameter_bytes": 0.516}
+    few, *_ = states(adapters={"rank": 32}, memory=memory, **sharded)
+    more, *_ = states(adapters={"rank": 32}, **sharded)
+    matrices = WHOLE - 2 * 32768 * 1024 - (2 * 16 + 1) * 1024
+    layer = 2 * 1024 * 1280 + 3 * 1024 * 4096 + 2 * 1024
+    gathered = 2 * (layer + FEW / 16) + 2 * 32768 * 1024 + 1024
+    assert more - few == pytest.approx((2 - 0.516) * (matrices / 4 + gathered))
+
+
 def test_all_parameters_are_full_training() -> None:
     """Adapters of as many parameters as the model have its gradients and moments."""
     for sharding in ("ddp", "zero1", "zero2"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from math import ceil
 
 import pytest
 
@@ -11,8 +13,10 @@ from placer.document import parse_document
 from placer.errors import InputError
 from placer.job.adapters import Adapters, adapters_of_layer, trained_parameters
 from placer.job.facts import facts
+from placer.job.model import Compute
 from placer.job.models import attention_flops, read_model
 from placer.job.read import decode_job
+from placer.job.waves import fill
 from placer.job.work import micro_batch_time, sample_work
 from placer.job.write import to_document
 from placer.units import parse_count
@@ -120,6 +124,30 @@ def test_work_at_a_rate() -> None:
     assert forward_share(job) == pytest.approx(forward / (products + attention))
     assert 1 / 3 < forward_share(job) < 1 / 2
     assert forward_share(full) == pytest.approx(1 / 3)
+
+
+def test_two_of_three_products_fill_the_gpu() -> None:
+    """How well products fill it is that of those that run: weights have no gradient.
+
+    Of 2,048 tokens a layer's gradients of weights have tiles of their own.
+    """
+    compute = Compute(tflops_per_gpu=400, multiprocessors=108)
+    full = replace(job_of(), compute=compute)
+    job = replace(full, adapters=Adapters(rank=16))
+    assert job.model is not None
+    # Attention proper is next to nothing of so much work.
+    shares = [fill(one, job.model, tp=4, cp=1, work=1e30) for one in (full, job)]
+    useful = taken = 0
+    for into, out in ((1024, 384), (256, 1024), *[(1024, 1024)] * 3):
+        for m, n, k in ((2048, out, into), (2048, into, out)):
+            useful += m * n * k
+            waves = min(
+                ceil(ceil(m / a) * ceil(n / b) / 108)
+                for a, b in ((256, 128), (128, 256))
+            )
+            taken += waves * 108 * 256 * 128 * k
+    assert shares[1] == pytest.approx(useful / taken)
+    assert shares[1] != pytest.approx(shares[0])
 
 
 def test_a_measured_time_holds_what_is_trained() -> None:
