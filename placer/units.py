@@ -20,6 +20,7 @@ _BANDWIDTHS = (
     | {f"{p}bit/s": factor / 8 for p, factor in _DECIMAL.items()}
     | {f"{p}bps": factor / 8 for p, factor in _DECIMAL.items()}
 )
+_COUNTS = _DECIMAL | {"B": 1e9}
 _WATTS = {f"{p}W": factor for p, factor in _DECIMAL.items()}
 _TIMES = {
     "ns": 1e-9,
@@ -98,6 +99,17 @@ def parse_power(text: str) -> float:
     return value
 
 
+def parse_count(text: str) -> float:
+    """How many: ``84M``, ``1.5B`` (1e9, as models are named), or a bare number.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number from 0 to 1e18.
+    """
+    return _parse(text, "number", _COUNTS, "84M or 1.5B", MAX_BYTES)
+
+
 def parse_number(text: str) -> float:
     """A plain number without a unit.
 
@@ -121,6 +133,11 @@ def format_seconds(seconds: float) -> str:
 def format_bytes(size_bytes: float) -> str:
     """A size for people, in decimal units: ``33.55 MB``."""
     return f"{_prefixed(size_bytes)}B"
+
+
+def format_count(count: float) -> str:
+    """How many, for people: ``83.89 M``, ``8.03 B``."""
+    return _prefixed(count).rstrip().replace("G", "B")
 
 
 def format_power(watts: float) -> str:

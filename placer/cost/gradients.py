@@ -82,14 +82,16 @@ class _Part:
     ----------
     shards, across : ndarray, shape (g, n)
         Groups that shard the parameters; those that hold the same shard (HSDP).
-    parameters : ndarray, shape (P, V)
+    trained, gathered : ndarray, shape (P, V)
+        Parameters whose gradients are reduced; those that are gathered.
     first_bucket : float
         Parameters of one bucket of the first chunk.
     """
 
     shards: IntArray
     across: IntArray | None
-    parameters: FloatArray
+    trained: FloatArray
+    gathered: FloatArray
     first_bucket: float
 
 
@@ -102,7 +104,8 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     parameters are kept for the step; HSDP does so inside a shard group and all-reduces
     its shard across groups once a step (Zhao et al. 2023, arXiv 2304.11277). Several
     instances of an optimizer are such groups too. Dense and expert groups run one after
-    the other.
+    the other. Beside adapters, ZeRO-3 and HSDP gather the weights that are not trained
+    too; nothing else sends any of those.
     """
     shape = job.parallelism.pp, job.parallelism.vp
     inner, outer, gather = (np.zeros(shape) for _ in range(3))
@@ -162,13 +165,14 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
     axes, mode = job.parallelism, job.data_parallel
     shape = axes.pp, axes.vp
     found = {}
-    for axis, groups, parameters in (
-        ("dp", "dp_cp", sizes.dense_parameters(*shape)),
-        ("edp", "edp", sizes.expert_parameters(*shape)),
+    for axis, groups, held in (
+        ("dp", "dp_cp", sizes.dense_parameters),
+        ("edp", "edp", sizes.expert_parameters),
     ):
+        trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
         members = axes.ranks_of_group[groups]
         num_members = members.shape[1]
-        if num_members == 1 or not parameters.any():
+        if num_members == 1 or not gathered.any():
             continue
         across = None
         shard_size = mode.shard_members(num_members, axes.dp * axes.cp)
@@ -176,8 +180,8 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
             shards = members.reshape(len(members), -1, shard_size)
             across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
             members = shards.reshape(-1, shard_size)
-        bucket = float(parameters[0, 0]) / buckets
-        found[axis] = _Part(members, across, parameters, bucket)
+        bucket = float(gathered[0, 0]) / buckets
+        found[axis] = _Part(members, across, trained, gathered, bucket)
     return found
 
 
@@ -187,13 +191,13 @@ def _reduction(network: Network, job: Job, part: _Part) -> _Pass:
         run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
     else:
         run = partial(network.gather, algorithm=job.collectives.gather)
-    return _pass(run, job, part.shards, part.parameters * job.bytes.gradient)
+    return _pass(run, job, part.shards, part.trained * job.bytes.gradient)
 
 
 def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
     """Shards of gradients, all-reduced across shard groups."""
     run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    shard = part.parameters / part.shards.shape[1]
+    shard = part.trained / part.shards.shape[1]
     return _pass(run, job, across, shard * job.bytes.gradient)
 
 
@@ -202,12 +206,13 @@ def _gather(
 ) -> tuple[_Pass, float]:
     """Parameters gathered, and the seconds of the first stage's first bucket.
 
-    Those as wide as gradients take what these took to be reduced to shards.
+    As many that are as wide take what gradients took to be reduced to shards.
     """
     run = partial(network.gather, algorithm=job.collectives.gather)
     width, found = job.bytes.parameter_gather, reduced
-    if width != job.bytes.gradient:
-        found = _pass(run, job, part.shards, part.parameters * width)
+    sizes = part.gathered * width
+    if not np.array_equal(sizes, part.trained * job.bytes.gradient):
+        found = _pass(run, job, part.shards, sizes)
     if part.first_bucket == 0.0:
         return found, 0.0
     bucket = run(part.shards, part.first_bucket * width).seconds
@@ -229,6 +234,10 @@ def _pass(run: Operation, job: Job, members: IntArray, size_bytes: FloatArray) -
         slowest = np.zeros(len(size_bytes))
         np.maximum.at(slowest, stage, costs[size].seconds)
         seconds = np.where(size_bytes == size, slowest[:, None], seconds)
+    if not costs:
+        return _Pass(
+            seconds, np.zeros(len(members)), Traffic.of(run(members, 0.0), 0.0)
+        )
     usual = max(costs, key=lambda size: counts[sizes == size].item())
     chunks = float(size_bytes.sum()) / len(size_bytes) / usual
     cost = costs[usual]

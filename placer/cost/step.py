@@ -349,8 +349,9 @@ class StepModel:
 
     def _first_chunk_parameters(self) -> float:
         shape = self.job.parallelism.pp, self.job.parallelism.vp
-        held = self.volumes.dense_parameters(*shape)
-        held += self.volumes.expert_parameters(*shape)
+        frozen = self.job.data_parallel.shards_weights
+        held = self.volumes.dense_parameters(*shape, frozen=frozen)
+        held += self.volumes.expert_parameters(*shape, frozen=frozen)
         return float(held[0, 0])
 
     def _stage_times(self, network: Network) -> dict[str, StageTime]:

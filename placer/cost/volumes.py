@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray
+from placer.job.adapters import adapters_of_layer
 from placer.job.models import (
     attention_widths,
     expert_parameters,
@@ -23,6 +24,8 @@ from placer.job.models import (
 )
 
 if TYPE_CHECKING:
+    from placer.job.adapters import Adapters
+    from placer.job.axes import Parallelism
     from placer.job.model import Job, Model
 
 # Dispatch and combine, once in each pass of an MoE layer.
@@ -61,7 +64,10 @@ class Volumes:
     embedding_parameters, output_parameters : float
         Of the vocabulary, on one GPU of the first and of the last stage.
     tied_parameters : float
-        Those that first and last stage hold both.
+        Those that first and last stage hold both, and train.
+    adapters : tuple of float, or None
+        Parameters of adapters in a full chunk, outside and inside experts, where
+        nothing else is trained.
     """
 
     layers_per_chunk: float = 0.0
@@ -79,6 +85,7 @@ class Volumes:
     embedding_parameters: float = 0.0
     output_parameters: float = 0.0
     tied_parameters: float = 0.0
+    adapters: tuple[float, float] | None = None
 
     def layer_share(self, stages: int, chunks: int) -> FloatArray:
         """Layers of each chunk, in those of a full one; shape (P, V)."""
@@ -88,16 +95,31 @@ class Volumes:
         # 1 - 1/3 - 2/3 is not quite 0.
         return np.where(share < 1e-12, 0.0, share)
 
-    def dense_parameters(self, stages: int, chunks: int) -> FloatArray:
-        """Parameters outside experts that one GPU holds of each chunk; shape (P, V)."""
-        held = self.dense_chunk * self.layer_share(stages, chunks)
+    def dense_parameters(
+        self, stages: int, chunks: int, *, frozen: bool = False
+    ) -> FloatArray:
+        """Parameters outside experts that one GPU trains of each chunk; shape (P, V).
+
+        With ``frozen`` all that it holds.
+        """
+        share = self.layer_share(stages, chunks)
+        trained = 0.0 if self.adapters is None else self.adapters[0]
+        if self.adapters is not None and not frozen:
+            return trained * share
+        held = (self.dense_chunk + trained) * share
         held[0, 0] += self.embedding_parameters
         held[-1, -1] += self.output_parameters
         return held
 
-    def expert_parameters(self, stages: int, chunks: int) -> FloatArray:
-        """Parameters inside experts that one GPU holds of each chunk; shape (P, V)."""
-        return self.expert_chunk * self.layer_share(stages, chunks)
+    def expert_parameters(
+        self, stages: int, chunks: int, *, frozen: bool = False
+    ) -> FloatArray:
+        """The same inside experts."""
+        share = self.layer_share(stages, chunks)
+        trained = 0.0 if self.adapters is None else self.adapters[1]
+        if self.adapters is not None and not frozen:
+            return trained * share
+        return (self.expert_chunk + trained) * share
 
 
 def volumes(job: Job) -> Volumes:
@@ -117,6 +139,7 @@ def volumes(job: Job) -> Volumes:
     queries, values = attention_widths(model)
     of_heads = job.sequence / axes.cp * job.micro_batch * width / axes.tp
     kept = max(model.kv_heads, axes.tp) / model.heads
+    is_tied = model.tied_embeddings and axes.pp > 1 and job.adapters is None
     one_copy = model.tied_embeddings and axes.pp == 1
     return Volumes(
         layers_per_chunk=layers,
@@ -136,8 +159,24 @@ def volumes(job: Job) -> Volumes:
         / (axes.etp * axes.ep),
         embedding_parameters=vocabulary,
         output_parameters=0.0 if one_copy else vocabulary,
-        tied_parameters=vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
+        tied_parameters=vocabulary if is_tied else 0.0,
+        adapters=None
+        if job.adapters is None
+        else _adapters(model, axes, job.adapters, layers / model.layers),
     )
+
+
+def _adapters(
+    model: Model, axes: Parallelism, adapters: Adapters, share: float
+) -> tuple[float, float]:
+    """Parameters of the adapters of so many layers, cut as the matrices beside them."""
+    one = adapters_of_layer(model, adapters)
+    dense, experts = (model.layers - model.moe_layers) * one.dense, 0.0
+    if model.moe_layers:
+        one = adapters_of_layer(model, adapters, moe=True)
+        dense += model.moe_layers * one.dense
+        experts = model.moe_layers * one.experts
+    return share * dense / axes.tp, share * experts / (axes.etp * axes.ep)
 
 
 def _dense_parameters(model: Model) -> float:

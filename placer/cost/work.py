@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placer.cost.data_parallel import Windows
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.recompute import flops_again
-from placer.job.work import micro_batch_time, sample_work
+from placer.job.work import forward_work, micro_batch_time, sample_work
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
@@ -65,11 +65,12 @@ def work(job: Job, volumes: Volumes) -> Work:
 def forward_share(job: Job) -> float:
     """Forward's share of a micro-batch.
 
-    Two products of three are backward's, and so is what it computes again.
+    Two products of three are backward's, one of two of a weight that is not trained,
+    and so is what it computes again.
     """
     if job.model is None:
         return 1 / 3
-    return 1 / (3 + 3 * flops_again(job) / sample_work(job))
+    return forward_work(job, job.model) / (sample_work(job) + flops_again(job))
 
 
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:

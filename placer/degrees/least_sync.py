@@ -60,14 +60,14 @@ class LeastSync:
         mode, axes = job.data_parallel, job.parallelism
         sizes, shape = volumes(job), (axes.pp, axes.vp)
         reduce, gather = np.zeros((2, *shape))
-        dense, experts = sizes.dense_parameters(*shape), sizes.expert_parameters(*shape)
         # Sizes of groups, how far apart in rank their members are, what they hold.
-        for size, stride, parameters in (
-            (axes.dp * axes.cp, axes.tp, dense),
-            (axes.edp, axes.etp * axes.ep, experts),
+        for size, stride, held in (
+            (axes.dp * axes.cp, axes.tp, sizes.dense_parameters),
+            (axes.edp, axes.etp * axes.ep, sizes.expert_parameters),
         ):
+            trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
             shards = mode.shard_members(size, axes.dp * axes.cp)
-            if shards == 1 or not parameters.any():
+            if shards == 1 or not gathered.any():
                 continue
             (network, members), width = self.group_of(shards, stride), job.bytes
             if mode.sharding == "ddp":
@@ -76,8 +76,8 @@ class LeastSync:
             else:
                 algorithm = job.collectives.gather
                 run = partial(network.gather, members, algorithm=algorithm)
-                gather += _seconds(run, parameters * width.parameter_gather)
-            reduce += _seconds(run, parameters * width.gradient)
+                gather += _seconds(run, gathered * width.parameter_gather)
+            reduce += _seconds(run, trained * width.gradient)
         if mode.gathers_each:
             reduce += gather
         # As if buckets were so small that the first one took no time.

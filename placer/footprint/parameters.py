@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.job.adapters import adapters_of_layer
 from placer.job.models import (
     expert_parameters,
     latent_parameters,
@@ -19,6 +20,7 @@ from placer.job.models import (
 )
 
 if TYPE_CHECKING:
+    from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
     from placer.job.model import Model
 
@@ -68,6 +70,15 @@ def held_of_layer(model: Model, axes: Parallelism, *, moe: bool) -> Held:
         down = latent_parameters(model)[1]
     shared = layer_parameters(model, moe=moe) - routed - whole - down
     return Held(shared / axes.tp + down, whole, routed / (axes.etp * axes.ep))
+
+
+def adapters_of(
+    model: Model, axes: Parallelism, adapters: Adapters, *, moe: bool
+) -> Held:
+    """The adapters of one layer on one GPU, cut as the matrices beside them."""
+    found = adapters_of_layer(model, adapters, moe=moe)
+    cut = axes.etp * axes.ep
+    return Held(matrices=found.dense / axes.tp, experts=found.experts / cut)
 
 
 def held_at_ends(model: Model, axes: Parallelism) -> tuple[Held, Held]:

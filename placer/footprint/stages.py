@@ -14,6 +14,7 @@ from placer.footprint.layout import layers_by_chunk
 from placer.footprint.outside import outside
 from placer.footprint.parameters import (
     Held,
+    adapters_of,
     held_at_ends,
     held_of_layer,
 )
@@ -105,17 +106,19 @@ def footprints(job: Job) -> tuple[Footprint, ...]:
     sizes = volumes(job)
     dense, moe = layers_by_chunk(job, model, sizes)
     held, ends = _held_by_stage(job, model, dense, moe)
-    unit = _largest_layer(job, model)
+    beside = _adapters_by_stage(job, model, dense, moe)
+    trained = held if job.adapters is None else beside
+    unit, of_unit = _largest_layer(job, model)
     kept, most = activations(job, model, dense, moe, sizes.cp_block)
     how = states(job)
-    beside = outside(job)
+    other = outside(job)
     return tuple(
         Footprint(
-            parameters=how.parameters(held[stage], unit, ends[stage]),
-            gradients=how.gradients(held[stage], unit),
-            optimizer=how.optimizers(held[stage]),
+            parameters=how.parameters(held[stage], unit, ends[stage], beside[stage]),
+            gradients=how.gradients(trained[stage], of_unit),
+            optimizer=how.optimizers(trained[stage]),
             activations=most[stage],
-            other=beside,
+            other=other,
             stage=stage,
             kept=kept[stage],
         )
@@ -136,7 +139,12 @@ def restart_bytes(job: Job) -> float:
     dense, moe = layers_by_chunk(job, model, volumes(job))
     how = states(job)
     held, _ = _held_by_stage(job, model, dense, moe)
-    return max(how.weights(stage) + how.optimizers(stage) for stage in held)
+    beside = _adapters_by_stage(job, model, dense, moe)
+    trained = held if job.adapters is None else beside
+    return max(
+        how.weights(*weights) + how.optimizers(states)
+        for *weights, states in zip(held, beside, trained, strict=True)
+    )
 
 
 def _held_by_stage(
@@ -158,8 +166,27 @@ def _held_by_stage(
     return held, ends
 
 
-def _largest_layer(job: Job, model: Model) -> Held:
-    """The layer of the most parameters on a GPU."""
+def _adapters_by_stage(
+    job: Job, model: Model, dense: FloatArray, moe: FloatArray
+) -> list[Held]:
+    """Parameters of the adapters of a GPU of each stage, arguments as above."""
+    axes, adapters = job.parallelism, job.adapters
+    if adapters is None:
+        return [Held()] * axes.pp
+    of_dense, of_moe = (
+        adapters_of(model, axes, adapters, moe=is_moe) for is_moe in (False, True)
+    )
+    layers = zip(dense.sum(axis=1).tolist(), moe.sum(axis=1).tolist(), strict=True)
+    return [of_dense * d + of_moe * e for d, e in layers]
+
+
+def _largest_layer(job: Job, model: Model) -> tuple[Held, Held]:
+    """The layer of the most parameters on a GPU, and what of it is trained."""
     kinds = {model.moe_layers > 0, model.moe_layers == model.layers}
-    layers = (held_of_layer(model, job.parallelism, moe=moe) for moe in kinds)
-    return max(layers, key=lambda held: held.total)
+    axes, adapters = job.parallelism, job.adapters
+    layers = [(held_of_layer(model, axes, moe=moe), moe) for moe in kinds]
+    held, moe = max(layers, key=lambda layer: layer[0].total)
+    if adapters is None:
+        return held, held
+    trained = adapters_of(model, axes, adapters, moe=moe)
+    return held + trained, trained

@@ -40,28 +40,32 @@ class States:
 
     Attributes
     ----------
-    matrix, other, gradient, optimizer : float
-        Bytes of a weight of a matrix product, of another weight, of a gradient and of
-        the optimizer's states.
+    matrix, other, trained, gradient, optimizer : float
+        Bytes of a weight of a matrix product, of another weight, of a weight that is
+        trained beside those, of a gradient and of the optimizer's states.
     weight_shards, gradient_shards, optimizer_shards : tuple of float
         GPUs that share one copy: of dense parameters, of experts.
     gathers : bool
         Weights are gathered to be used (``zero3``, ``hsdp``).
+    gathered : float
+        Bytes of a gathered weight.
     keeps : bool
         Gathered weights stay for the step, and gradients are reduced at its end.
     """
 
     matrix: float
     other: float
+    trained: float
     gradient: float
     optimizer: float
     weight_shards: tuple[float, float]
     gradient_shards: tuple[float, float]
     optimizer_shards: tuple[float, float]
     gathers: bool
+    gathered: float
     keeps: bool
 
-    def parameters(self, held: Held, unit: Held, whole: Held) -> float:
+    def parameters(self, held: Held, unit: Held, whole: Held, adapters: Held) -> float:
         """Bytes of weights.
 
         Parameters
@@ -72,22 +76,29 @@ class States:
             The largest that is gathered at once: the one in use and the next are there.
         whole : Held
             Gathered for the whole step: the vocabulary.
+        adapters : Held
+            Of the stage, beside what it holds.
         """
-        kept = self.weights(held)
+        kept = self.weights(held, adapters)
         if not self.gathers:
             return kept
-        if self.keeps:
-            return kept + _GATHERED * held.total
-        return kept + _GATHERED * min(2 * unit.total + whole.total, held.total)
+        most = held.total + adapters.total
+        some = most if self.keeps else 2 * unit.total + whole.total
+        return kept + self.gathered * min(some, most)
 
-    def weights(self, held: Held) -> float:
+    def weights(self, held: Held, adapters: Held) -> float:
         """Bytes of weights that stay between steps, none gathered."""
         dense, expert = self.weight_shards
         kept = held.matrices * self.matrix + held.others * self.other
-        return kept / dense + held.experts * self.matrix / expert
+        kept += adapters.matrices * self.trained
+        experts = held.experts * self.matrix + adapters.experts * self.trained
+        return kept / dense + experts / expert
 
     def gradients(self, held: Held, unit: Held) -> float:
-        """Bytes of gradients; of a gathered unit also before they are reduced."""
+        """Bytes of gradients; of a gathered unit also before they are reduced.
+
+        ``held`` and ``unit`` are what is trained.
+        """
         dense, expert = self.gradient_shards
         kept = (held.matrices + held.others) / dense + held.experts / expert
         kept *= self.gradient
@@ -107,27 +118,35 @@ class States:
 def states(job: Job) -> States:
     """How the job keeps its parameters."""
     axes, mode, memory = job.parallelism, job.data_parallel, job.memory
-    gathers = mode.sharding in ("zero3", "hsdp")
-    weight = memory.parameter_bytes
+    gathers = mode.shards_weights
+    trained = 4.0 if gathers else 2.0
+    weight, gathered = memory.parameter_bytes, _GATHERED
     if weight is None:
-        weight = 4.0 if gathers else 2.0
+        # What is not trained needs no copy in FP32 for an optimizer.
+        weight = trained if job.adapters is None else 2.0
+    if job.adapters is None:
+        trained = weight
+    else:
+        gathered = min(gathered, weight)
     gradient = memory.gradient_bytes
     if gradient is None:
         gradient = 4.0 if gathers else max(job.bytes.gradient, 2.0)
     optimizer = memory.optimizer_bytes
     if optimizer is None:
-        optimizer = _ADAM if weight < 4.0 else _ADAM_OF_FP32
+        optimizer = _ADAM if trained < 4.0 else _ADAM_OF_FP32
     members = axes.dp * axes.cp
     dense, expert = (mode.shard_members(n, members) for n in (members, axes.edp))
     shared, one = (float(dense), float(expert)), (1.0, 1.0)
     return States(
         matrix=weight,
         other=max(weight, _GATHERED),
+        trained=trained,
         gradient=gradient,
         optimizer=optimizer,
         weight_shards=shared if gathers else one,
         gradient_shards=shared if gathers or mode.sharding == "zero2" else one,
         optimizer_shards=one if mode.sharding == "ddp" else shared,
         gathers=gathers,
+        gathered=gathered,
         keeps=mode.keep_parameters,
     )

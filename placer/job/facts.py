@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from placer.units import format_bytes
+from placer.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -25,6 +25,7 @@ def facts(job: Job) -> dict[str, str]:
         "axes": "" if job.roles else _axes_text(job, _SIZES),
         "order": "" if job.roles else order,
         "model": job.model.name if job.model else "",
+        "adapters": _adapters(job),
         "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
         f"{job.sequence:,} tokens a replica"
         if job.model
@@ -35,6 +36,19 @@ def facts(job: Job) -> dict[str, str]:
         "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),
         "sha256": job.sha256,
     }
+
+
+def _adapters(job: Job) -> str:
+    """What alone is trained: ``rank 32, 83.89 M of 8.03 B parameters``."""
+    if job.adapters is None or job.model is None:
+        return ""
+    # Both know jobs, which are told by this module.
+    from placer.job.adapters import trained_parameters
+    from placer.job.models import total_parameters
+
+    rank = f"rank {job.adapters.rank}, " if job.adapters.rank else ""
+    few = format_count(trained_parameters(job.model, job.adapters))
+    return f"{rank}{few} of {format_count(total_parameters(job.model))} parameters"
 
 
 def _roles(job: Job) -> dict[str, str]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from placer.html_table import html_facts
 from placer.job.facts import facts, title
 from placer.job.memory import Memory
-from placer.job.parallel import ContextParallel, TensorParallel
+from placer.job.parallel import ContextParallel, ExpertParallel, TensorParallel
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
     from placer.arrays import FloatArray, IntArray
+    from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
     from placer.job.roles import Role, Transfer
 
@@ -125,9 +126,14 @@ class DataParallel:
     reduce_once: bool = False
 
     @property
+    def shards_weights(self) -> bool:
+        """Whether weights are shared out, and gathered to be used."""
+        return self.sharding in ("zero3", "hsdp")
+
+    @property
     def gathers_each(self) -> bool:
         """Whether each micro-batch gathers its parameters."""
-        return self.sharding in ("zero3", "hsdp") and not self.keep_parameters
+        return self.shards_weights and not self.keep_parameters
 
     @property
     def reduces_each(self) -> bool:
@@ -174,23 +180,6 @@ class Collectives:
 
     all_reduce: str = "auto"
     gather: str = "auto"
-
-
-@dataclass(frozen=True)
-class ExpertParallel:
-    """How tokens reach their experts over ``ep``.
-
-    Attributes
-    ----------
-    imbalance : float
-        Tokens of the busiest expert rank, in those of the mean; at least 1.
-    dispatch : str
-        ``flat`` sends every copy of a token by itself, ``deduplicated`` one to each
-        scale-up domain, and there to each GPU.
-    """
-
-    imbalance: float = 1.0
-    dispatch: str = "flat"
 
 
 @dataclass(frozen=True)
@@ -333,6 +322,8 @@ class Job:
         tier.
     launcher : str
         ``node-contiguous`` or ``free``.
+    adapters : Adapters or None
+        What alone is trained; None trains the model.
     weights : mapping of str to float
         Weight of an axis in the hop-cost objective.
     rules : Rules
@@ -368,6 +359,7 @@ class Job:
     expert_parallel: ExpertParallel = field(default_factory=ExpertParallel)
     stages: EndStages = field(default_factory=EndStages)
     memory: Memory = field(default_factory=Memory)
+    adapters: Adapters | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
     description: str = ""

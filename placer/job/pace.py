@@ -70,8 +70,10 @@ def chunks(job: Job, model: Model) -> list[Stage]:
     """
     axes, further = job.parallelism, model.mtp_layers
     share = job.micro_batch / (axes.tp * axes.cp)
-    head = 6.0 * job.sequence * model.vocab * model.hidden * share
-    joined = 12.0 * job.sequence * model.hidden**2 * share
+    # Forward, gradients of the inputs and, where they are trained, of the weights.
+    passes = 6.0 if job.adapters is None else 4.0
+    head = passes * job.sequence * model.vocab * model.hidden * share
+    joined = 2 * passes * job.sequence * model.hidden**2 * share
     layer = ((sample_work(job) + flops_again(job)) * share - head) / model.layers
     number = axes.pp * axes.vp
     whole, more = divmod(model.layers + job.stages.embedding + job.stages.loss, number)

@@ -1,4 +1,4 @@
-"""How layers are cut over tensor and context ranks."""
+"""How layers are cut over tensor, context and expert ranks."""
 
 from __future__ import annotations
 
@@ -38,3 +38,20 @@ class ContextParallel:
     """
 
     communication: str = "p2p"
+
+
+@dataclass(frozen=True)
+class ExpertParallel:
+    """How tokens reach their experts over ``ep``.
+
+    Attributes
+    ----------
+    imbalance : float
+        Tokens of the busiest expert rank, in those of the mean; at least 1.
+    dispatch : str
+        ``flat`` sends every copy of a token by itself, ``deduplicated`` one to each
+        scale-up domain, and there to each GPU.
+    """
+
+    imbalance: float = 1.0
+    dispatch: str = "flat"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.arguments import PATH, takes
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
+from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
@@ -116,6 +117,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         groups=groups,
         traffic=traffic,
         memory=decode_memory(root.section("memory")),
+        adapters=decode_adapters(root, model),
         weights=_weights(root.section("weights")),
         rules=decode_rules(root.section("rules"), known_world),
         description=root.text("description", ""),
@@ -164,6 +166,8 @@ def job_digest(job: Job) -> str:
     content["memory"] = job.memory.to_document()
     if not content["memory"]:
         del content["memory"]
+    if job.adapters is None:
+        del content["adapters"]
     content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
     newer = {
         "step_error": 0.0,

@@ -9,10 +9,14 @@ from placer.job.model import (
     DataParallel,
     ElementBytes,
     EndStages,
-    ExpertParallel,
     Overlap,
 )
-from placer.job.parallel import LOSSES, ContextParallel, TensorParallel
+from placer.job.parallel import (
+    LOSSES,
+    ContextParallel,
+    ExpertParallel,
+    TensorParallel,
+)
 
 if TYPE_CHECKING:
     from placer.document import Section

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.job.adapters import visited_adapters
 from placer.job.models import (
     active_parameters,
     attention_flops,
@@ -47,6 +48,8 @@ def flops_again(job: Job) -> float:
     if model is None or job.memory.recompute == "none":
         return 0.0
     products = 2.0 * (active_parameters(model) - model.vocab * model.hidden)
+    if job.adapters is not None:
+        products += 2.0 * visited_adapters(model, job.adapters)
     products *= job.sequence
     if job.memory.recompute == "op":
         # Every second product is kept, and so is what attention gave.

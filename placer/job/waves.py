@@ -42,8 +42,9 @@ def fill(job: Job, model: Model, *, tp: int, cp: int, work: float) -> float:
         depth = job.bytes.activation * ridge / 2
     useful = taken = 0.0
     for into, out in _widths(model, tp):
-        # Forward, gradient of the inputs, gradient of the weights.
-        for m, n, k in ((tokens, out, into), (tokens, into, out), (out, into, tokens)):
+        # Forward, gradient of the inputs and, of weights that are trained, their own.
+        products = [(tokens, out, into), (tokens, into, out), (out, into, tokens)]
+        for m, n, k in products[: 3 if job.adapters is None else 2]:
             useful += m * n * k
             taken += _tiles(m, n, compute.multiprocessors) * (k + depth)
     attention = attention_flops(model, job.sequence, causal=False)

@@ -6,7 +6,9 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
+from placer.job.adapters import visited_adapters
 from placer.job.models import (
+    active_parameters,
     attention_flops,
     attention_widths,
     expert_parameters,
@@ -49,7 +51,21 @@ def sample_work(job: Job) -> float:
         return 0.0
     longer = 1 / job.compute.attention_rate - 1
     sample = flops_per_sample(job.model, job.sequence, causal=False)
+    if job.adapters is not None:
+        # A weight that stays as it is needs no gradient of its own.
+        frozen = 2.0 * active_parameters(job.model)
+        trained = 6.0 * visited_adapters(job.model, job.adapters)
+        sample += (trained - frozen) * job.sequence
     return sample + longer * attention_flops(job.model, job.sequence, causal=False)
+
+
+def forward_work(job: Job, model: Model) -> float:
+    """The part of `sample_work` that is the forward pass."""
+    if job.adapters is None:
+        return sample_work(job) / 3
+    products = active_parameters(model) + visited_adapters(model, job.adapters)
+    attention = attention_flops(model, job.sequence, causal=False) / 3
+    return 2.0 * products * job.sequence + attention / job.compute.attention_rate
 
 
 def product_efficiency(job: Job, *, tp: int, cp: int) -> float:

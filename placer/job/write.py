@@ -10,6 +10,7 @@ from placer.job.model import ATTENTION_RATE
 from placer.job.parallel import NEWER_TENSOR_KEYS
 
 if TYPE_CHECKING:
+    from placer.job.adapters import Adapters
     from placer.job.model import Group, Job
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
@@ -62,6 +63,7 @@ def to_document(job: Job) -> dict[str, Any]:
             for group in job.groups
         ],
         "traffic": None if job.traffic is None else job.traffic.to_document(),
+        "adapters": None if job.adapters is None else _adapters(job.adapters),
         "memory": job.memory.to_document() or None,
         "weights": dict(job.weights),
         "rules": job.rules.to_document() or None,
@@ -108,6 +110,14 @@ def _ranks(group: Group, world_size: int) -> list[list[int]] | str:
     if group.ranks == (tuple(range(world_size)),):
         return "all"
     return [list(ranks) for ranks in group.ranks]
+
+
+def _adapters(adapters: Adapters) -> dict[str, Any]:
+    """What is given; that experts have some goes without saying."""
+    section = _given(asdict(adapters))
+    if adapters.experts:
+        del section["experts"]
+    return section
 
 
 def _compute(job: Job) -> dict[str, Any]:

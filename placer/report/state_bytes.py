@@ -5,7 +5,8 @@ variance, 4 bytes each: ``w + 12`` bytes a parameter (Adam in mixed precision,
 Rajbhandari et al. 2020, arXiv 1910.02054, section 3.1; ``w`` is the job's
 ``bytes.parameter_gather``). Gradients need not move. Of what the n ranks of a gradient
 group hold alike, member i keeps everything (ddp), or the i-th of n intervals of the
-optimizer (zero1, zero2), or of all (zero3; hsdp inside its shard group). The gradient
+optimizer (zero1, zero2), or of all (zero3; hsdp inside its shard group). What is
+not trained has no optimizer. The gradient
 group of dense parameters is ``dp_cp``, that of experts ``edp``.
 
 A node has to receive what its new ranks need and its old ones did not hold, once.
@@ -103,21 +104,23 @@ def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
     expert = at["ep"] * axes.etp + at["etp"]
     found = []
     for group, parameters, shard in (
-        ("dp_cp", sizes.dense_parameters(*shape).sum(axis=1), at["tp"]),
-        ("edp", sizes.expert_parameters(*shape).sum(axis=1), expert),
+        ("dp_cp", sizes.dense_parameters, at["tp"]),
+        ("edp", sizes.expert_parameters, expert),
     ):
-        if not parameters.any():
+        held = parameters(*shape, frozen=True).sum(axis=1)
+        if not held.any():
             continue
+        trained = parameters(*shape).sum(axis=1)
         members = axes.ranks_of_group[group]
         place = np.empty(axes.world_size, dtype=np.int64)
         place[members] = np.arange(members.shape[1])
-        for kind, width in (
-            ("parameters", job.bytes.parameter_gather),
-            ("optimizer", OPTIMIZER_BYTES),
+        for kind, size_bytes in (
+            ("parameters", held * job.bytes.parameter_gather),
+            ("optimizer", trained * OPTIMIZER_BYTES),
         ):
             intervals = _intervals(job, members.shape[1], kind)
             on_node = _on_node(plan, at["pp"], shard, place % intervals)
-            found.append(_Held(kind, parameters * width, intervals, on_node))
+            found.append(_Held(kind, size_bytes, intervals, on_node))
     return found
 
 

@@ -7,6 +7,7 @@ Sources: axolotl-ai-cloud/axolotl 067b021c, ``src/axolotl/utils/distributed.py``
 from __future__ import annotations
 
 from placer.document import parse_document
+from placer.sources import adapters
 from placer.sources.accelerate import named_deepspeed, read_fsdp
 from placer.sources.findings import Asked, Findings
 from placer.sources.fsdp import shard
@@ -50,6 +51,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         why = "neither fsdp_config nor deepspeed"
         found.derive("data_parallel.sharding", "ddp", why)
     _read_rest(settings)
+    adapters.read_axolotl(settings)
     settings.leave()
     return settings.found
 
@@ -109,7 +111,3 @@ def _read_rest(settings: Settings) -> None:
     if settings.text("gradient_checkpointing") not in ("", "false"):
         found.derive("memory.recompute", "full", "gradient_checkpointing")
         settings.not_modelled("gradient_checkpointing", "a further forward pass")
-    adapter = settings.text("adapter", "finetuning_type")
-    if adapter not in ("", "full"):
-        key = "adapter" if settings.get("adapter") else "finetuning_type"
-        settings.not_modelled(key, f"{adapter}: gradients of adapters alone")

@@ -36,7 +36,7 @@ _COMMON: dict[str, dict[str, Scalar]] = {
         "mixed_precision": "bf16_mixed",
     },
     "_sft_common": _TUNING,
-    "_peft_common": _TUNING,
+    "_peft_common": _TUNING | {"peft.dim": 32},
 }
 _IS_PYTHON = re.compile(r"^(?:from|import) (?:megatron\.bridge|nemo)\b", re.MULTILINE)
 _FROM_HF = re.compile(r"from_(?:hf_)?pretrained\(\s*['\"]([^'\"]+)['\"]")

@@ -47,7 +47,7 @@ def shard(found: Findings, replicate: int, keeps: bool, place: Place) -> None:
 
 def bucket_of_a_layer(found: Findings) -> None:
     """Derive the bucket: FSDP gathers and reduces a layer at a time."""
-    model = _model(found)
+    model = model_of(found)
     if model is None:
         return
     tp, ep = found.integer("parallelism.tp", 1), found.integer("parallelism.ep", 1)
@@ -58,7 +58,7 @@ def bucket_of_a_layer(found: Findings) -> None:
     found.derive("data_parallel.bucket_parameters", max(round(held), 1), "a layer")
 
 
-def _model(found: Findings) -> Model | None:
+def model_of(found: Findings) -> Model | None:
     """The model that the facts say, None where they leave out what a layer needs."""
     known: dict[str, Any] = {"name": "", "ffn": 1, "vocab": 1}
     for item in fields(Model):
@@ -66,6 +66,9 @@ def _model(found: Findings) -> Model | None:
         if fact is not None:
             known[item.name] = fact.value
     known.setdefault("kv_heads", known.get("heads"))
+    if known.get("experts"):
+        known.setdefault("expert_ffn", known["ffn"])
+        known.setdefault("moe_layers", known.get("layers"))
     if not {"layers", "hidden", "heads"} <= known.keys():
         return None
     if any(isinstance(v, str) for k, v in known.items() if k != "name"):

@@ -11,7 +11,7 @@ import re
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.job.models import read_model
-from placer.sources import core_rules
+from placer.sources import adapters, core_rules
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.shell import Text, read_script
 from placer.sources.shell.text import readable, text_at
@@ -50,6 +50,8 @@ _FLAGS = {
     "data_parallel.overlap_gather": "OVERLAP_PARAM_GATHER",
 }
 _NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
+# What a submission of Llama 2 70B with LoRA sets, and no other.
+_LORA = "LORA_A2A", "LORA_DIM", "LORA_RANK", "LORA_ALPHA"
 _MODELS = {"8b": "llama3.1-8b", "405b": "llama3.1-405b"}
 _ASSUMED = Place(f"{_CUSTOM} of v5.0")  # where defaults stand that no file gives
 _LEAST_BUCKET = 1_000_000
@@ -243,6 +245,10 @@ def _precision(found: Findings, variables: _Variables) -> None:
 
 def _model(found: Findings, variables: _Variables) -> None:
     """The shape that the benchmark fixes."""
+    lora = variables.get(*_LORA)
+    if lora is not None:
+        rank = variables.get("LORA_DIM", "LORA_RANK")
+        adapters.read_mlperf(found, rank.text if rank else "16", lora.place)
     size = variables.get("MODEL_SIZE", "SIZE")
     name = _MODELS.get(size.text.lower()) if size else None
     if size is None or name is None:

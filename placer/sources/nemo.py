@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
-from placer.sources import core_rules, mcore
+from placer.sources import adapters, core_rules, mcore
 from placer.sources.bridge_recipe import (
     HF_NAME,
     NAME,
@@ -59,6 +59,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     # What is not followed may set a layout.
     mcore.read_rest(settings, _MODEL, even=followed or not whole)
     _read_gpus(settings)
+    adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
     _complete(settings, whole)
     settings.leave()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from placer.document import parse_document
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
-from placer.sources import mcore
+from placer.sources import adapters, mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.interpolation import resolved
@@ -36,8 +36,10 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     _read_batch(settings)
     if settings.flag(f"{_MEGATRON}enabled"):
         _read_megatron(settings)
+        adapters.read_nemo_rl(settings, f"{_MEGATRON}peft.", megatron=True)
     elif settings.flag(f"{_DTENSOR}enabled"):
         _read_dtensor(settings)
+        adapters.read_nemo_rl(settings, f"{_DTENSOR}lora_cfg.", megatron=False)
     else:
         settings.refuse("policy", "neither megatron_cfg nor dtensor_cfg is enabled")
     _read_gpus(settings)

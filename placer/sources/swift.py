@@ -7,7 +7,8 @@ shape is that of the Hugging Face model that ``--model`` names.
 from __future__ import annotations
 
 from placer.errors import InputError, Problem
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Remark, Scalar
+from placer.sources import adapters
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Scalar
 from placer.sources.megatron.arguments import Arguments, arguments_of
 from placer.sources.megatron.facts import read_facts
 from placer.sources.megatron.launches import Launch, select
@@ -90,11 +91,7 @@ def _changes(found: Findings, arguments: Arguments) -> None:
         found.read("data_parallel.sharding", "ddp", place)
     if arguments.get("recompute_granularity") is None:
         found.derive("memory.recompute", "selective", _DEFAULT)
-    for name in ("tuner_type", "train_type"):
-        place = arguments.place(name)
-        if place is not None and "lora" in arguments.text(name):
-            reason = "its gradients are few; those of the whole model are counted"
-            found.not_modelled.append(Remark("LoRA", place, reason))
+    adapters.read_swift(found, arguments)
     model, place = arguments.text("model"), arguments.place("model")
     if model and place is not None:
         found.notes.append(f"the shape is that of {model}: join its hf:config.json")

@@ -11,6 +11,7 @@ import re
 from math import ceil
 from pathlib import PurePath
 
+from placer.sources import adapters
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.named_model import ask_for_model
@@ -248,6 +249,7 @@ def _read_precision(settings: Settings) -> None:
 
 
 def _read_rest(settings: Settings) -> None:
+    adapters.read_torchtitan(settings)
     found = settings.found
     tp, cp = found.integer("parallelism.tp", 1), found.integer("parallelism.cp", 1)
     if tp > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from placer.errors import InputError, Problem
-from placer.sources import mcore
+from placer.sources import adapters, mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
 from placer.sources.named_model import ask_for_model
@@ -44,6 +44,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         _read_megatron(settings)
     else:
         _read_fsdp(settings)
+    adapters.read_verl(settings)
     ask_for_model(settings, "actor_rollout_ref.model.path")
     settings.leave()
     return found

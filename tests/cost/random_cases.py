@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.memory import METHODS, MODULES, RECOMPUTE, Memory
 from placer.job.model import (
@@ -16,13 +17,13 @@ from placer.job.model import (
     DataParallel,
     ElementBytes,
     EndStages,
-    ExpertParallel,
     Group,
     Job,
     Model,
     Overlap,
 )
-from placer.job.parallel import ContextParallel, TensorParallel
+from placer.job.models import total_parameters
+from placer.job.parallel import ContextParallel, ExpertParallel, TensorParallel
 from placer.job.read_axes import pipeline_groups_agree
 from placer.topology.build import Nodes, build
 from placer.topology.links import Link
@@ -148,6 +149,19 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
         memory=_random_memory(_aside(draw)),
     )
+
+
+def with_adapters(case: Case, seed: int) -> Case:
+    """The case with adapters of a rank, or of so many parameters in all."""
+    draw, model = np.random.default_rng([seed, 2]), case.job.model
+    if model is None:
+        return case
+    experts = not model.experts or bool(draw.random() < 0.6)
+    adapters = Adapters(rank=int(draw.choice([1, 8, 256])), experts=experts)
+    if draw.random() < 0.5:
+        many = int(draw.integers(1, total_parameters(model)))
+        adapters = Adapters(parameters=many, experts=experts)
+    return replace(case, job=replace(case.job, adapters=adapters))
 
 
 def _random_compute(draw: np.random.Generator, layers: float, by_rate: bool) -> Compute:

@@ -11,6 +11,7 @@ from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.least import Least
+from placer.job.adapters import Adapters
 from placer.job.model import DataParallel, Overlap
 from placer.solve.bounds.steps.time import step_on_best_links
 from placer.solve.problem.compiled import Problem
@@ -39,16 +40,17 @@ ORDERS = (
 )
 
 
+@pytest.mark.parametrize("adapters", [None, Adapters(rank=64)], ids=["full", "lora"])
 @pytest.mark.parametrize("seed", range(14))
-def test_no_best_links_are_faster(seed: int) -> None:
-    """Whatever the rank order, the launcher, and the GPUs to spare."""
+def test_no_best_links_are_faster(seed: int, adapters: Adapters | None) -> None:
+    """Whatever the rank order, the launcher, the GPUs to spare, and what is trained."""
     random = Random(f"least {seed}")
     framework = random.choice([*FRAMEWORKS])
     work = in_framework(varied(seed), framework)
     order = tuple(random.choice(ORDERS).split("-"))
     launcher = random.choice(["free", "node-contiguous"])
     axes = replace(work.parallelism, order=order)
-    work = replace(work, parallelism=axes, launcher=launcher)
+    work = replace(work, parallelism=axes, launcher=launcher, adapters=adapters)
     topology = machine(MACHINES[seed % len(MACHINES)])
     assert work.model
     least = Least(topology, work, work.model)

@@ -16,9 +16,9 @@ from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.errors import InfeasibleError
 from placer.footprint.stages import footprint
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, ExpertParallel, Job, Overlap
+from placer.job.model import Compute, Job, Overlap
 from placer.job.models import read_model
-from placer.job.parallel import ContextParallel
+from placer.job.parallel import ContextParallel, ExpertParallel
 from tests.degrees.cases import GB, job
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from placer.cost.volumes import volumes
 from placer.errors import InputError
+from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel, Job, Model
 from placer.placement.build import build_plan
@@ -65,6 +66,19 @@ def test_two_nodes_exchanged(
     """What two nodes that change places receive is what their new stage lacks there."""
     found = bytes_to_receive(plan_of_nodes(SAME), plan_of_nodes(nodes), job)
     assert found == pytest.approx({"parameters": parameters, "optimizer": optimizer})
+
+
+def test_adapters_have_the_optimizer() -> None:
+    """Weights that are not trained move with their adapters, without an optimizer.
+
+    Rank 2: 8 + 8 for each of four, 8 + 16 for each of three, 272 a layer and stage.
+    """
+    job = replace(job_with("zero1"), adapters=Adapters(rank=2))
+    found = bytes_to_receive(plan_of_nodes(SAME), plan_of_nodes(STAGES), job)
+    few = 2 * (4 * 16 + 3 * 24)
+    assert found == pytest.approx(
+        {"parameters": 2 * 2 * (STAGE + few), "optimizer": 2 * 12 * few / 4}
+    )
 
 
 def test_fewer_replicas() -> None:

@@ -333,11 +333,13 @@ def test_damaged_plans_are_refused_by_both(plans: list[dict[str, Any]]) -> None:
         ("time", units._TIMES),
         ("size", units._BYTES),
         ("power", units._WATTS),
+        ("count", units._COUNTS),
     ],
 )
 def test_schemas_know_the_units(kind: str, table: dict[str, float]) -> None:
     """A quantity may have each unit that the reader knows, and no other."""
-    quantity = SCHEMAS["topology"]["$defs"][kind]
+    schema = SCHEMAS["job" if kind == "count" else "topology"]
+    quantity = schema["$defs"][kind]
     validator = jsonschema.Draft202012Validator(quantity)
     for unit in ("", *table):
         for number in ("1", "2.5 ", "3e2", "1_000"):

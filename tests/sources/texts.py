@@ -92,6 +92,8 @@ micro_batch_size: 2
 gradient_accumulation_steps: 8
 bf16: auto
 adapter: lora
+lora_r: 16
+lora_target_linear: true
 fsdp_version: 2
 fsdp_config:
   reshard_after_forward: true

@@ -15,7 +15,8 @@ class Sizes:
     """What a full chunk of one micro-batch takes (seconds) and sends (bytes a GPU).
 
     The first and the last chunk hold fewer layers (``embedding`` and ``loss`` less) and
-    the vocabulary's parameters.
+    the vocabulary's parameters. ``adapters`` are those of a layer, outside and inside
+    experts, where these alone are trained.
     """
 
     forward: float
@@ -37,6 +38,7 @@ class Sizes:
     input_vocabulary: float = 0.0
     output_vocabulary: float = 0.0
     tied: float = 0.0
+    adapters: tuple[float, float] | None = None
 
     def part(self, is_first: bool, is_last: bool) -> float:
         """Layers of a chunk, as a share of a full one's."""
@@ -46,23 +48,32 @@ class Sizes:
         left = 1.0 - missing / self.layers
         return left if left > 1e-12 else 0.0
 
-    def dense_parameters(self, is_first: bool, is_last: bool) -> float:
-        """Parameters outside experts of a chunk."""
-        held = self.part(is_first, is_last) * self.layers * self.dense_layer
+    def trained(self, axis: str, is_first: bool, is_last: bool) -> float:
+        """Parameters of a chunk that have gradients, inside experts on ``edp``."""
+        if self.adapters is None:
+            return self.held(axis, is_first, is_last)
+        layers = self.part(is_first, is_last) * self.layers
+        return layers * self.adapters[axis == "edp"]
+
+    def held(self, axis: str, is_first: bool, is_last: bool) -> float:
+        """All of them."""
+        layers = self.part(is_first, is_last) * self.layers
+        beside = 0.0 if self.adapters is None else self.adapters[axis == "edp"]
+        if axis == "edp":
+            return layers * (self.expert_layer + beside)
+        held = layers * (self.dense_layer + beside)
         held += self.input_vocabulary if is_first else 0.0
         return held + (self.output_vocabulary if is_last else 0.0)
-
-    def expert_parameters(self, is_first: bool, is_last: bool) -> float:
-        """Parameters inside experts of a chunk."""
-        return self.part(is_first, is_last) * self.layers * self.expert_layer
 
 
 def sizes(job: Job) -> Sizes:
     """Sizes of a job; without a model only its times."""
     axes, model = job.parallelism, job.model
     micro_batch = _micro_batch_time(job)
-    more = 0.0 if model is None else _repeated(job, model) / _once(job, model)
-    forward = micro_batch / (3 * (1 + more)) / axes.vp
+    forward = micro_batch / 3 / axes.vp
+    if model is not None:
+        whole = _once(job, model) + _repeated(job, model)
+        forward = micro_batch * _forward(job, model) / whole / axes.vp
     backward = micro_batch / axes.vp - forward
     if model is None:
         return Sizes(forward, backward)
@@ -111,8 +122,65 @@ def sizes(job: Job) -> Sizes:
         model.moe_layers * model.experts * expert / model.layers / axes.etp / axes.ep,
         vocabulary,
         vocabulary if has_output else 0.0,
-        vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
+        vocabulary
+        if model.tied_embeddings and axes.pp > 1 and job.adapters is None
+        else 0.0,
+        _mean_adapters(job, model),
     )
+
+
+def _mean_adapters(job: Job, model: Model) -> tuple[float, float] | None:
+    """Of the mean layer on one GPU."""
+    if job.adapters is None:
+        return None
+    axes = job.parallelism
+    dense, experts = _adapters(job, model)
+    return (
+        dense / model.layers / axes.tp,
+        experts / model.layers / axes.etp / axes.ep,
+    )
+
+
+def _adapters(job: Job, model: Model) -> tuple[float, float]:
+    """Parameters of all adapters outside and inside experts, matrix by matrix."""
+    given = job.adapters
+    if given is None:
+        return 0.0, 0.0
+    width, heads = model.hidden, model.heads
+    query, value = _of_head(model)
+    if model.kv_lora_rank:
+        matrices = [
+            (model.q_lora_rank or width, heads * query),
+            (width, model.kv_lora_rank + model.rope_head_dim),
+            (model.kv_lora_rank, heads * (model.qk_head_dim + value)),
+            (heads * value, width),
+        ]
+        if model.q_lora_rank:
+            matrices.append((width, model.q_lora_rank))
+    else:
+        matrices = [
+            (width, heads * query),
+            (width, model.kv_heads * query),
+            (width, model.kv_heads * value),
+            (heads * value, width),
+        ]
+    dense, experts = 0.0, 0.0
+    up = 2 if model.gated else 1
+    for layer in range(model.layers):
+        here = list(matrices)
+        if layer >= model.moe_layers:
+            here += [(width, model.ffn)] * up + [(model.ffn, width)]
+        elif model.shared_experts:
+            shared = model.shared_experts * model.expert_ffn
+            here += [(width, shared)] * up + [(shared, width)]
+        dense += sum(a + b for a, b in here)
+        if layer < model.moe_layers and given.experts:
+            one = (up + 1) * (width + model.expert_ffn)
+            experts += model.experts * one
+    rank = float(given.rank)
+    if given.parameters:
+        rank = given.parameters / (dense + experts)
+    return dense * rank, experts * rank
 
 
 def paces(job: Job) -> list[list[float]]:
@@ -120,7 +188,8 @@ def paces(job: Job) -> list[list[float]]:
     axes, model = job.parallelism, job.model
     if model is None:
         return [[1.0] * axes.vp for _ in range(axes.pp)]
-    head = 6.0 * job.sequence * model.vocab * model.hidden
+    passes = 6.0 if job.adapters is None else 4.0
+    head = passes * job.sequence * model.vocab * model.hidden
     layer = (_once(job, model) + _repeated(job, model) - head) / model.layers
     counted = model.layers + job.stages.embedding + job.stages.loss
     number, wait = axes.pp * axes.vp, job.compute.launch_wait
@@ -185,17 +254,33 @@ def _micro_batch_time(job: Job) -> float:
     return flops / (gpus * job.compute.tflops_per_gpu * 1e12)
 
 
-def _once(job: Job, model: Model) -> float:
-    """FLOPs of a sample when everything is kept."""
+def _active(job: Job, model: Model) -> tuple[float, float]:
+    """Parameters that multiply a token: those of the model, those of adapters."""
     matrices = 3 if model.gated else 2
     visited = model.top_k + model.shared_experts
     active = model.layers * _attention(model) + model.vocab * model.hidden
     active += (model.layers - model.moe_layers) * matrices * model.hidden * model.ffn
     active += model.moe_layers * model.hidden * model.experts
     active += model.moe_layers * visited * matrices * model.hidden * model.expert_ffn
+    dense, experts = _adapters(job, model)
+    return active, dense + (experts * model.top_k / model.experts if experts else 0.0)
+
+
+def _forward(job: Job, model: Model) -> float:
+    """FLOPs of a sample's forward pass."""
+    scores = 2 * model.layers * model.heads * sum(_of_head(model)) * job.sequence
+    return job.sequence * (
+        2 * sum(_active(job, model)) + scores / job.compute.attention_rate
+    )
+
+
+def _once(job: Job, model: Model) -> float:
+    """FLOPs of a sample when everything is kept."""
+    active, beside = _active(job, model)
     scores: float = 6 * model.layers * model.heads * sum(_of_head(model)) * job.sequence
     scores /= job.compute.attention_rate
-    return job.sequence * (6 * active + scores)
+    products = 6 * active if job.adapters is None else 4 * active + 6 * beside
+    return job.sequence * (products + scores)
 
 
 def _repeated(job: Job, model: Model) -> float:
@@ -203,13 +288,14 @@ def _repeated(job: Job, model: Model) -> float:
     memory, width = job.memory, model.hidden
     expert = (3 if model.gated else 2) * width * model.expert_ffn
     dense = model.layers - model.moe_layers
-    of_module = {
+    of_module: dict[str, float] = {
         "attention": model.layers * _attention(model),
         "mlp": dense * (3 if model.gated else 2) * width * model.ffn,
         "router": model.moe_layers * width * model.experts,
         "experts": model.moe_layers * model.top_k * expert,
         "shared": model.moe_layers * model.shared_experts * expert,
     }
+    of_module["adapters"] = _active(job, model)[1]
     up = model.heads * model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
     up += model.heads * model.q_lora_rank * (model.qk_head_dim + model.rope_head_dim)
     core = 2 * model.layers * model.heads * sum(_of_head(model)) * job.sequence

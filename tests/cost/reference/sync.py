@@ -9,6 +9,8 @@ from tests.cost.reference.algorithms import all_reduces, gathers
 from tests.cost.reference.groups import coordinates, groups
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from placer.job.model import Job
     from tests.cost.reference.machine import Machine
     from tests.cost.reference.sizes import Sizes
@@ -30,10 +32,11 @@ class _Sync:
         self.machine, self.job, self.size, self.gpus = machine, job, size, gpus
         self.axes, self.mode = job.parallelism, job.data_parallel
         self.at = coordinates(job.parallelism)
-        first = size.dense_parameters(True, self._is_last(0, 0))
-        first += size.expert_parameters(True, self._is_last(0, 0))
-        self.buckets = max(1.0, first / self.mode.bucket_parameters)
         full = self.mode.sharding in ("zero3", "hsdp")
+        self.gathered = size.held if full else size.trained
+        ends = True, self._is_last(0, 0)
+        first = self.gathered("dp_cp", *ends) + self.gathered("edp", *ends)
+        self.buckets = max(1.0, first / self.mode.bucket_parameters)
         self.gathers = full and not self.mode.keep_parameters
         self.reduces = self.gathers or (
             self.mode.sharding == "zero2" and not self.mode.reduce_once
@@ -43,13 +46,10 @@ class _Sync:
 
     def exposed(self) -> float:
         for axis in ("dp_cp", "edp"):
-            held = [
-                [self._held(axis, r, c) for c in range(self.axes.vp)]
-                for r in range(self.axes.pp)
-            ]
             ranks = groups(self.axes, axis)
-            if len(ranks[0]) > 1 and any(max(row) for row in held):
-                self._add(ranks, held)
+            if len(ranks[0]) > 1:
+                trained = self._chunks(self.size.trained, axis)
+                self._add(ranks, trained, self._chunks(self.gathered, axis))
         reduce = self._sum(self.reduce, self.gather) if self.gathers else self.reduce
         seen = self._tail(self._sum(reduce, self.outer)) + self._head(self.gather)
         others = self.job.micro_batches - 1
@@ -63,20 +63,23 @@ class _Sync:
             )
         return seen / float(self.mode.sync_every) + self._embeddings()
 
-    def _held(self, axis: str, rank: int, chunk: int) -> float:
-        ends = rank == 0 and chunk == 0, self._is_last(rank, chunk)
-        if axis == "edp":
-            return self.size.expert_parameters(*ends)
-        return self.size.dense_parameters(*ends)
+    def _chunks(self, held: Callable[[str, bool, bool], float], axis: str) -> Chunks:
+        return [
+            [
+                held(axis, rank == 0 and chunk == 0, self._is_last(rank, chunk))
+                for chunk in range(self.axes.vp)
+            ]
+            for rank in range(self.axes.pp)
+        ]
 
     def _is_last(self, rank: int, chunk: int) -> bool:
         return rank == self.axes.pp - 1 and chunk == self.axes.vp - 1
 
-    def _add(self, ranks: list[list[int]], held: Chunks) -> None:
+    def _add(self, ranks: list[list[int]], trained: Chunks, gathered: Chunks) -> None:
         """Add the passes over groups whose chunks hold so many parameters."""
         mode, width = self.mode, self.job.bytes
         if mode.sharding == "ddp":
-            self._pass(self.reduce, ranks, held, width.gradient, all_reduce=True)
+            self._pass(self.reduce, ranks, trained, width.gradient, all_reduce=True)
             return
         n = len(ranks[0])
         dense = self.axes.dp * self.axes.cp
@@ -88,10 +91,10 @@ class _Sync:
             across = [row[i::shard] for row in ranks for i in range(shard)]
             ranks = [row[i : i + shard] for row in ranks for i in range(0, n, shard)]
             share = width.gradient / shard
-            self._pass(self.outer, across, held, share, all_reduce=True)
-        self._pass(self.reduce, ranks, held, width.gradient)
-        self._pass(self.gather, ranks, held, width.parameter_gather)
-        bucket = held[0][0] / self.buckets * width.parameter_gather
+            self._pass(self.outer, across, trained, share, all_reduce=True)
+        self._pass(self.reduce, ranks, trained, width.gradient)
+        self._pass(self.gather, ranks, gathered, width.parameter_gather)
+        bucket = gathered[0][0] / self.buckets * width.parameter_gather
         if bucket:
             times = self._times(ranks, bucket, all_reduce=False)
             self.bucket += max(

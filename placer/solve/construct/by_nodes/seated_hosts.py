@@ -132,15 +132,19 @@ class Seats:
         """Groups, and bytes of each hop of their rings in a step."""
         job, sizes = self.problem.job, self.problem.model.volumes
         axes, groups = job.parallelism, sync_groups(job, sizes)
+        shape, frozen = (axes.pp, axes.vp), job.data_parallel.shards_weights
         parameters = {
-            "dp": sizes.dense_parameters(axes.pp, axes.vp),
-            "edp": sizes.expert_parameters(axes.pp, axes.vp),
+            sort: held(*shape) + held(*shape, frozen=frozen)
+            for sort, held in (
+                ("dp", sizes.dense_parameters),
+                ("edp", sizes.expert_parameters),
+            )
         }
         for name, members in groups.items():
             sort = name.removesuffix(REPLICATE)
             shards = groups[sort].shape[1] if name != sort else 1
             sent = float(parameters[sort].sum(axis=1).max()) / shards
-            yield members, 2 * sent * job.bytes.gradient
+            yield members, sent * job.bytes.gradient
 
 
 def _add_ring(between: FloatArray, run: IntArray, sent: float, by: int = 1) -> None:

@@ -1,0 +1,156 @@
+"""Adapters: small matrices beside weights that stay as they are; only they are trained.
+
+An adapter of rank r beside a weight of ``in x out`` is ``in x r`` and ``r x out``:
+``r (in + out)`` parameters (Hu et al. 2021, arXiv 2106.09685, section 4.1). By hand,
+Llama 3.1 8B, rank 32, on all matrices of its layers: query and output 2 x 8,192, key
+and value 2 x 5,120, gate, up and down 3 x 18,432, so 81,920 a layer and rank: x 32 x 32
+= 83.9 M of 8,030 M parameters. Embedding, output layer and router have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.job.models import attention_widths, total_parameters
+from placer.units import parse_count
+
+if TYPE_CHECKING:
+    from placer.document import Section
+    from placer.job.model import Model
+
+_MAX_RANK = 10**6
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """What is trained beside a model that is not.
+
+    Attributes
+    ----------
+    rank : int
+        0 when not given.
+    parameters : int
+        Of all adapters together; 0 counts them from the rank, on all matrices.
+    experts : bool
+        Routed experts have adapters too.
+    """
+
+    rank: int = 0
+    parameters: int = 0
+    experts: bool = True
+
+
+class LayerAdapters(NamedTuple):
+    """Parameters of the adapters of one layer: outside and inside routed experts."""
+
+    dense: float
+    experts: float
+
+
+def decode_adapters(root: Section, model: Model | None) -> Adapters | None:
+    """The mapping, checked; None where the job has none."""
+    if not root.has("adapters"):
+        return None
+    section = root.section("adapters")
+    rank = section.integer("rank", 0, maximum=_MAX_RANK) if section.has("rank") else 0
+    parameters = 0
+    if section.has("parameters"):
+        parameters = round(section.quantity("parameters", parse_count))
+    adapters = Adapters(rank, parameters, section.boolean("experts", True))
+    if not (section.has("rank") or section.has("parameters")):
+        hint = "give rank, or parameters: how many are trained, such as 84M"
+        root.problem("says nothing of what is trained", "adapters", hint)
+    elif model is None:
+        root.problem("needs a model", "adapters", "add model, or remove it")
+    elif not section.document.problems:
+        _check(section, model, adapters)
+    return adapters
+
+
+def _check(section: Section, model: Model, adapters: Adapters) -> None:
+    whole = total_parameters(model)
+    if section.has("parameters") and not 1 <= adapters.parameters <= whole:
+        message = f"{adapters.parameters:,} is not from 1 to the model's {whole:,}"
+        section.problem(message, "parameters", "count what is trained")
+    elif (count := trained_parameters(model, adapters)) > whole:
+        message = (
+            f"adapters on all matrices would have {count:,} parameters, more than the "
+            f"model's {whole:,}"
+        )
+        section.problem(message, "rank", "give parameters, or remove adapters")
+    if section.has("experts") and not model.experts:
+        section.problem("the model has no experts", "experts", "remove it")
+
+
+def adapters_of_layer(
+    model: Model, adapters: Adapters, *, moe: bool = False
+) -> LayerAdapters:
+    """Those of one dense layer, or of one MoE layer with all its experts.
+
+    Where their parameters are given, each matrix has its part as adapters of one rank
+    on all of them would have it.
+    """
+    rank = float(adapters.rank)
+    if adapters.parameters:
+        rank = adapters.parameters / _of_model(model, adapters, 1.0)
+    return _of_layer(model, adapters, rank, moe=moe)
+
+
+def trained_parameters(model: Model, adapters: Adapters) -> int:
+    """Parameters of all adapters together."""
+    if adapters.parameters:
+        return adapters.parameters
+    return round(_of_model(model, adapters, float(adapters.rank)))
+
+
+def visited_adapters(model: Model, adapters: Adapters) -> float:
+    """Parameters of those that a token is multiplied with."""
+    dense = adapters_of_layer(model, adapters).dense
+    visited = (model.layers - model.moe_layers) * dense
+    if model.moe_layers:
+        moe = adapters_of_layer(model, adapters, moe=True)
+        experts = moe.experts * model.top_k / model.experts
+        visited += model.moe_layers * (moe.dense + experts)
+    return visited
+
+
+def _of_model(model: Model, adapters: Adapters, rank: float) -> float:
+    dense = _of_layer(model, adapters, rank, moe=False)
+    moe = _of_layer(model, adapters, rank, moe=True)
+    return (model.layers - model.moe_layers) * sum(dense) + model.moe_layers * sum(moe)
+
+
+def _of_layer(
+    model: Model, adapters: Adapters, rank: float, *, moe: bool
+) -> LayerAdapters:
+    attention = attention_sides(model)
+    if not moe:
+        return LayerAdapters(rank * (attention + _feed_forward(model, model.ffn)), 0.0)
+    shared = routed = 0.0
+    if model.shared_experts:
+        shared = _feed_forward(model, model.shared_experts * model.expert_ffn)
+    if adapters.experts:
+        routed = model.experts * _feed_forward(model, model.expert_ffn)
+    return LayerAdapters(rank * (attention + shared), rank * routed)
+
+
+def attention_sides(model: Model) -> float:
+    """Inputs and outputs of all matrices of a layer's attention together.
+
+    Query, key, value and output; latent attention also has the two that compress.
+    """
+    hidden = model.hidden
+    queries, values = attention_widths(model)
+    if not model.kv_lora_rank:
+        kept = model.kv_heads / model.heads
+        return 4 * hidden + (1 + kept) * (queries + values)
+    to_query = model.q_lora_rank or hidden
+    from_both = model.heads * (model.qk_head_dim + model.v_head_dim)
+    sides = to_query + queries + model.kv_lora_rank + from_both + values + hidden
+    sides += hidden + model.kv_lora_rank + model.rope_head_dim
+    return sides + (hidden + model.q_lora_rank if model.q_lora_rank else 0)
+
+
+def _feed_forward(model: Model, width: int) -> float:
+    return (3.0 if model.gated else 2.0) * (model.hidden + width)

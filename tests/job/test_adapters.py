@@ -1,0 +1,163 @@
+"""Adapters: how many parameters they have, what is refused, and the work they leave."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import ceil
+
+import pytest
+
+from placer.cost.work import forward_share
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.adapters import Adapters, adapters_of_layer, trained_parameters
+from placer.job.facts import facts
+from placer.job.model import Compute
+from placer.job.models import attention_flops, read_model
+from placer.job.read import decode_job
+from placer.job.waves import fill
+from placer.job.work import micro_batch_time, sample_work
+from placer.job.write import to_document
+from placer.units import parse_count
+from tests.footprint.cases import EXPERTS, job_of
+
+
+def test_llama_8b_by_hand() -> None:
+    """Rank 32 on seven matrices of 32 layers: 83.9 M of 8,030 M parameters."""
+    sides = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336)
+    model = read_model("llama3.1-8b")
+    assert sides == 81_920
+    assert trained_parameters(model, Adapters(rank=32)) == sides * 32 * 32
+    job = job_of("llama3.1-8b", adapters={"rank": 32})
+    assert facts(job)["adapters"] == "rank 32, 83.89 M of 8.03 B parameters"
+
+
+def test_experts_with_and_without() -> None:
+    """16 routed experts of width 512 in 14 of 16 layers, or the shared one alone."""
+    model = job_of(EXPERTS).model
+    assert model is not None
+    attention = 2 * (1024 + 1024) + 2 * (1024 + 256)
+    one = 3 * (1024 + 512)
+    found = adapters_of_layer(model, Adapters(rank=4), moe=True)
+    assert found == (4 * (attention + one), 4 * 16 * one)
+    without = Adapters(rank=4, experts=False)
+    assert adapters_of_layer(model, without, moe=True) == (4 * (attention + one), 0)
+    dense = attention + 3 * (1024 + 4096)
+    expected = 4 * (2 * dense + 14 * (attention + one))
+    assert trained_parameters(model, without) == expected
+
+
+def test_parameters_are_spread_as_a_rank_would() -> None:
+    """A layer's part of given parameters is that of one rank on all matrices."""
+    model = job_of(EXPERTS).model
+    assert model is not None
+    of_rank = Adapters(rank=8)
+    given = Adapters(parameters=trained_parameters(model, of_rank))
+    for moe in (False, True):
+        found = adapters_of_layer(model, given, moe=moe)
+        assert found == pytest.approx(adapters_of_layer(model, of_rank, moe=moe))
+
+
+@pytest.mark.parametrize(
+    ("adapters", "message"),
+    [
+        ({}, "adapters: says nothing of what is trained"),
+        ({"rank": 0}, "adapters.rank: 0 is not between 1"),
+        ({"parameters": 0}, "adapters.parameters: 0 is not from 1"),
+        ({"parameters": "9B"}, "9,000,000,000 is not from 1 to the model's"),
+        ({"rank": 10**6}, "adapters.rank: adapters on all matrices would have"),
+        ({"rank": 8, "experts": False}, "adapters.experts: the model has no experts"),
+        ({"rank": 8, "ranks": 9}, "adapters: unknown key"),
+        ({"parameters": "84 parsecs"}, 'unknown unit "parsecs"'),
+    ],
+)
+def test_what_is_refused(adapters, message: str) -> None:
+    """What no adapters can be is told at its key."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        job_of(adapters=adapters)
+
+
+def test_adapters_need_a_model() -> None:
+    """A job of weights alone has nothing beside which adapters could stand."""
+    text = """{format: placer/job, version: 1, name: bare, parallelism: {dp: 2},
+        weights: {dp: 1}, adapters: {rank: 8}}"""
+    with pytest.raises(InputError, match="adapters: needs a model"):
+        decode_job(parse_document(text, "job.yaml"))
+
+
+@pytest.mark.parametrize(
+    "adapters",
+    [
+        {"rank": 32},
+        {"parameters": "4M"},
+        {"rank": 8, "parameters": 5_000_000, "experts": False},
+    ],
+)
+def test_a_job_with_adapters_is_written_back(adapters) -> None:
+    """The file of a job gives the same job again, with a digest of its own."""
+    job = job_of(EXPERTS, adapters=adapters)
+    again = job_of(**to_document(job))
+    assert again.adapters == job.adapters
+    assert again.sha256 == job.sha256 != job_of(EXPERTS).sha256
+    assert "adapters" not in to_document(job_of(EXPERTS))
+
+
+def test_counts_have_units() -> None:
+    """84M and 1.5B are how people write how many parameters there are."""
+    assert [parse_count(text) for text in ("84M", "1.5B", "7")] == [84e6, 1.5e9, 7]
+
+
+def test_work_at_a_rate() -> None:
+    """Frozen weights take two products, adapters three; attention is as it was."""
+    full, job = job_of(), job_of(adapters={"rank": 16})
+    assert full.model is not None
+    active = 16 * (2 * 1024 * 1280 + 3 * 1024 * 4096) + 32768 * 1024
+    few = trained_parameters(full.model, Adapters(rank=16))
+    attention = attention_flops(full.model, 2048, causal=False) / 0.83
+    products = 2048 * (4 * active + 6 * few)
+    assert sample_work(job) == pytest.approx(products + attention)
+    assert micro_batch_time(job) / micro_batch_time(full) == pytest.approx(
+        (products + attention) / (2048 * 6 * active + attention)
+    )
+    forward = 2048 * 2 * (active + few) + attention / 3
+    assert forward_share(job) == pytest.approx(forward / (products + attention))
+    assert 1 / 3 < forward_share(job) < 1 / 2
+    assert forward_share(full) == pytest.approx(1 / 3)
+
+
+def test_two_of_three_products_fill_the_gpu() -> None:
+    """How well products fill it is that of those that run: weights have no gradient.
+
+    Of 2,048 tokens a layer's gradients of weights have tiles of their own.
+    """
+    compute = Compute(tflops_per_gpu=400, multiprocessors=108)
+    full = replace(job_of(), compute=compute)
+    job = replace(full, adapters=Adapters(rank=16))
+    assert job.model is not None
+    # Attention proper is next to nothing of so much work.
+    shares = [fill(one, job.model, tp=4, cp=1, work=1e30) for one in (full, job)]
+    useful = taken = 0
+    for into, out in ((1024, 384), (256, 1024), *[(1024, 1024)] * 3):
+        for m, n, k in ((2048, out, into), (2048, into, out)):
+            useful += m * n * k
+            waves = min(
+                ceil(ceil(m / a) * ceil(n / b) / 108)
+                for a, b in ((256, 128), (128, 256))
+            )
+            taken += waves * 108 * 256 * 128 * k
+    assert shares[1] == pytest.approx(useful / taken)
+    assert shares[1] != pytest.approx(shares[0])
+
+
+def test_a_measured_time_holds_what_is_trained() -> None:
+    """A measured time is taken as it is."""
+    job = job_of(compute={"micro_batch_time": "2s"}, adapters={"rank": 16})
+    assert micro_batch_time(job) == 2.0
+
+
+def test_more_rank_is_more_work() -> None:
+    """Work grows with the rank, and adapters of a few ranks take less than training."""
+    works = [sample_work(job_of(adapters={"rank": rank})) for rank in (1, 8, 64, 256)]
+    assert works == sorted(works)
+    assert works[0] < works[-1] < sample_work(job_of())
