@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import format_option, quiet_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
@@ -30,7 +31,8 @@ def _ranks(
 
 
 @click.command(
-    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07"
+    cls=PlanCommand,
+    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07",
 )
 @click.argument("plan", shell_complete=complete.files)
 @click.option(
@@ -61,7 +63,7 @@ def _ranks(
 @format_option("text", "json")
 @quiet_option("No notes.")
 def explain(plan: str, **options: Any) -> None:
-    """Say where ranks, groups or hosts of PLAN are, and why there.
+    """Say where ranks, groups or hosts are, and why there.
 
     Domains, groups and partners, the links between them and what they cost; and which
     exchange with another rank, node or replica would come closest to being better.
