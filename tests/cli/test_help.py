@@ -88,7 +88,7 @@ def test_summaries_are_whole(width: str) -> None:
 
 
 def test_options_are_under_headings() -> None:
-    """A machine's options are under Machine, rules under Rules, all of them somewhere."""
+    """Options of a machine are under Machine, rules under Rules, none is lost."""
     found = run("place", "--help").stdout
     at = {name: found.index(f"\n{name}:\n") for name in HEADINGS if f"{name}:" in found}
     assert at["Machine"] < found.index("--hardware") < at["Job"]
@@ -100,7 +100,7 @@ def test_options_are_under_headings() -> None:
 
 
 def test_a_plan_needs_no_machine() -> None:
-    """Commands on a plan name -t and -j in one row: the plan has its inputs in itself."""
+    """Commands on a plan name -t and -j in one row: a plan has its inputs."""
     found = run("check", "--help").stdout
     assert "-t T, -j J" in found
     assert "--hardware" not in found
