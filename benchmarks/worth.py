@@ -122,7 +122,9 @@ def _draw(root: Xml.Element, cell: Cell, x: float, y: float) -> None:
     box = {"x": x + 2, "y": y + 2, "width": _WIDE - 4.0, "height": _HIGH - 4.0}
     middle = x + _WIDE / 2
     if not cell.saved:
-        svg.add(root, "rect", f"{cell.kind}, {cell.degree}: no machine", **box)
+        hover = f"{cell.kind}, {cell.degree}: no machine"
+        svg.add(root, "rect", hover, **box, class_="p-panel")
+        svg.write(root, "-", middle, y + 21, text_anchor="middle", class_="p-soft")
         return
     hover = f"{cell.kind}, {cell.degree}: {len(cell.saved)} machines"
     words = f"{percent(cell.middle)} ({percent(cell.most)})"

@@ -24,8 +24,18 @@ def compute_line(calibration: Calibration) -> str:
     return f"compute: {{{work}, fixed_time: {fixed}{step_error}}}"
 
 
+def use_options(calibration: Calibration) -> str:
+    """The options of other commands that say what was found."""
+    work = f"--micro-batch-time {_milliseconds(calibration.micro_batch_s)}"
+    if calibration.job.compute.tflops_per_gpu:
+        work = f"--tflops {calibration.tflops_per_gpu:.6g}"
+    if calibration.fixed_s == calibration.job.compute.fixed_time:
+        return work
+    return f"{work} --set job.compute.fixed_time={_milliseconds(calibration.fixed_s)}"
+
+
 def as_text(calibration: Calibration) -> str:
-    """The ``compute`` line, what is known of it, and every point; for people."""
+    """The ``compute`` line, what is known of it, every point, and what to do next."""
     rows: list[tuple[str, ...]] = [
         ("", "measured", "predicted", "error", "", "left out", f"{CONFIDENCE:.0%}")
     ]
@@ -35,6 +45,7 @@ def as_text(calibration: Calibration) -> str:
         columns(_constants(calibration)),
         columns(rows),
         [left_out_line(calibration)],
+        [f"use: {use_options(calibration)}"],
     )
     return "\n\n".join(filter(None, ("\n".join(block) for block in blocks)))
 

@@ -9,6 +9,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, source_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
@@ -63,8 +64,9 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 
 
 @click.command(
+    cls=Command,
     epilog="Example: placer allocate -t machine.yaml -j llama.yaml -j qwen.yaml "
-    '--busy "r[01-04]t[01-18]" -o plans'
+    '--busy "r[01-04]t[01-18]" -o plans',
 )
 @topology_option()
 @job_option("Each is one job, or a file of several.")
@@ -130,7 +132,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 @quiet_option("No progress and notes.")
 @click.pass_context
 def allocate(context: click.Context, /, **options: Any) -> None:
-    """Choose the nodes of jobs J on machine T out of the free ones, and place them.
+    """Choose the nodes of jobs among those that are free.
 
     The step times, weighted and added, are the least. Of allocations that cost the
     same, the one that leaves the most useful rest is taken.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import Command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
     job_option,
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    epilog="Example: placer calibrate megatron-log:run.out -j megatron:pretrain.sh",
+)
 @click.argument(
     "sources",
     nargs=-1,
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 @quiet_option("No notes.")
 @format_option("text", "json", "yaml")
 def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:
-    """Compute times of a job, or efficiencies of a machine, from measurements.
+    """Compute times and efficiencies from measurements.
 
     SOURCE is a file (- is stdin) of measured points, which names a machine, a job and
     two or more points: dp, micro_batches and step_time, or step_times of several runs.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import format_option, quiet_option, time_limit_option
 from placer.cli.output import write_line
 from placer.cli.plan_inputs import given_inputs, plan_input_options
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@click.command(epilog="Example: placer check plan.json --bound")
+@click.command(cls=PlanCommand, epilog="Example: placer check plan.json --bound")
 @click.argument("plan", shell_complete=complete.files)
 @plan_input_options
 @click.option("--bound", is_flag=True, help="Prove the lower bound again, too.")
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @quiet_option("Say nothing when all holds, and no notes.")
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
-    """Check PLAN against its topology and job, independently of the solver.
+    """Check a plan, independently of the solver.
 
     The placement is checked first; then score, baselines, gap and status are worked out
     again and compared with what the plan says. The exit code is 0 when all holds and 1

@@ -16,6 +16,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from placer.cli.grouped import Command
 from placer.cli.main import COMPLETE
 from placer.cli.options import OneOf
 from placer.cli.output import write_text
@@ -94,7 +95,8 @@ _SHELLS = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 @click.command(
-    help="""Print the script that completes commands, presets, formats, files and hosts.
+    cls=Command,
+    help="""Print the script that completes words in a shell.
 
     \b
     bash, in ~/.bashrc:  source <(placer completion bash)

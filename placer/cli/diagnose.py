@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import Command
 from placer.cli.options import format_option, quiet_option
 
 if TYPE_CHECKING:
     from placer.reasons.suspects import Run, Suspect, Verdict
 
 
-@click.command(epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv")
+@click.command(
+    cls=Command, epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv"
+)
 @click.argument(
     "runs",
     nargs=-1,

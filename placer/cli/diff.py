@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import (
     format_by_suffix_option,
     hosts_option,
@@ -24,7 +25,8 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
 
 @click.command(
-    help=f"""Report what changed from placement OLD to placement NEW.
+    cls=PlanCommand,
+    help=f"""Report what changed from one placement to another.
 
     Each is {KINDS_HELP}. The last three are of the machine and the job of -t and -j, or
     of those that the other plan names.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import OneOf, format_by_suffix_option, output_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
@@ -30,7 +31,8 @@ _INPUTS = (
 
 
 @click.command(
-    epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png"
+    cls=PlanCommand,
+    epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
 )
 @click.argument("file", shell_complete=complete.files)
 @click.argument(
@@ -61,7 +63,7 @@ _INPUTS = (
 @plan_input_options
 @output_option("Write the picture here; - is stdout, as without it.")
 def draw(file: str, picture: str, **options: Any) -> None:
-    """Draw the plan FILE: its map, its traffic by tier, or the time line of a step.
+    """Draw a plan: the map, the traffic or a step over time.
 
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
     that leave their domain where these are few. `pipeline` draws when the stages of the

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import Command
 from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf
 from placer.cli.output import write_line, write_text
@@ -32,8 +33,9 @@ def _print_formats(
 
 
 @click.command(
+    cls=Command,
     epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
-    "-o hosts.txt)"
+    "-o hosts.txt)",
 )
 @click.argument("plan", shell_complete=complete.files)
 @click.argument(
@@ -63,7 +65,7 @@ def _print_formats(
     help="List the formats and exit.",
 )
 def emit(plan: str, format: FormatName, output: str | None, role: str | None) -> None:
-    """Write the rank map of PLAN for a launcher, in FORMAT (see --list).
+    """Write the rank map of a plan for a launcher.
 
     The text goes to standard output. With -o the file is written and its path printed.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import format_option, quiet_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
@@ -30,7 +31,8 @@ def _ranks(
 
 
 @click.command(
-    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07"
+    cls=PlanCommand,
+    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07",
 )
 @click.argument("plan", shell_complete=complete.files)
 @click.option(
@@ -61,10 +63,12 @@ def _ranks(
 @format_option("text", "json")
 @quiet_option("No notes.")
 def explain(plan: str, **options: Any) -> None:
-    """Say where ranks, groups or hosts of PLAN are, and why there.
+    """Say where ranks, groups or hosts are, and why there.
 
     Domains, groups and partners, the links between them and what they cost; and which
     exchange with another rank, node or replica would come closest to being better.
+    Without --rank, --group and --host: the group that a step waits for, or rank 0
+    where all groups are alike.
     """
     from placer.api.explain import explain as explained
     from placer.cli.look import look_of_stdout
@@ -73,13 +77,16 @@ def explain(plan: str, **options: Any) -> None:
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text
+    from placer.report.words import slowest_group
     from placer.topology.allocation import parse_hosts
 
-    ranks, groups = options["ranks"], options["groups"]
-    if not (ranks or groups or options["hosts"]):
-        raise click.UsageError("Give at least one of --rank, --group, --host.")
-    hosts = [host for text in options["hosts"] for host in parse_hosts(text)]
     content = read_plan(plan)
+    ranks, groups = options["ranks"], options["groups"]
+    hosts = [host for text in options["hosts"] for host in parse_hosts(text)]
+    if not (ranks or groups or hosts):
+        worst = slowest_group(content.score)
+        ranks = () if worst else (0,)
+        groups = (f"{worst['axis']}:{worst['group']}",) if worst else ()
     inputs = plan_inputs(content, options)
     machine, job = inputs.topology, inputs.job
     found = explained(

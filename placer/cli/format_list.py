@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from placer.cli.grouped import Command
 from placer.cli.options import format_option
 from placer.cli.output import write_line
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Command:
     """The command that lists the formats from which ``what`` can be read."""
 
-    @click.command("formats", help=f"List the formats that {what} can be read from.")
+    @click.command(
+        "formats", cls=Command, help=f"List the formats that {what} can be read from."
+    )
     @format_option("text", "json")
     def formats(format_name: str) -> None:
         import json

@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import Command
 from placer.cli.options import output_option
 from placer.cli.output import write_line, write_text
 
 
 @click.command(
+    cls=Command,
     epilog="Example: placer help --man place | man -l -",
 )
 @click.argument(
@@ -25,7 +27,7 @@ from placer.cli.output import write_line, write_text
 def help(
     context: click.Context, names: tuple[str, ...], man: bool, output: str | None
 ) -> None:
-    """Show the help of COMMAND, as its --help does.
+    """Show the help of a command.
 
     COMMAND may be of several words, such as "topo show". Without it: the commands.
     """

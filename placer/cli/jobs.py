@@ -9,6 +9,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.format_list import format_list
+from placer.cli.grouped import Command
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
 from placer.cli.job import read_given_job
 from placer.cli.options import format_option, output_option, quiet_option
@@ -32,7 +33,7 @@ def jobs() -> None:
     """
 
 
-@jobs.command("list")
+@jobs.command("list", cls=Command)
 @format_option("text", "json")
 def list_presets(format_name: str) -> None:
     """List the presets with their number of ranks."""
@@ -66,7 +67,7 @@ def _formats() -> Mapping[str, Format]:
 jobs.add_command(format_list("a job", _formats))
 
 
-@jobs.command()
+@jobs.command(cls=Command)
 @_JOBS
 @source_options
 @click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
@@ -101,7 +102,7 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
             click.echo(line, err=True)
 
 
-@jobs.command()
+@jobs.command(cls=Command)
 @_JOBS
 @source_options
 @quiet_option("No notes.")

@@ -12,6 +12,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
     job_option,
@@ -44,6 +45,7 @@ _FOR_A_NEW_PLAN = (
 
 
 @click.command(
+    cls=Command,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
     "srun python train.py",
@@ -72,7 +74,7 @@ _FOR_A_NEW_PLAN = (
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(**options: Any) -> None:
-    """Place job J on the hosts of this Slurm allocation, then run COMMAND by the plan.
+    """Plan for this Slurm allocation and run COMMAND by it.
 
     COMMAND sees SLURM_HOSTFILE and what belongs to it, MASTER_ADDR, MASTER_PORT,
     JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for it alone: later steps are

@@ -24,30 +24,22 @@ from placer.errors import (
 )
 from placer.files import inputs_kept
 
-# One module a command, imported when the command is asked for.
-COMMANDS = (
-    "place",
-    "replace",
-    "score",
-    "diff",
-    "check",
-    "diagnose",
-    "explain",
-    "draw",
-    "emit",
-    "launch",
-    "verify",
-    "predict",
-    "topo",
-    "jobs",
-    "sweep",
-    "tune",
-    "allocate",
-    "calibrate",
-    "schema",
-    "help",
-    "completion",
-)
+# One module a command, imported when the command is asked for; by what they are for.
+SECTIONS = {
+    "Plan": ("place", "tune", "allocate"),
+    "Launch": ("emit", "launch", "verify"),
+    "Look after": ("check", "replace", "diff", "explain", "diagnose", "draw"),
+    "What if": ("score", "predict", "sweep"),
+    "Files and help": (
+        "topo",
+        "jobs",
+        "calibrate",
+        "schema",
+        "help",
+        "completion",
+    ),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4
@@ -87,6 +79,21 @@ class Commands(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands, most used first."""
         return list(COMMANDS)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the commands under the heading of what they are for."""
+        width = formatter.width - max(map(len, COMMANDS)) - 6
+        for heading, names in SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (name.ljust(max(map(len, COMMANDS))), command.get_short_help_str(width))
+                for name, command in commands
+                if command is not None
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is none of that name."""

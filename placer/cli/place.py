@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import (
     job_option,
     order_option,
@@ -52,7 +53,11 @@ def _effort(
     return effort
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    epilog="Example: placer place -t slurm:topology.conf -j megatron:pretrain.sh "
+    "-o plan.json",
+)
 @topology_option()
 @job_option()
 @source_options
@@ -118,7 +123,7 @@ def _effort(
 @search_options
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
-    """Put every rank of job J on a GPU of machine T.
+    """Put every rank of a job on a GPU of a machine.
 
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.

@@ -8,6 +8,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import (
     job_option,
     order_option,
@@ -41,8 +42,9 @@ def _print_launchers(
 
 
 @click.command(
+    cls=Command,
     epilog="Example: placer predict -t cluster.yaml -j job.yaml --launcher "
-    "torchrun-c10d -o before.json && placer diff before.json plan.json"
+    "torchrun-c10d -o before.json && placer diff before.json plan.json",
 )
 @topology_option()
 @job_option()
@@ -66,7 +68,7 @@ def _print_launchers(
 )
 @plan_output_options("No notes")
 def predict(**options: Any) -> None:
-    """Show where a launcher would put the ranks of job J if it is told no order.
+    """Show where a launcher puts ranks that it is not told.
 
     The plan can be the first of `placer diff` and can be scored with `placer score`.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.interrupt import end
 from placer.cli.options import share
 from placer.cli.plan_inputs import given_inputs, plan_input_options
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: placer replace plan.json --failed r001t05,r017t[02-03] -o new.json"
+    cls=PlanCommand,
+    epilog="Example: placer replace plan.json --failed r001t05,r017t[02-03] "
+    "-o new.json",
 )
 @click.argument("plan", shell_complete=complete.files)
 @plan_input_options
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 @search_options
 @click.pass_context
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
-    """Place the job of PLAN again after hosts have failed.
+    """Place a job again after hosts have failed.
 
     Ranks on other hosts stay where they are, as far as the cost allows, and no host
     outside the plan's allocation is used unless it is --added. Prints what moves, what

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import PlanCommand
 from placer.cli.options import (
     format_option,
     hosts_option,
@@ -47,7 +48,9 @@ def _noise(
     return found
 
 
-@click.command(epilog="Example: placer score plan.json --baseline sorted-hosts")
+@click.command(
+    cls=PlanCommand, epilog="Example: placer score plan.json --baseline sorted-hosts"
+)
 @click.argument("source", metavar="[PLAN]", required=False)
 @plan_input_options
 @click.option(
@@ -93,7 +96,7 @@ def _noise(
 @format_option("text", "json", "html")
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
-    """Score the placement of PLAN, or that of a host file or baseline instead.
+    """Score a placement without a search.
 
     A plan keeps its topology, job and allocation. Without one, a host file and a
     baseline need -t and -j.

@@ -10,6 +10,7 @@ import click
 from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
@@ -70,7 +71,10 @@ def _ratios(
     return found
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    epilog="Example: placer sweep -t nvl72 -j quickstart --dp 1,2,4",
+)
 @topology_option(uplinks=False)
 @job_option()
 @script_options
@@ -120,7 +124,7 @@ def _ratios(
 @quiet_option("No progress and notes.")
 @click.pass_context
 def sweep(context: click.Context, /, **options: Any) -> None:
-    """Score the best placement of job J on machine T over a grid.
+    """Score the best placement over a grid of sizes.
 
     Every combination of the lists is a row, in the order given. Rank 1 trains the most
     samples a second. With --dp or --gpus the micro-batches of a replica stay and the

@@ -9,6 +9,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.format_list import format_list
+from placer.cli.grouped import Command
 from placer.cli.input_options import hardware_options
 from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
@@ -42,7 +43,7 @@ def topo() -> None:
     """
 
 
-@topo.command("list")
+@topo.command("list", cls=Command)
 @format_option("text", "json")
 def list_presets(format_name: str) -> None:
     """List the presets with their size."""
@@ -82,7 +83,7 @@ def _formats() -> Mapping[str, Format]:
 topo.add_command(format_list("a machine", _formats))
 
 
-@topo.command()
+@topo.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options
@@ -105,7 +106,7 @@ def convert(
     write_document(options["output"] or "-", compact_document(machine))
 
 
-@topo.command()
+@topo.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options
@@ -135,7 +136,7 @@ def show(
         write_line(draw(machine))
 
 
-@topo.command()
+@topo.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options

@@ -10,6 +10,7 @@ import click
 from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
+from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
@@ -47,8 +48,9 @@ _PASSED = (
 
 
 @click.command(
+    cls=Command,
     epilog="Example: placer tune -t azure-gb200-mlperf-v6 -j llama3.1-405b-mlperf-v6 "
-    "--gpus 4096 --global-batch 1024 -o plan.json"
+    "--gpus 4096 --global-batch 1024 -o plan.json",
 )
 @topology_option()
 @job_option()
@@ -123,7 +125,7 @@ _PASSED = (
 @quiet_option("No progress.")
 @click.pass_context
 def tune(context: click.Context, /, **options: Any) -> None:
-    """Choose the degrees of job J on machine T, and place them.
+    """Choose tp, cp, ep, pp and dp together with the placement.
 
     All degrees that the framework accepts are considered, with their micro-batches,
     interleaving, recomputation and sharding. Those that do not fit into memory are left

@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 
 from placer.cli import complete
+from placer.cli.grouped import Command
 from placer.cli.options import format_option, quiet_option
 from placer.cli.output import write_line
 
 
 @click.command(
+    cls=Command,
     epilog="Example: srun -m arbitrary placer verify plan.json --report | "
-    "placer verify plan.json --collected -"
+    "placer verify plan.json --collected -",
 )
 @click.argument("plan", shell_complete=complete.files)
 @click.option(
@@ -37,7 +39,7 @@ def verify(
     format_name: str,
     quiet: bool,
 ) -> None:
-    """Compare where processes run with PLAN, and name what explains a difference.
+    """Compare where processes run with a plan.
 
     Inside a job, started as the training program is: this process alone. With --report
     in every process and then --collected: the whole job. The exit code is 0 when all

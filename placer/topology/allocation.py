@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # Why a host of the machine must not be used that nobody excluded.
 OUTSIDE = "outside the allocation"
+# Tables that Slurm prints: the column of nodes, and what all rows must share for the
+# nodes to be one answer, with the option that makes it so.
+_NODES = "NODELIST"
+_KINDS = {"JOBID": "keep one: squeue -j JOBID", "STATE": "keep one: sinfo -t idle"}
 _SLOTS = re.compile(r"(?:\s+(?:max_)?slots=[0-9]+)+$")
 
 
@@ -94,7 +98,9 @@ def parse_hosts(text: str, key: str = "hosts") -> list[str]:
 
     A file holds one host or host list a line; ``#`` starts a comment. ``slots=4`` after
     a host is ignored, and in a file a repeated host (as with a line for every task)
-    counts once, where it first stands, since an allocation is made of hosts.
+    counts once, where it first stands, since an allocation is made of hosts. A table
+    that ``sinfo`` or ``squeue`` prints gives the nodes of its rows, where all are of
+    one state, or one job.
 
     Raises
     ------
@@ -113,25 +119,63 @@ def _read_file(source: str) -> list[str]:
     hosts: dict[str, None] = {}
     problems = []
     lists = HostLists()
-    for number, column, line in _lines(files.read_text(source)):
+    shown = files.shown_name(source)
+    try:
+        lines = list(_lines(files.read_text(source)))
+    except ValueError as error:
+        raise InputError([Problem(str(error), shown)]) from None
+    for number, column, line in lines:
         try:
             hosts.update(dict.fromkeys(lists.expand(line)))
         except ValueError as error:
-            shown = files.shown_name(source)
             problems.append(Problem(str(error), shown, number, column))
     refuse(problems)
     return list(hosts)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Line number, column and host list of every line that holds one."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    """Line number, column and host list of every line that holds one.
+
+    Raises
+    ------
+    ValueError
+        If it is a table of Slurm whose rows are of different states, or jobs.
+    """
+    lines = text.split("\n")
+    if table := _table(lines):
+        yield from table
+        return
+    for number, line in enumerate(lines, start=1):
         content = line.partition("#")[0].rstrip()
         listed = content.lstrip()
         if not listed:
             continue
         listed = _SLOTS.sub("", listed)
         yield number, len(content) - len(content.lstrip()) + 1, listed
+
+
+def _table(lines: Sequence[str]) -> list[tuple[int, int, str]]:
+    """The node lists under a header of ``sinfo`` or ``squeue``; empty without one."""
+    rows: list[tuple[int, int, str]] = []
+    kinds: dict[str, None] = {}
+    place, kind, kind_at = None, "", 0
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if any(field.startswith(_NODES) for field in fields):
+            at = [field.startswith(_NODES) for field in fields].index(True)
+            # Names of jobs may hold blanks, so the last column counts from the right.
+            place = at - len(fields) if at else 0
+            kind = next((name for name in _KINDS if name in fields), "")
+            kind_at = fields.index(kind) if kind else 0
+        elif place is not None and len(fields) > kind_at + 1:
+            listed = fields[place]
+            if not listed.startswith("(") and listed != "n/a":  # why a job waits
+                rows.append((number, line.rindex(listed) + 1, listed))
+                kinds[fields[kind_at] if kind else ""] = None
+    if len(kinds) > 1:
+        few = ", ".join([*kinds][:5]) + (", ..." if len(kinds) > 5 else "")
+        raise ValueError(f"its nodes are of several: {kind} {few}; {_KINDS[kind]}")
+    return rows
 
 
 def _host_problems(

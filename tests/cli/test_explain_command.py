@@ -46,6 +46,18 @@ def test_rank_group_and_host(plan: Path, job: Path) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
+def test_a_plan_alone_is_enough(tmp_path: Path) -> None:
+    """Without a subject it is the group that a step waits for, or rank 0."""
+    path = tmp_path / "plan.json"
+    assert run("place", "-q", "-t", "nvl72", "-j", "quickstart", "-o", path)
+    assert run("explain", path).stdout.startswith("rank 0: ")
+    content = json.loads(path.read_text())
+    worst = {"axis": "pp", "group": 3, "as_slow": 1, "groups": 8}
+    content["score"]["worst_group"] = content["score"]["worst_group"] | worst
+    path.write_text(json.dumps(content))
+    assert run("explain", path).stdout.startswith("group pp:3 of 8")
+
+
 def test_json_is_what_the_library_says(plan: Path, job: Path) -> None:
     """The command's JSON is the library's answer."""
     args = ["--rank", 3, "--group", "dp:0", "--format", "json"]
@@ -98,7 +110,6 @@ def test_another_topology_needs_force(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ([], "at least one of"),
         (["--rank", "8"], "there is no rank 8"),
         (["--rank", "x"], "not a list of ranks"),
         (["--group", "pp"], "no group such as pp:37"),

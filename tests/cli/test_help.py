@@ -3,9 +3,11 @@
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from placer.cli.grouped import HEADINGS
 from placer.cli.main import COMMANDS, main
 from tests.clients import needs
 
@@ -71,3 +73,34 @@ def test_the_first_page_has_exit_codes_and_commands() -> None:
     page = run("help", "--man").stdout
     assert ".SH EXIT STATUS\n.TP\n.B 0\n" in page
     assert r"placer\-place(1)" in page
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_summaries_are_whole(width: str) -> None:
+    """A summary says what a command does in one line, and none is cut."""
+    found = CliRunner().invoke(main, ["--help"], env={"COLUMNS": width}).stdout
+    rows = [line for line in found.splitlines() if line[2:].split(" ")[0] in COMMANDS]
+    assert [row.split()[0] for row in rows] == list(COMMANDS)
+    for row in rows:
+        assert row.endswith(".")
+        assert not row.endswith("...")
+        assert len(row[2:].split(maxsplit=1)[1]) < 60
+
+
+def test_options_are_under_headings() -> None:
+    """Options of a machine are under Machine, rules under Rules, none is lost."""
+    found = run("place", "--help").stdout
+    at = {name: found.index(f"\n{name}:\n") for name in HEADINGS if f"{name}:" in found}
+    assert at["Machine"] < found.index("--hardware") < at["Job"]
+    assert at["Rules"] < found.index("--pin") < at["Search"]
+    assert at["Search"] < found.index("--time-limit") < at["Output"]
+    context = click.Context(main.get_command(None, "place"))
+    options = (p for p in context.command.params if isinstance(p, click.Option))
+    assert [p.opts[-1] for p in options if p.opts[-1] not in found] == []
+
+
+def test_a_plan_needs_no_machine() -> None:
+    """Commands on a plan name -t and -j in one row: a plan has its inputs."""
+    found = run("check", "--help").stdout
+    assert "-t T, -j J" in found
+    assert "--hardware" not in found

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -66,6 +67,20 @@ def targets(path: Path, links: list[str]) -> Iterator[tuple[str, Path, str]]:
         if not parts.scheme and not parts.netloc:
             inside = (path.parent / unquote(parts.path)).resolve()
             yield link, inside if parts.path else path, unquote(parts.fragment)
+
+
+_PRE = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
+_MARKUP = re.compile(
+    r"^\s*\.\. \w+|^:\w+:|:[a-z]+:`|``|\]\([^)]*\)|\*\*\w", re.MULTILINE
+)
+
+
+@pytest.mark.slow
+def test_no_page_shows_markup(pages: dict[Path, Page]) -> None:
+    """What was written as markup is rendered: no directive, role or link is text."""
+    for path in pages:
+        text = re.sub(r"<[^>]+>", "", _PRE.sub("", path.read_text()))
+        assert _MARKUP.findall(unescape(text)) == [], path
 
 
 @pytest.mark.slow

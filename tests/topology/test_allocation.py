@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,9 @@ from placer.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MACHINE = read_topology("rack:3 node:3 gpu:2")
 WITH_BROKEN = parse_topology(
@@ -146,6 +151,55 @@ def test_hosts_from_a_file(tmp_path):
         "n3\nn2\tslots=4\r\n"
     )
     assert parse_hosts(f"@{path}") == ["n3", "n4", "n1", "n2"]
+
+
+TABLES = [
+    "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+    "gpu*         up   infinite      2   idle n[3-4]\n"
+    "long         up   infinite      1   idle n1\nold up 1:00 0 n/a n/a\n",
+    "Sat Nov 28 21:41:43 2026\nNODELIST   NODES PARTITION STATE CPUS\n"
+    "n3             1      gpu* idle    64\nn4 1 gpu* idle 64\nn1 1 gpu* idle 64\n",
+    "             JOBID PARTITION     NAME     USER ST       TIME  NODES "
+    "NODELIST(REASON)\n"
+    "               123       gpu llm 70 b  someone  R       0:42      3 n[3-4],n1\n"
+    "               124       gpu     next  someone PD       0:00      8 (Priority)\n",
+    "REASON               USER      TIMESTAMP           NODELIST\n"
+    "Xid 79               root      2026-11-28T21:00:00 n[3-4]\n"
+    "Not responding       slurm     2026-11-28T21:30:00 n1\n",
+]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_hosts_from_a_table_of_slurm(tmp_path: Path, table: str) -> None:
+    """What sinfo and squeue print gives its nodes."""
+    path = tmp_path / "table"
+    path.write_text(table)
+    assert parse_hosts(f"@{path}") == ["n3", "n4", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up 1:00 1 idle n1\n"
+            "gpu up 1:00 1 down* n2\n",
+            "STATE idle, down*; keep one: sinfo -t idle",
+        ),
+        (
+            "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
+            "1 gpu a me R 1:00 1 n1\n2 gpu a me R 1:00 1 n2\n",
+            "JOBID 1, 2; keep one: squeue -j JOBID",
+        ),
+    ],
+)
+def test_a_table_of_several_answers_is_none(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    """Nodes in several states, or of several jobs, are not taken together."""
+    path = tmp_path / "table"
+    path.write_text(table)
+    (problem,) = problems_of(parse_hosts, f"@{path}")
+    assert message in problem.message
 
 
 def test_bad_lines_of_a_file_are_all_named(tmp_path):

@@ -1,0 +1,76 @@
+"""Help in groups: commands by what they are for, options under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+_OWN = "Options"
+# Options by heading, in the order in which help prints them. What is not here is the
+# command's own.
+HEADINGS = {
+    "Machine": "--topology --hardware --gpu --gpus-per-node --label --oversubscription",
+    "Job": "--job --gpus --tflops --micro-batch-time --set --select --order",
+    "Hosts": "--hosts --exclude --free --busy",
+    _OWN: "",
+    "Rules": "--require --even --pin --avoid --at-most --spares",
+    "Degrees": "--tp --cp --ep --etp --pp --vp --dp --micro-batch --micro-batches "
+    "--global-batch --recompute --sharding --framework --memory",
+    "Search": "--objective --gap --effort --seed --time-limit --workers --scheduler",
+    "Output": "--output --job-output --format --report --plot --strict --verbose "
+    "--quiet --debug --help",
+}
+_HEADING_OF = {
+    option: heading
+    for heading, options in HEADINGS.items()
+    for option in options.split()
+}
+_OWN = "Options"
+_INPUTS = (
+    "-t T, -j J",
+    "Machine and job instead of those in PLAN, with the options that place has for "
+    "them.",
+)
+_INPUT_HEADINGS = ("Machine", "Job")
+
+
+class Command(click.Command):
+    """A command whose help has its options under headings."""
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options, heading by heading."""
+        for heading, rows in _grouped(self.get_params(ctx), ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+class PlanCommand(Command):
+    """A command on a plan, which has its machine and its job in itself."""
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options, the command's own first; machine and job are one row."""
+        rows = _grouped(self.get_params(ctx), ctx)
+        for heading in _INPUT_HEADINGS:
+            rows.pop(heading, None)
+        rows = {_OWN: [*rows.pop(_OWN, []), _INPUTS], **rows}
+        for heading, inside in rows.items():
+            with formatter.section(heading):
+                formatter.write_dl(inside)
+
+
+def _grouped(
+    parameters: Iterable[click.Parameter], ctx: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """Rows of help by heading, headings in their order and none empty."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for parameter in parameters:
+        record = parameter.get_help_record(ctx)
+        if isinstance(parameter, click.Option) and record is not None:
+            heading = _HEADING_OF.get(parameter.opts[-1], _OWN)
+            found.setdefault(heading, []).append(record)
+    return {name: found[name] for name in HEADINGS if name in found}
