@@ -37,7 +37,8 @@ class Tree:
         Host names, in the order of the sources.
     levels : list of Layer
         Innermost first; every node has a domain, and each level has fewer domains
-        than the one before. Whether a level is scale-up is decided.
+        than the one before; the first than there are nodes, unless nothing joins them.
+        Whether a level is scale-up is decided.
     gpus : list of int or None
         GPUs of each node, None where no source counts them.
     unavailable : dict of str to str
@@ -104,6 +105,7 @@ def _layers(
                 domains,
                 level.bandwidth,
                 level.inside,
+                level.apart,
             )
 
 
@@ -214,9 +216,13 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
         if len(found.torn):
             refuse([_disagreement(layer, tree.levels[-1])])
         tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
-        if len(set(found.domain_of_node.tolist())) == len(inner_names):
+        repeats = len(set(found.domain_of_node.tolist())) == len(inner_names)
+        # Nodes that nothing joins keep the level that says so.
+        if repeats and (tree.levels or not layer.apart):
             below = tree.levels[-1].name if tree.levels else "node"
             tree.notes.append(f"{layer.label} is the same as {below}: left out")
+            if layer.apart:
+                tree.levels[-1] = replace(tree.levels[-1], apart=True)
             continue
         inner, inner_names = found.domain_of_node, found.names
         tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))

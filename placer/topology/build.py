@@ -156,6 +156,6 @@ def _digest(machine: Topology) -> str:
 
 
 def _facts(tier: Tier) -> tuple[object, ...]:
-    """What the digest holds of a tier; rails only where there are some."""
-    *facts, rails = astuple(tier)
-    return (*facts, rails) if rails else (*facts,)
+    """What the digest holds of a tier; rails and parts only where there are some."""
+    *facts, rails, apart = astuple(tier)
+    return (*facts, rails, apart) if apart else (*facts, *([rails] if rails else []))

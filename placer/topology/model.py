@@ -51,6 +51,8 @@ class Tier:
         Weight of a hop at this tier in the hop-cost objective.
     rails : bool
         Whether GPU i of every node has a switch of its own at this tier, its rail.
+    apart : bool
+        Whether nothing joins its domains: the hosts of a job lie in one of them.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Tier:
     efficiency: float
     distance: float
     rails: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
