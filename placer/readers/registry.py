@@ -112,7 +112,7 @@ FORMATS: dict[str, MachineFormat] = {
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
             module="kubernetes",
-            pattern=r'"kind"\s*:\s*"Node(?:List)?"',
+            pattern=r'"kind"\s*:\s*"(?:Node|ResourceSlice)(?:List)?"',
             takes_labels=True,
             scheduler="kubernetes",
         ),

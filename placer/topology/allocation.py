@@ -92,21 +92,23 @@ def _selected(
     )
 
 
-def apart_domains(topology: Topology) -> dict[str, list[str]]:
+def _apart_domains(topology: Topology) -> dict[str, list[str]]:
     """Hosts of every domain of the first tier that nothing joins; none without one."""
     for t, tier in enumerate(topology.tiers):
         found: dict[str, list[str]] = {}
+        if not tier.apart:
+            continue
         for node, domain in enumerate(topology.domain_of_node[t].tolist()):
             name = topology.domain_names[t][domain]
             found.setdefault(name, []).append(topology.node_names[node])
-        if tier.apart and len(found) > 1:
+        if len(found) > 1:
             return found
     return {}
 
 
 def _apart(topology: Topology) -> Iterator[Problem]:
     """A problem of hosts that no job can have together."""
-    if parts := apart_domains(topology):
+    if parts := _apart_domains(topology):
         message = f"hosts in {len(parts)} parts that nothing joins: no job has both"
         listed = [f"{name}: {compress(hosts)}" for name, hosts in parts.items()]
         hint = f"give the hosts of one, {'; '.join(listed[:_MOST_PARTS])}"
