@@ -140,7 +140,8 @@ FORMATS: dict[str, MachineFormat] = {
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
             module="oci",
-            pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
+            pattern=r'"(?:customer(?:Local|Network)Block'
+            r'|(?:local|network)-?[bB]lock-?[iI]d)"\s*:',
         ),
         MachineFormat(
             name="fabric",
