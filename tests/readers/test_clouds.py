@@ -244,7 +244,7 @@ def test_oci_racks_across_blocks_are_left_out(tmp_path):
     )
 
 
-def test_oci_rack_of_one_host_counts_within_its_fabric(tmp_path):
+def test_oci_rack_of_one_host_counts_within_its_fabric():
     """Racks called alike in two memory fabrics are two (NVIDIA/topograph)."""
     text = json.dumps(
         [

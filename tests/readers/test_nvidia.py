@@ -90,6 +90,53 @@ def test_pasted_matrix():
     assert read("topo-m", wrapped, "source").notes == expected
 
 
+GLUED = """\
+GPU0GPU1NIC0NIC1CPU AffinityNUMA AffinityGPU NUMA ID
+GPU0     X     NV18   PIX    SYS    0-31     0        N/A
+GPU1    NV18    X     SYS    PIX    32-63    1        N/A
+NIC0    PIX    SYS     X     SYS
+NIC1    SYS    PIX    SYS     X
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GLUED,
+        # Only some columns run together; names of NICs that only rows can tell.
+        GLUED.replace("NIC0NIC1CPU", "ibp1ibp10\tCPU")
+        .replace("NIC0", "ibp1")
+        .replace("NIC1", "ibp10"),
+        GLUED.replace("GPU0     X     ", "GPU0X").replace(
+            "GPU1    NV18    ", "GPU1NV18"
+        ),
+        GLUED.replace("SYS", "SOC"),
+    ],
+)
+def test_columns_that_run_together(text):
+    """A terminal that drops tabs glues names, and cells where they still differ."""
+    findings = read("topo-m", text, "source")
+    (note,) = findings.notes
+    assert note.startswith("2 GPUs, 2 NICs, NV18 between all GPUs; nearest NICs: ")
+    assert [len(near) for near in findings.affinity.nics] == [1, 1]
+    assert findings.affinity.numa == (0, 1)
+
+
+def test_cells_that_cannot_be_told_apart():
+    """NV18 and the CPUs 0-31 glued are NV180 or NV18: refused, as the pair differs."""
+    text = GLUED.replace("NIC0NIC1", "").replace("PIX    SYS    ", "")
+    text = text.replace("NV18   0-31", "NV180-31")
+    problem = problem_of(read, "topo-m", text, "source")
+    assert "GPU0 to GPU1 is NV180" in problem.message
+
+
+def test_names_that_repeat_do_not_take_long():
+    """However often names fit into a glued one, each place is looked at once."""
+    rows = "\n".join("a" * n + " PIX" for n in range(1, 60))
+    text = f"GPU0 GPU1 {'a' * 5000}b\n{rows}\n"
+    assert problem_of(read, "topo-m", text, "source")
+
+
 def matrix(*rows):
     """A matrix of GPUs with these cells."""
     names = [f"GPU{i}" for i in range(len(rows))]
