@@ -52,7 +52,11 @@ class Tree:
     notes: list[str] = field(default_factory=list)
 
 
-def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
+def combine(
+    findings: Sequence[Findings],
+    multi_node_nvlink: bool,
+    notes: list[str] | None = None,
+) -> Tree:
     """One tree out of all sources.
 
     Parameters
@@ -61,6 +65,8 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     multi_node_nvlink : bool
         Whether GPUs of different nodes can talk over NVLink on this kind of machine;
         decides for levels whose source cannot tell.
+    notes : list of str, optional
+        Where to put the tree's notes: there they are also where an error follows.
 
     Raises
     ------
@@ -69,7 +75,8 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     """
     facts = renamed(findings)
     names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))
-    tree = Tree(names, [], *counts(names, facts))
+    notes = [] if notes is None else notes
+    tree = Tree(names, [], *counts(names, facts), notes)
     check_nodes(findings, facts, names)
     tree.notes.extend(numbers(findings, facts))
     tree.notes.extend(missing(findings, facts, names))

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from placer.errors import Problem, refuse
+from placer.errors import InputError, Problem, refuse
 from placer.readers.adapters import hosts_of_adapters
 from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.readers.infiniband import Fabric, read_fabric
@@ -48,7 +48,13 @@ def waiting(findings: Findings, fabric: Fabric) -> Findings:
     """The findings of a fabric, complete once the nodes of the others are known."""
 
     def join(known: Known) -> Findings:
-        return _joined(replace(findings, notes=[], unused={}), fabric, known)
+        own = replace(findings, notes=[], unused={})
+        try:
+            return _joined(own, fabric, known)
+        except InputError:
+            # They are of use where the parts of a fabric are not joined, too.
+            findings.notes[:] = own.notes
+            raise
 
     return replace(findings, join=join)
 
