@@ -23,6 +23,8 @@ from placer.readers.one_node import kinds_of_hosts, same_everywhere
 from placer.topology.affinity import Affinity
 
 MAX_DEVICES = 256
+# Characters of a device's name.
+_LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -208,11 +210,17 @@ def matrix_of(
         problems.append(Problem(message, source, again, 1, hint=hint))
         return matrix
     matches = (row.match(line) for _, line in rows)
-    in_rows = dict.fromkeys(match[1] for match in matches if match)
+    names = (match[1] for match in matches if match)
+    in_rows = dict.fromkeys(name for name in names if len(name) <= _LONGEST)
     _columns(" ".join(headers), in_rows, matrix)
     if not 1 <= len(matrix.devices) <= MAX_DEVICES:
         message = f"{len(matrix.devices)} devices, the most is {MAX_DEVICES}"
         problems.append(Problem(message, source, body.first, 1))
+        return matrix
+    if glued := next((name for name in matrix.devices if len(name) > _LONGEST), ""):
+        hint = "paste the matrix with its blanks"
+        message = f"names of columns{of} run together: {glued[:_LONGEST]}..."
+        problems.append(Problem(message, source, body.first, 1, hint=hint))
         return matrix
     # A terminal that lost the tabs may have glued a name to its first cell.
     start = re.compile(rf"\s*({_any_of(matrix.devices)})(?=\s|$|{style.cell.pattern})")
@@ -277,7 +285,7 @@ def _missing(matrix: Matrix, of: str, source: str) -> list[Problem]:
         return [Problem(f"a device comes twice in the header{of}", source)]
     absent = [device for device in devices if (device, device) not in cells]
     if absent:
-        hint = "cut, or names of columns that run together: paste it with its blanks"
+        hint = "names of columns may run together: paste the matrix with its blanks"
         message = f"the matrix{of} has no row {absent[0]}: cut?"
         return [Problem(message, source, hint=hint)]
     problems = []

@@ -18,6 +18,9 @@ from placer.readers.switches import (
 )
 
 _MAX_NAME = 64
+# Where topograph puts nodes that it knows no switch of (NVIDIA/topograph e2b62507,
+# pkg/topology/graph.go).
+_NOWHERE = "no-topology"
 
 
 def slurm_findings(
@@ -63,10 +66,13 @@ def slurm_findings(
     for block, domains in zip(blocks, of_block, strict=True):
         block_of |= dict.fromkeys(block.nodes, domains)
     path_of, twice = _nodes_of_switches(switches, paths)
+    nowhere = _nowhere(switches, path_of)
+    path_of = {name: path for name, path in path_of.items() if name not in nowhere}
     no_block, no_path = ("",) * len(levels), ("",) * depth
-    for name in dict.fromkeys([*path_of, *block_of]):
+    for name in dict.fromkeys([*path_of, *block_of, *nowhere]):
         domains = block_of.get(name, no_block) + path_of.get(name, no_path)
-        findings.nodes[name] = NodeFacts(domains)
+        reason = "no switch known" if name in nowhere else ""
+        findings.nodes[name] = NodeFacts(domains, unavailable=reason)
     _check_nodes(findings, problem, switches, blocks)
     if trees := _trees(path_of):
         findings.levels = (
@@ -136,6 +142,19 @@ def _nodes_of_switches(
             if path_of.setdefault(node, path) != path:
                 twice[node] = None
     return path_of, list(twice)
+
+
+def _nowhere(
+    switches: Sequence[Switch], path_of: Mapping[str, tuple[str, ...]]
+) -> dict[str, None]:
+    """Nodes that no switch is known of, where some is known of others.
+
+    Slurm runs no job on them and on others.
+    """
+    above = {child for switch in switches for child in switch.children}
+    lone = [s for s in switches if s.name == _NOWHERE and s.name not in above]
+    found = dict.fromkeys(name for switch in lone for name in switch.nodes)
+    return found if len(found) < len(path_of) else {}
 
 
 def _trees(path_of: Mapping[str, tuple[str, ...]]) -> str:

@@ -206,6 +206,20 @@ def test_trees_that_no_switch_joins(tmp_path):
     assert allocate(machine, exclude="n[1-4]").num_nodes == 4
 
 
+def test_nodes_that_topograph_knows_no_switch_of(tmp_path):
+    """They share nothing, and Slurm runs no job on them and on others: left out.
+
+    NVIDIA/topograph e2b62507, pkg/topology/graph.go; alone they are all there is.
+    """
+    text = "SwitchName=no-topology Nodes=cpu[1-2]\n"
+    machine, notes = machine_of(tmp_path, TWO_SPINES + text, hardware=cases.H100)
+    assert machine.node_names == ("n1", "n2", "n3", "n4")
+    assert "nodes left out, no switch known: 2 (cpu1, cpu2)" in notes
+    assert allocate(machine) is machine
+    alone, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert alone.node_names == ("cpu1", "cpu2")
+
+
 def test_trees_stay_apart_in_a_topology_file(tmp_path):
     """What was read and written is read again as such; the digest tells the two."""
     machine, _ = machine_of(tmp_path, APART, hardware=cases.H100)
