@@ -186,7 +186,7 @@ class Findings:
 
 def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
     """The names of a host list; none where it is empty or, with a problem, bad."""
-    if value is None or value.content == "":
+    if value is None or (isinstance(value.content, str) and not value.content.strip()):
         return []
     try:
         return lists.expand(value.name(longest=1_000_000))

@@ -109,7 +109,7 @@ def _apart_domains(topology: Topology) -> dict[str, list[str]]:
 def _apart(topology: Topology) -> Iterator[Problem]:
     """A problem of hosts that no job can have together."""
     if parts := _apart_domains(topology):
-        message = f"hosts in {len(parts)} parts that nothing joins: no job has both"
+        message = f"in {len(parts)} parts that nothing joins: a job lies in one"
         listed = [f"{name}: {compress(hosts)}" for name, hosts in parts.items()]
         hint = f"give the hosts of one, {'; '.join(listed[:_MOST_PARTS])}"
         yield Problem(message, key="hosts", hint=hint)

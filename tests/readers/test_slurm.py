@@ -281,7 +281,7 @@ def test_default_tree_counts():
             "slurm-yaml",
             "- topology: t\n  block:\n    block_sizes: [2, 4]\n    blocks:\n"
             "    - {block: b1, nodes: 'n[1-2]'}\n    - {block: pad1, nodes: ''}\n"
-            "    - {block: pad2, nodes: null}\n    - {block: b2, nodes: 'n[3-4]'}\n"
+            "    - {block: pad2, nodes: ' '}\n    - {block: b2, nodes: 'n[3-4]'}\n"
             "    - {block: pad3}\n",
         ),
         (

@@ -10,6 +10,7 @@ import pytest
 from placer.errors import InputError
 from placer.readers.registry import read
 from placer.topology.allocation import allocate
+from placer.topology.drawing import draw
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.readers import cases
@@ -197,6 +198,9 @@ def test_trees_that_no_switch_joins(tmp_path):
     assert any(
         "trees that no switch joins: a (4 nodes), b (4 nodes)" in note for note in notes
     )
+    assert [
+        line.split()[-1] for line in draw(machine).split("\n") if "spine " in line
+    ] == ["apart"]
     with pytest.raises(InputError, match="in 2 parts that nothing joins") as caught:
         allocate(machine)
     assert "a: n[1-4]; b: n[5-8]" in caught.value.problems[0].hint
