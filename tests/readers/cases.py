@@ -27,6 +27,12 @@ SwitchName=spine Switches=s[1-2] LinkSpeed=100
 SwitchName=s1 Nodes=n[1-4]
 switchname = s2 nodes = "n[5-8]"   # the rest
 """
+TWO_SPINES = """\
+SwitchName=spine1 Switches=leaf[1-2]
+SwitchName=spine2 Switches=leaf[1-2]
+SwitchName=leaf1 Nodes=n[1-2]
+SwitchName=leaf2 Nodes=n[3-4]
+"""
 BLOCKS = """\
 BlockName=b1 Nodes=n[1-2]
 BlockName=b2 Nodes=n[3-4]
@@ -211,6 +217,34 @@ def node(name: str, labels: dict[str, str], **more: object) -> dict[str, object]
     }
 
 
+def resource_slice(name, devices, driver="gpu.nvidia.com", generation=1, count=1):
+    """A slice of one node's pool, as ``kubectl get resourceslices -o json`` has it."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{name}-{driver}-{generation}"},
+        "spec": {
+            "driver": driver,
+            "nodeName": name,
+            "pool": {
+                "name": name,
+                "generation": generation,
+                "resourceSliceCount": count,
+            },
+            "devices": devices,
+        },
+    }
+
+
+def device(number, kind="gpu", **more):
+    """A device of a type."""
+    attributes = {
+        "type": {"string": kind},
+        "resource.kubernetes.io/pciBusID": {"string": f"0000:{number:02x}:00.0"},
+    }
+    return {"name": f"{kind}-{number}", "attributes": attributes} | more
+
+
 def nodes(*items: object) -> str:
     """What ``kubectl get nodes -o json`` prints for these nodes."""
     return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
@@ -231,7 +265,11 @@ KUBERNETES = nodes(
     )
 )
 
-
+SLICES = nodes(
+    node("n1", {"nvidia.com/gpu.count": "8"}),
+    resource_slice("n1", [device(0), device(1, "mig"), device(2)]),
+    resource_slice("n1", [device(2, "amdgpu")], "gpu.amd.com"),
+)
 LABELS = nodes(
     *(
         node(
@@ -306,6 +344,13 @@ NIC Legend:
 
   NIC0: mlx5_0
   NIC1: mlx5_1
+"""
+GLUED = """\
+GPU0GPU1NIC0NIC1CPU AffinityNUMA AffinityGPU NUMA ID
+GPU0     X     NV18   PIX    SYS    0-31     0        N/A
+GPU1    NV18    X     SYS    PIX    32-63    1        N/A
+NIC0    PIX    SYS     X     SYS
+NIC1    SYS    PIX    SYS     X
 """
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
 
@@ -520,6 +565,9 @@ MORE_TEXTS = (
     ("rocm-smi", LINK_TYPES_JSON),
     ("rocm-smi", LINK_TYPES_OF_AMD_SMI),
     ("topo-m", MATRIX),
+    ("topo-m", GLUED),
+    ("slurm", TWO_SPINES),
+    ("kubernetes", SLICES),
 )
 # Formats that do not show themselves, and those that list no nodes.
 HIDDEN = ("names", "hosts")

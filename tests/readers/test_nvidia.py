@@ -90,27 +90,18 @@ def test_pasted_matrix():
     assert read("topo-m", wrapped, "source").notes == expected
 
 
-GLUED = """\
-GPU0GPU1NIC0NIC1CPU AffinityNUMA AffinityGPU NUMA ID
-GPU0     X     NV18   PIX    SYS    0-31     0        N/A
-GPU1    NV18    X     SYS    PIX    32-63    1        N/A
-NIC0    PIX    SYS     X     SYS
-NIC1    SYS    PIX    SYS     X
-"""
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        GLUED,
+        cases.GLUED,
         # Only some columns run together; names of NICs that only rows can tell.
-        GLUED.replace("NIC0NIC1CPU", "ibp1ibp10\tCPU")
+        cases.GLUED.replace("NIC0NIC1CPU", "ibp1ibp10\tCPU")
         .replace("NIC0", "ibp1")
         .replace("NIC1", "ibp10"),
-        GLUED.replace("GPU0     X     ", "GPU0X").replace(
+        cases.GLUED.replace("GPU0     X     ", "GPU0X").replace(
             "GPU1    NV18    ", "GPU1NV18"
         ),
-        GLUED.replace("SYS", "SOC"),
+        cases.GLUED.replace("SYS", "SOC"),
     ],
 )
 def test_columns_that_run_together(text):
@@ -124,7 +115,7 @@ def test_columns_that_run_together(text):
 
 def test_cells_that_cannot_be_told_apart():
     """NV18 and the CPUs 0-31 glued are NV180 or NV18: refused, as the pair differs."""
-    text = GLUED.replace("NIC0NIC1", "").replace("PIX    SYS    ", "")
+    text = cases.GLUED.replace("NIC0NIC1", "").replace("PIX    SYS    ", "")
     text = text.replace("NV18   0-31", "NV180-31")
     problem = problem_of(read, "topo-m", text, "source")
     assert "GPU0 to GPU1 is NV180" in problem.message

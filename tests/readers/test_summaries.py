@@ -91,12 +91,6 @@ def test_counts(count, what, text):
     assert count_of(count, what) == text
 
 
-TWO_SPINES = (
-    "SwitchName=s1 Switches=l[1-2]\nSwitchName=s2 Switches=l[1-2]\n"
-    "SwitchName=l1 Nodes=n[1-4]\nSwitchName=l2 Nodes=n[5-8]\n"
-)
-
-
 @pytest.mark.parametrize(
     ("more", "options", "error"),
     [
@@ -105,7 +99,7 @@ TWO_SPINES = (
         (["n[1-"], {}, "never closed"),
         (["m[1-4]"], {}, "no node in common"),
         (
-            ["BlockName=b1 Nodes=n[3-6]\nBlockName=b2 Nodes=n[1-2,7]\n"],
+            ["BlockName=b1 Nodes=n[2-3]\nBlockName=b2 Nodes=n[1,4]\n"],
             {},
             "cut across",
         ),
@@ -116,7 +110,7 @@ TWO_SPINES = (
 def test_notes_are_told_where_an_error_follows(tmp_path, more, options, error):
     """What a reader noted of one source may explain what is wrong with all of them."""
     sources = []
-    for number, text in enumerate([TWO_SPINES, *more]):
+    for number, text in enumerate([cases.TWO_SPINES, *more]):
         (tmp_path / f"{number}.txt").write_text(text)
         form = "slurm:" if "Name=" in text else "hosts:"
         sources.append(f"{form}{tmp_path}/{number}.txt")
@@ -124,7 +118,7 @@ def test_notes_are_told_where_an_error_follows(tmp_path, more, options, error):
     options = {"hardware": cases.H100} | options
     with pytest.raises(InputError, match=error):
         read_topology(sources, note=notes.append, **options)
-    assert sum("are one domain: s1+s2" in note for note in notes) == 1
+    assert sum("are one domain: spine1+spine2" in note for note in notes) == 1
 
 
 def test_reasons_are_told_where_no_node_is_left(tmp_path):

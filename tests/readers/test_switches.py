@@ -16,12 +16,6 @@ from placer.topology.write import to_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 
-TWO_SPINES = """\
-SwitchName=spine1 Switches=leaf[1-2]
-SwitchName=spine2 Switches=leaf[1-2]
-SwitchName=leaf1 Nodes=n[1-2]
-SwitchName=leaf2 Nodes=n[3-4]
-"""
 APART = """\
 SwitchName=a Switches=leaf[1-2]
 SwitchName=b Switches=leaf[3-4]
@@ -55,7 +49,7 @@ def divisions(findings):
 
 def test_two_spines_over_the_same_leaves_are_one(tmp_path):
     """The usual fabric: every leaf hangs on both spines, so all nodes share a tier."""
-    machine, notes = machine_of(tmp_path, TWO_SPINES, hardware=cases.H100)
+    machine, notes = machine_of(tmp_path, cases.TWO_SPINES, hardware=cases.H100)
     assert tier_names(machine) == ["node", "leaf", "spine"]
     assert nodes_of_domains(machine, "spine") == {
         "spine1+spine2": ["n1", "n2", "n3", "n4"]
@@ -216,7 +210,7 @@ def test_nodes_that_topograph_knows_no_switch_of(tmp_path):
     NVIDIA/topograph e2b62507, pkg/topology/graph.go; alone they are all there is.
     """
     text = "SwitchName=no-topology Nodes=cpu[1-2]\n"
-    machine, notes = machine_of(tmp_path, TWO_SPINES + text, hardware=cases.H100)
+    machine, notes = machine_of(tmp_path, cases.TWO_SPINES + text, hardware=cases.H100)
     assert machine.node_names == ("n1", "n2", "n3", "n4")
     assert "nodes left out, no switch known: 2 (cpu1, cpu2)" in notes
     assert allocate(machine) is machine
