@@ -92,25 +92,25 @@ def _selected(
     )
 
 
-def _apart_domains(topology: Topology) -> dict[str, list[str]]:
+def _apart_domains(topology: Topology) -> list[tuple[str, list[str]]]:
     """Hosts of every domain of the first tier that nothing joins; none without one."""
     for t, tier in enumerate(topology.tiers):
-        found: dict[str, list[str]] = {}
         if not tier.apart:
             continue
+        found: dict[int, list[str]] = {}
         for node, domain in enumerate(topology.domain_of_node[t].tolist()):
-            name = topology.domain_names[t][domain]
-            found.setdefault(name, []).append(topology.node_names[node])
+            found.setdefault(domain, []).append(topology.node_names[node])
         if len(found) > 1:
-            return found
-    return {}
+            names = topology.domain_names[t]
+            return [(names[domain], hosts) for domain, hosts in found.items()]
+    return []
 
 
 def _apart(topology: Topology) -> Iterator[Problem]:
     """A problem of hosts that no job can have together."""
     if parts := _apart_domains(topology):
         message = f"in {len(parts)} parts that nothing joins: a job lies in one"
-        listed = [f"{name}: {compress(hosts)}" for name, hosts in parts.items()]
+        listed = [f"{name}: {compress(hosts)}" for name, hosts in parts]
         hint = f"give the hosts of one, {'; '.join(listed[:_MOST_PARTS])}"
         yield Problem(message, key="hosts", hint=hint)
 

@@ -10,6 +10,7 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.machine import read_topology
+from tests.readers.slices import device, resource_slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,34 +216,6 @@ def node(name: str, labels: dict[str, str], **more: object) -> dict[str, object]
         "spec": more,
         "status": {"allocatable": {"nvidia.com/gpu": "4"}},
     }
-
-
-def resource_slice(name, devices, driver="gpu.nvidia.com", generation=1, count=1):
-    """A slice of one node's pool, as ``kubectl get resourceslices -o json`` has it."""
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": f"{name}-{driver}-{generation}"},
-        "spec": {
-            "driver": driver,
-            "nodeName": name,
-            "pool": {
-                "name": name,
-                "generation": generation,
-                "resourceSliceCount": count,
-            },
-            "devices": devices,
-        },
-    }
-
-
-def device(number, kind="gpu", **more):
-    """A device of a type."""
-    attributes = {
-        "type": {"string": kind},
-        "resource.kubernetes.io/pciBusID": {"string": f"0000:{number:02x}:00.0"},
-    }
-    return {"name": f"{kind}-{number}", "attributes": attributes} | more
 
 
 def nodes(*items: object) -> str:

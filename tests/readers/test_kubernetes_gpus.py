@@ -12,6 +12,7 @@ from placer.errors import InputError
 from placer.readers.machine import read_topology
 from placer.readers.registry import read
 from tests.readers import cases
+from tests.readers.slices import device, resource_slice
 
 
 def node(name, *, labels=None, **offered):
@@ -49,18 +50,16 @@ def test_whole_gpus_of_dra():
         node("n1"),
         node("n2"),
         node("cpu"),
-        cases.resource_slice(
+        resource_slice(
             "n0",
-            [cases.device(0), cases.device(1), cases.device(1, "mig"), cases.device(2)],
+            [device(0), device(1), device(1, "mig"), device(2)],
         ),
-        cases.resource_slice(
-            "n0", [cases.device(9, "channel")], "compute-domain.nvidia.com"
-        ),
-        cases.resource_slice("n1", [cases.device(0), cases.device(1, taints=taint)]),
-        cases.resource_slice(
+        resource_slice("n0", [device(9, "channel")], "compute-domain.nvidia.com"),
+        resource_slice("n1", [device(0), device(1, taints=taint)]),
+        resource_slice(
             "n2",
-            [cases.device(i, kind) for i in range(8) for kind in ("amdgpu", "vfio")]
-            + [cases.device(0, "amdgpu-partition")],
+            [device(i, kind) for i in range(8) for kind in ("amdgpu", "vfio")]
+            + [device(0, "amdgpu-partition")],
             "gpu.amd.com",
         ),
     )
@@ -69,11 +68,8 @@ def test_whole_gpus_of_dra():
 
 def test_only_the_newest_generation_of_a_pool_counts():
     """Slices of before stay in the list for a while; a pool that is cut is noted."""
-    old = cases.resource_slice("n0", [cases.device(i) for i in range(8)], generation=4)
-    new = [
-        cases.resource_slice("n0", [cases.device(i)], generation=5, count=3)
-        for i in range(2)
-    ]
+    old = resource_slice("n0", [device(i) for i in range(8)], generation=4)
+    new = [resource_slice("n0", [device(i)], generation=5, count=3) for i in range(2)]
     found, notes = gpus(node("n0"), old, *new)
     assert found == {"n0": 2}
     assert notes == ["DRA pools with slices that are not in it: n0"]
@@ -81,15 +77,15 @@ def test_only_the_newest_generation_of_a_pool_counts():
 
 def test_older_versions_of_slices():
     """Before v1 attributes stand under basic."""
-    devices = [{"name": f"gpu-{i}", "basic": cases.device(i)} for i in range(4)]
-    found, _ = gpus(node("n0"), cases.resource_slice("n0", devices))
+    devices = [{"name": f"gpu-{i}", "basic": device(i)} for i in range(4)]
+    found, _ = gpus(node("n0"), resource_slice("n0", devices))
     assert found == {"n0": 4}
 
 
 def test_two_counts_of_one_node():
     """Where pods may ask for fewer than the devices are, the fewer count."""
-    devices = [cases.device(i) for i in range(8)]
-    found, notes = gpus(node("n0", nvidia=7), cases.resource_slice("n0", devices))
+    devices = [device(i) for i in range(8)]
+    found, notes = gpus(node("n0", nvidia=7), resource_slice("n0", devices))
     assert found == {"n0": 7}
     assert any("DRA devices are not as many as they offer" in note for note in notes)
 
@@ -155,9 +151,7 @@ def test_slices_alone_list_no_nodes():
 def test_broken_slices_end_in_an_error_or_a_count(seed):
     """Whatever stands where a slice has a mapping, list or text, nothing crashes."""
     rng = random.Random(seed)
-    text = cases.nodes(
-        node("n0"), cases.resource_slice("n0", [cases.device(0), cases.device(1)])
-    )
+    text = cases.nodes(node("n0"), resource_slice("n0", [device(0), device(1)]))
     keys = ["spec", "pool", "devices", "attributes", "type", "generation", "driver"]
     for _ in range(50):
         broken = json.loads(text)
