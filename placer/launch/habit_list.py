@@ -64,6 +64,13 @@ CONSECUTIVE = Habit(
     "numbers ranks host by host",
     "give RANK from the plan: placer emit PLAN env",
 )
+OWN_HOST_FIRST = Habit(
+    "own-host-first",
+    "mpirun put the host it was started on first, then the others in the order of the "
+    "host file",
+    "start mpirun on the plan's first host, or map ranks by the plan: placer emit PLAN "
+    "openmpi-seq, with --map-by seq",
+)
 REVERSED = Habit(
     "reversed",
     "the plan's hosts are in reverse order",

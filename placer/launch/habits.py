@@ -51,9 +51,12 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
         return ()
     if any(seats.node[rank] != node for rank, node in inside):
         found = tuple(
-            habit
-            for habit, nodes, allowed in _host_rules(plan, seats)
-            if allowed(processes) and all(nodes[rank] == node for rank, node in inside)
+            dict.fromkeys(
+                habit
+                for habit, nodes, allowed in _host_rules(plan, seats, dict(inside))
+                if allowed(processes)
+                and all(nodes[rank] == node for rank, node in inside)
+            )
         )
         by_tree = not found and _slurms_own(processes)
         if by_tree and _in_topology_order(plan, seats, dict(inside)):
@@ -63,9 +66,12 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
 
 
 def _host_rules(
-    plan: Plan, seats: Seats
+    plan: Plan, seats: Seats, node_of: Mapping[int, int]
 ) -> Iterator[tuple[Habit, list[int], _Evidence]]:
-    """Every habit about hosts: the node it gives each rank, and what must be known."""
+    """Every habit about hosts: the node it gives each rank, and what must be known.
+
+    ``node_of`` holds the nodes that ranks report.
+    """
     order = list(dict.fromkeys(seats.node))
     names = plan.nodes
     counts = Counter(seats.node)
@@ -79,6 +85,14 @@ def _host_rules(
     by_label = sorted(by_text, key=lambda node: [row[node] for row in domains])
     if by_label != by_text:
         yield known.BY_LABEL, _blocks(by_label, counts), _not_slurms_own
+    for listed in (order, by_name):
+        # Open MPI, issues 6298 and 13199: its own host, wherever the file has it.
+        own = node_of.get(0, listed[0])
+        if own != listed[0]:
+            moved = [own, *(node for node in listed if node != own)]
+            yield known.OWN_HOST_FIRST, _blocks(moved, counts), _by_mpirun
+            if seats.unit == "rank":
+                yield known.OWN_HOST_FIRST, _dealt(moved, counts), _by_mpirun
     yield known.CONSECUTIVE, _blocks(order, counts), _always
     yield known.REVERSED, _blocks(order[::-1], counts), _always
     if seats.unit == "rank" and max(counts.values()) > 1:
@@ -185,6 +199,13 @@ def _slurms_own(processes: Sequence[Process]) -> bool:
 
 def _not_slurms_own(processes: Sequence[Process]) -> bool:
     return not _slurms_own(processes)
+
+
+def _by_mpirun(processes: Sequence[Process]) -> bool:
+    """Whether ranks are Open MPI's own, which scripts export as RANK too."""
+    return _elsewhere(processes) and all(
+        process.launcher in ("openmpi", "env") for process in processes
+    )
 
 
 def _node_rank_is_nodeid(processes: Sequence[Process]) -> bool:

@@ -20,7 +20,12 @@ from placer.placement.robust import (
     missing_spares,
     misstated_avoidance,
 )
-from placer.placement.rules import broken_launch_order, doubled_gpus, split_groups
+from placer.placement.rules import (
+    broken_launch_order,
+    doubled_gpus,
+    parts_without_link,
+    split_groups,
+)
 from placer.placement.seats import seats_of_placement, seats_of_plan
 from placer.placement.wording import share
 
@@ -55,6 +60,7 @@ def violations(plan: Plan | Placement, topology: Topology, job: Job) -> list[str
     if unseated or not plan.world_size:
         return found
     found += doubled_gpus(seats, topology)
+    found += parts_without_link(seats, topology)
     if not degrees:
         found += split_groups(seats, topology, job)
         found += _broken_rules(plan, seats, topology, job)

@@ -42,6 +42,18 @@ def doubled_gpus(seats: Seats, topology: Topology) -> Iterator[str]:
     )
 
 
+def parts_without_link(seats: Seats, topology: Topology) -> Iterator[str]:
+    """A sentence for each tier that nothing joins and whose domains share the job."""
+    for t, tier in enumerate(topology.tiers):
+        used = np.unique(topology.domain_of_node[t][seats.node])
+        if tier.apart and len(used) > 1:
+            names = [topology.domain_names[t][domain] for domain in used[:2].tolist()]
+            yield (
+                f"ranks lie in {len(used):,} domains of {tier.name}, which nothing "
+                f"joins: {' and '.join(names)}"
+            )
+
+
 def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
     """A sentence for each requirement whose groups leave their domain."""
     machine = topology.by_island

@@ -33,10 +33,11 @@ _BUSID = r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
 _STYLE = Style(
     link="XGMI",
     header=re.compile(
-        rf"\s*(?:GPU[0-9]{{1,3}}|{_BUSID})(?:\s+(?:GPU[0-9]|{_BUSID})|\s*$)"
+        rf"\s*(?:GPU[0-9]{{1,3}}|{_BUSID})(?:\s*(?:GPU[0-9]|{_BUSID})|\s*$)"
     ),
     cell=re.compile(r"(?:^|\s+)(XGMI|PCIE|XXXX|N/A|SELF|0)(?!\S)"),
     gpu=re.compile(rf"GPU[0-9]{{1,3}}|{_BUSID}"),
+    names=rf"GPU[0-9]{{1,3}}|{_BUSID}",
     own=("0", "SELF"),
     linked="XGMI",
 )
@@ -46,8 +47,10 @@ _PAIR = re.compile(
     r"\(Topology\) Link type between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})"
 )
 _NUMA = "(Topology) Numa Node"
+# Some versions print GPU[0], some GPU 0.
 _NUMA_LINE = re.compile(
-    r"GPU\[([0-9]{1,3})\]\s*: \(Topology\) Numa Node: ([0-9]{1,3})\s*"
+    r"GPU(?:\[([0-9]{1,3})\]|\s*([0-9]{1,3}))\s*:\s*\(Topology\) Numa Node:\s*"
+    r"([0-9]{1,3})\s*"
 )
 _CARD = re.compile(r"card([0-9]{1,3})")
 _HOW = "rocm-smi --showtopo, or amd-smi topology, prints it"
@@ -77,7 +80,7 @@ def read(text: str, source: str) -> Findings:
             if table := _table(lines, host, source, problems):
                 matrices[host] = matrix_of(table, host, source, _STYLE, problems)
                 found = (_NUMA_LINE.fullmatch(line) for _, line in lines)
-                numa[host] = {f"GPU{m[1]}": int(m[2]) for m in found if m}
+                numa[host] = {f"GPU{m[1] or m[2]}": int(m[3]) for m in found if m}
             else:
                 of = f' of "{host}"' if host else ""
                 message = f"no link types between GPUs{of} in it"

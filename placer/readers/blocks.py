@@ -7,14 +7,19 @@ size is a base for planning: a block may hold more nodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.readers.findings import Level, some
 
 if TYPE_CHECKING:
     from placer.errors import Problem
+
+
+# As NVIDIA/topograph a23ca7a names them; their partition is called fake, too.
+_PADDING = re.compile(r"fake-?[0-9]+")
 
 
 @dataclass
@@ -24,6 +29,26 @@ class Block:
     name: str
     place: Problem
     nodes: list[str]
+
+
+def is_padding(node: str) -> bool:
+    """Whether topograph made a node up, which fills a block to its size."""
+    return bool(_PADDING.fullmatch(node))
+
+
+def without_padding(blocks: Sequence[Block]) -> tuple[list[Block], str]:
+    """The blocks without nodes that were made up, and a note of those.
+
+    Blocks of such names alone are those of machines that are called so.
+    """
+    fake = [node for block in blocks for node in block.nodes if is_padding(node)]
+    if not fake or len(fake) == sum(len(block.nodes) for block in blocks):
+        return [*blocks], ""
+    kept = [
+        replace(block, nodes=[n for n in block.nodes if not is_padding(n)])
+        for block in blocks
+    ]
+    return kept, f"nodes that fill blocks up, left out: {len(fake)} ({some(fake)})"
 
 
 def block_sizes(smallest: int, count: int) -> list[int]:

@@ -37,7 +37,8 @@ class Tree:
         Host names, in the order of the sources.
     levels : list of Layer
         Innermost first; every node has a domain, and each level has fewer domains
-        than the one before. Whether a level is scale-up is decided.
+        than the one before; the first than there are nodes, unless nothing joins them.
+        Whether a level is scale-up is decided.
     gpus : list of int or None
         GPUs of each node, None where no source counts them.
     unavailable : dict of str to str
@@ -51,7 +52,11 @@ class Tree:
     notes: list[str] = field(default_factory=list)
 
 
-def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
+def combine(
+    findings: Sequence[Findings],
+    multi_node_nvlink: bool,
+    notes: list[str] | None = None,
+) -> Tree:
     """One tree out of all sources.
 
     Parameters
@@ -60,6 +65,8 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     multi_node_nvlink : bool
         Whether GPUs of different nodes can talk over NVLink on this kind of machine;
         decides for levels whose source cannot tell.
+    notes : list of str, optional
+        Where to put the tree's notes: there they are also where an error follows.
 
     Raises
     ------
@@ -68,7 +75,8 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     """
     facts = renamed(findings)
     names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))
-    tree = Tree(names, [], *counts(names, facts))
+    notes = [] if notes is None else notes
+    tree = Tree(names, [], *counts(names, facts), notes)
     check_nodes(findings, facts, names)
     tree.notes.extend(numbers(findings, facts))
     tree.notes.extend(missing(findings, facts, names))
@@ -104,6 +112,7 @@ def _layers(
                 domains,
                 level.bandwidth,
                 level.inside,
+                level.apart,
             )
 
 
@@ -214,9 +223,13 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
         if len(found.torn):
             refuse([_disagreement(layer, tree.levels[-1])])
         tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
-        if len(set(found.domain_of_node.tolist())) == len(inner_names):
+        repeats = len(set(found.domain_of_node.tolist())) == len(inner_names)
+        # Nodes that nothing joins keep the level that says so.
+        if repeats and (tree.levels or not layer.apart):
             below = tree.levels[-1].name if tree.levels else "node"
             tree.notes.append(f"{layer.label} is the same as {below}: left out")
+            if layer.apart:
+                tree.levels[-1] = replace(tree.levels[-1], apart=True)
             continue
         inner, inner_names = found.domain_of_node, found.names
         tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))

@@ -37,6 +37,8 @@ class Level:
     inside : str
         Name of the source's level that has each of its domains whole, by definition;
         empty where nothing of the kind is promised.
+    apart : bool
+        Whether nothing joins its domains, so that a job lies in one of them.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Level:
     planned: bool = False
     bandwidth: float | None = None
     inside: str = ""
+    apart: bool = False
 
 
 @dataclass(slots=True)
@@ -182,8 +185,8 @@ class Findings:
 
 
 def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
-    """The names of a host list; none, with a problem, when it is bad."""
-    if value is None:
+    """The names of a host list; none where it is empty or, with a problem, bad."""
+    if value is None or (isinstance(value.content, str) and not value.content.strip()):
         return []
     try:
         return lists.expand(value.name(longest=1_000_000))

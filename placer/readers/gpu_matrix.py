@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from placer.errors import MOST_PROBLEMS, Problem
 from placer.readers.findings import Findings, NodeFacts
@@ -22,6 +23,8 @@ from placer.readers.one_node import kinds_of_hosts, same_everywhere
 from placer.topology.affinity import Affinity
 
 MAX_DEVICES = 256
+# Characters of a device's name.
+_LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Style:
         Matches a cell and the blanks before it; its group is the cell.
     gpu : pattern
         Matches the whole name of a GPU.
+    names : str
+        Pattern of the usual names of devices, which tells glued ones apart.
     own : tuple of str
         What a cell of a device to itself may be.
     linked : str
@@ -50,6 +55,7 @@ class Style:
     header: re.Pattern[str]
     cell: re.Pattern[str]
     gpu: re.Pattern[str]
+    names: str
     own: tuple[str, ...]
     linked: str
     ends: tuple[str, ...] = ()
@@ -203,13 +209,25 @@ def matrix_of(
         message = f"several matrices{of}: whose they are cannot be told"
         problems.append(Problem(message, source, again, 1, hint=hint))
         return matrix
-    _columns(" ".join(headers), matrix)
+    matches = (row.match(line) for _, line in rows)
+    names = (match[1] for match in matches if match)
+    in_rows = dict.fromkeys(name for name in names if len(name) <= _LONGEST)
+    _columns(" ".join(headers), in_rows, matrix)
     if not 1 <= len(matrix.devices) <= MAX_DEVICES:
         message = f"{len(matrix.devices)} devices, the most is {MAX_DEVICES}"
         problems.append(Problem(message, source, body.first, 1))
         return matrix
+    if glued := next((name for name in matrix.devices if len(name) > _LONGEST), ""):
+        hint = "paste the matrix with its blanks"
+        message = f"names of columns{of} run together: {glued[:_LONGEST]}..."
+        problems.append(Problem(message, source, body.first, 1, hint=hint))
+        return matrix
+    # A terminal that lost the tabs may have glued a name to its first cell.
+    start = re.compile(rf"\s*({_any_of(matrix.devices)})(?=\s|$|{style.cell.pattern})")
     for number, line in rows:
-        _row(line, matrix, Problem("", source, number, 1), problems)
+        if match := start.match(line):
+            place = Problem("", source, number, 1)
+            _row(match[1], line[match.end() :], matrix, place, problems)
         if len(problems) > MOST_PROBLEMS:
             break
     if len(problems) == before:
@@ -217,19 +235,30 @@ def matrix_of(
     return matrix
 
 
-def _columns(header: str, matrix: Matrix) -> None:
+def _columns(header: str, in_rows: Mapping[str, None], matrix: Matrix) -> None:
+    """The devices that a header names; glued names are those of rows, or usual ones."""
+    style = matrix.style
     matrix.header = header
-    for name in header.split():
-        if name in matrix.style.ends:
+    name = rf"(?>{_any_of(islice(in_rows, MAX_DEVICES))}|{style.names})"
+    glued = re.compile(rf"({name}++)({_any_of(style.ends)})?")
+    for word in header.split():
+        if word in style.ends:
             break
-        matrix.devices.append(name)
+        found = None if word in in_rows else glued.fullmatch(word)
+        matrix.devices += re.findall(name, found[1]) if found else [word]
+        if found and found[2]:
+            break
 
 
-def _row(line: str, matrix: Matrix, at: Problem, problems: list[Problem]) -> None:
-    """The cells of a row; a row of no device, such as one of the legend, is none."""
-    name, rest = (*line.split(None, 1), "", "")[:2]
-    if name not in matrix.devices:
-        return
+def _any_of(names: Iterable[str]) -> str:
+    """A pattern of any of these names, the longest first."""
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+
+
+def _row(
+    name: str, rest: str, matrix: Matrix, at: Problem, problems: list[Problem]
+) -> None:
+    """The cells of the row of a device."""
     position = 0
     cells: list[str] = []
     while len(cells) < len(matrix.devices) and (
@@ -256,7 +285,9 @@ def _missing(matrix: Matrix, of: str, source: str) -> list[Problem]:
         return [Problem(f"a device comes twice in the header{of}", source)]
     absent = [device for device in devices if (device, device) not in cells]
     if absent:
-        return [Problem(f"the matrix{of} has no row {absent[0]}: cut?", source)]
+        hint = "names of columns may run together: paste the matrix with its blanks"
+        message = f"the matrix{of} has no row {absent[0]}: cut?"
+        return [Problem(message, source, hint=hint)]
     problems = []
     for i, a in enumerate(devices):
         for b in devices[: i + 1]:

@@ -72,7 +72,10 @@ def tiers(
         *(f"figures of {tier.name} of {hardware.name}" for tier in chosen),
     ]
     sources = [f"tier {n}: {w}" for n, w in zip(names, words, strict=True)]
-    tiers = [*node.tiers, *chosen]
+    kept = [
+        replace(t, apart=level.apart) for t, level in zip(chosen, levels, strict=True)
+    ]
+    tiers = [*node.tiers, *kept]
     named = [replace(t, name=n) for t, n in zip(tiers, names, strict=True)]
     return _measured(named, levels, findings, sources), sources
 

@@ -13,16 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from placer.errors import Problem, refuse
+from placer.errors import InputError, Problem, refuse
 from placer.readers.adapters import hosts_of_adapters
 from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.readers.infiniband import Fabric, read_fabric
 from placer.readers.leaf_sets import Units, units_of_hosts
 from placer.readers.link_notes import link_notes
 from placer.readers.switch_heights import joined_units, switch_graph, switch_heights
-from placer.readers.switches import display_names, switch_levels
+from placer.readers.switches import display_names, joined_names, switch_levels
 
-_LONGEST = 400
 _CHASSIS = re.compile(r"[^;]*;([^;:]+)(?::(.*))?")
 
 
@@ -49,7 +48,13 @@ def waiting(findings: Findings, fabric: Fabric) -> Findings:
     """The findings of a fabric, complete once the nodes of the others are known."""
 
     def join(known: Known) -> Findings:
-        return _joined(replace(findings, notes=[], unused={}), fabric, known)
+        own = replace(findings, notes=[], unused={})
+        try:
+            return _joined(own, fabric, known)
+        except InputError:
+            # They are of use where the parts of a fabric are not joined, too.
+            findings.notes[:] = own.notes
+            raise
 
     return replace(findings, join=join)
 
@@ -111,15 +116,9 @@ def _shown(fabric: Fabric) -> dict[str, str]:
 def _unit_names(fabric: Fabric, units: Units) -> list[str]:
     """A name of each set of leaves, none twice."""
     shown = _shown(fabric)
-    found = []
-    for unit in units.leaves:
-        leaves = sorted(shown.get(leaf, leaf) for leaf in unit)
-        text = "+".join(leaves)
-        few = f"{leaves[0]}+{len(leaves) - 1}"
-        found.append(text if len(text) <= _LONGEST else few[:_LONGEST])
-    if len(set(found)) < len(found):
-        return [f"{name}#{i}" for i, name in enumerate(found, start=1)]
-    return found
+    return joined_names(
+        [sorted(shown.get(leaf, leaf) for leaf in unit) for unit in units.leaves]
+    )
 
 
 def _add_levels(

@@ -2,12 +2,12 @@
 
 What labels mean stands in `placer.readers.node_labels`. Different families over the
 same nodes are read side by side; what they disagree on is reported. ``Topology``
-objects of Kueue or KAI in the same list give the order of their labels.
+objects of Kueue or KAI in the same list give the order of their labels, and
+``ResourceSlice`` objects the GPUs of DRA drivers.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from placer.document import Value, parse_answer
 from placer.document.tree import visible
 from placer.readers.findings import Findings, some
+from placer.readers.kubernetes_gpus import count_gpus
 from placer.readers.label_orders import orders_of
 from placer.readers.node_labels import (
     HOSTNAME,
@@ -28,7 +29,6 @@ from placer.readers.node_labels import (
     unused_labels,
 )
 
-_GPUS = "nvidia.com/gpu"
 _ZONE = "topology.kubernetes.io/zone"
 # Oracle's word for a label whose value could not be read.
 _UNKNOWN = "no-imds-data"
@@ -38,7 +38,7 @@ _STOPS = ("NoSchedule", "NoExecute")
 
 
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
-    """What the labels say, GPUs that can be asked for, and nodes that are out of use.
+    """What the labels say, the GPUs of nodes, and nodes that are out of use.
 
     Parameters
     ----------
@@ -53,9 +53,16 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     """
     file = parse_answer(text, source)
     items = file.top.listed("items")
-    nodes = [item for item in items if item.name("kind") in ("", "Node")]
+    own = file.top.name("kind").removesuffix("List")
+    kinds = [item.name("kind") or own or "Node" for item in items]
+    nodes = [n for n, kind in zip(items, kinds, strict=True) if kind == "Node"]
+    slices = [
+        s for s, kind in zip(items, kinds, strict=True) if kind == "ResourceSlice"
+    ]
     if not (nodes or file.problems):
-        file.top.problem("no node in it", "kubectl get nodes -o json lists them")
+        both = "kubectl get nodes,resourceslices -o json lists both"
+        hint = both if slices else "kubectl get nodes -o json lists them"
+        file.top.problem("no node in it", hint)
     rules = rules or LabelRules()
     rules = replace(rules, orders=(*rules.orders, *orders_of(items)))
     labels = [_texts(item.at("metadata", "labels")) for item in nodes]
@@ -68,17 +75,25 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     findings = Findings(source, tuple(row.level for row in rows))
     columns = _domains(rows, labels, findings)
     taints: Counter[str] = Counter()
+    names = []
     for number, (item, given) in enumerate(zip(nodes, labels, strict=True)):
         _check_mix(item, given)
         name = _name(item)
+        names.append(name)
         domains = tuple(column[number] for column in columns)
         facts = findings.add_node(item, name, domains)
-        facts.gpus = _gpus(item)
         facts.unavailable = _reason(item, taints)
         _add_aliases(findings, item, given, name)
+    gpus, notes = count_gpus(
+        dict(zip(names, nodes, strict=True)),
+        dict(zip(names, labels, strict=True)),
+        slices,
+    )
     file.fail_if_problems()
+    for name, facts in findings.nodes.items():
+        facts.gpus = gpus[name]
+    findings.notes += notes
     findings.aliases = {a: name for a, name in findings.aliases.items() if name}
-    _settle_gpus(findings)
     _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
     _note_unused(findings, unused_labels(labels, rows, rules))
     ordered = {key for order in rules.orders for key in order} - {HOSTNAME}
@@ -148,17 +163,6 @@ def _check_mix(node: Value, labels: dict[str, str]) -> None:
         node.problem("labels of an old and a new topograph on one node", hint)
 
 
-def _gpus(node: Value) -> int | None:
-    item = node.at("status", "allocatable", _GPUS)
-    if item is None:
-        return None
-    text = str(item.content)
-    if not re.fullmatch(r"[0-9]{1,3}", text):
-        item.problem(f"expected a number of GPUs, got {text[:40]!r}")
-        return None
-    return int(text)
-
-
 def _reason(node: Value, taints: Counter[str]) -> str:
     """Why the node must not be used; empty when it may. Other taints are counted."""
     spec = node.at("spec")
@@ -196,14 +200,6 @@ def _add_aliases(
         if name and other and other != name:
             known = findings.aliases.setdefault(other, name)
             findings.aliases[other] = name if known == name else ""
-
-
-def _settle_gpus(findings: Findings) -> None:
-    """Nodes that offer no GPUs have none, if any node offers some."""
-    nodes = findings.nodes.values()
-    if any(facts.gpus is not None for facts in nodes):
-        for facts in nodes:
-            facts.gpus = facts.gpus or 0
 
 
 def _note(findings: Findings, taints: Counter[str], zones: set[str]) -> None:

@@ -26,6 +26,7 @@ class Layer:
     planned : bool
     bandwidth : float or None, B/s
     inside : str
+    apart : bool
         As in `placer.readers.findings.Level`.
     domain_of_node : ndarray, shape (N,)
         Domain of each node, `UNKNOWN` where the source gives none.
@@ -41,6 +42,7 @@ class Layer:
     names: tuple[str, ...]
     bandwidth: float | None = None
     inside: str = ""
+    apart: bool = False
 
     @property
     def label(self) -> str:

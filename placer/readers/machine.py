@@ -116,13 +116,12 @@ def read_topology(
         return plain[0] if name is None else replace(plain[0], name=_named(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
     kind = None if hardware is None else topology_files.read_topology(hardware)
-    findings = read_all(texts, _rules(labels, kind))
+    tell = note or _warn
+    findings = read_all(texts, _rules(labels, kind), tell)
     if kind is None:
         message = "no source says how fast the machine's links are"
         raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
-    tell = note or _warn
-    _tell(findings, tell)
-    tree = combine(findings, multi_node_nvlink=kind.scale_up_tier >= 1)
+    tree = _combined(findings, kind.scale_up_tier >= 1, tell)
     if note:
         for line in summaries(findings, tree, kind, gpus_per_node):
             note(line)
@@ -152,20 +151,27 @@ def read_alone(
     opened = open_source(source)
     if isinstance(opened, Topology):
         return opened
-    findings, tell = read_all([opened]), note or _warn
-    _tell(findings, tell)
+    tell = note or _warn
+    findings = read_all([opened], tell=tell)
     if not any(found.nodes for found in findings):
         return Tree((), [], [], {})
-    tree = combine(findings, multi_node_nvlink=False)
+    tree = _combined(findings, False, tell)
     for remark in tree.notes:
         tell(remark)
     return tree
 
 
-def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
-    for found in findings:
-        for remark in found.remarks():
+def _combined(
+    findings: Sequence[Findings], multi_node_nvlink: bool, tell: Callable[[str], None]
+) -> Tree:
+    """One tree; what it has to say is told at once where it cannot be made."""
+    notes: list[str] = []
+    try:
+        return combine(findings, multi_node_nvlink, notes)
+    except InputError:
+        for remark in notes:
             tell(remark)
+        raise
 
 
 def _check_plain(
@@ -235,6 +241,8 @@ def _build(
         islands,
     )
     if nodes.problem:
+        for remark in _left_out(nodes.left_out):
+            tell(remark)
         hint = next(iter(unlike.values()), "")
         raise InputError([Problem(nodes.problem, texts[0].shown, hint=hint)])
     sources = [
@@ -248,7 +256,8 @@ def _build(
         gpu=kind.gpu,
         scheduler=next(filter(None, (FORMATS[t.format].scheduler for t in texts)), ""),
     )
-    for remark in (*node.notes, *_left_out(machine), *_doubts(machine, kind)):
+    left_out = _left_out(machine.unavailable)
+    for remark in (*node.notes, *left_out, *_doubts(machine, kind)):
         tell(remark)
     return machine
 
@@ -260,10 +269,10 @@ def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:
     return Layer(name, "the whole machine", False, False, everything, (name,))
 
 
-def _left_out(machine: Topology) -> list[str]:
+def _left_out(unavailable: Mapping[str, str]) -> list[str]:
     """The nodes that are no part of the machine, a note for each reason."""
     by_reason: dict[str, list[str]] = {}
-    for node, reason in machine.unavailable.items():
+    for node, reason in unavailable.items():
         by_reason.setdefault(reason, []).append(node)
     return [
         f"nodes left out, {reason}: {len(nodes)} ({some(nodes)})"

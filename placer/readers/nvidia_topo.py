@@ -1,8 +1,8 @@
 """``nvidia-smi topo -m``: how the GPUs and NICs of a node are connected.
 
 A matrix of cells from near to far: ``NV#`` (# bonded NVLinks), ``PIX``, ``PXB``,
-``PHB``, ``NODE``, ``SYS`` (the legend that the command prints). It shows one node, in a
-container only the GPUs that are visible there, and never a rack.
+``PHB``, ``NODE``, ``SYS``, once ``SOC`` (the legend that the command prints). It shows
+one node, in a container only the GPUs that are visible there, and never a rack.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from placer.topology.affinity import Affinity
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
 
-_FAR = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4}
+_FAR = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
+_KINDS = rf"NV[0-9]{{1,3}}|{'|'.join(_FAR)}"
 _STYLE = Style(
     link="NVLink",
-    header=re.compile(r"\s*GPU[0-9]{1,3}\s+(?:GPU[0-9]|NIC[0-9]|CPU|NUMA|mlx)"),
-    cell=re.compile(r"\s*(X(?![A-Za-z])|NV[0-9]{1,3}|PIX|PXB|PHB|NODE|SYS)"),
+    header=re.compile(r"\s*GPU[0-9]{1,3}\s*(?:GPU[0-9]|NIC[0-9]|CPU|NUMA|mlx)"),
+    cell=re.compile(rf"\s*(X(?=[^A-Za-z]|$|{_KINDS})|{_KINDS})"),
+    names=r"(?:GPU|NIC)[0-9]{1,3}|mlx[0-9]{1,2}_(?:bond_)?[0-9]{1,3}",
     gpu=re.compile(r"GPU[0-9]{1,3}"),
     own=("X",),
     linked="NV",

@@ -4,7 +4,12 @@ Two shapes are read. From the hosts, one line each, as a parallel shell collects
 instance metadata ``/opc/v2/host/rdmaTopologyData``: ``gpu-3: {"customerLocalBlock":
 ...}``. From the API or the ``oci`` command, a list of compute hosts with
 ``localBlockId``, ``networkBlockId``, ``hpcIslandId`` and ``gpuMemoryFabricId`` (Oracle
-Cloud Infrastructure API, ComputeHostSummary). GPUs of a memory fabric share NVLink.
+Cloud Infrastructure API, ComputeHostSummary). GPUs of a memory fabric share NVLink. The
+metadata of a whole host, ``/opc/v2/host/``, has ``rackId`` as well, and of a host
+without that network only it and ``networkBlockId`` (kubernetes-sigs/dranet,
+pkg/cloudprovider/oke). One host of the API has its rack in
+``additionalData.locationDetails``, which counts within the memory fabric
+(NVIDIA/topograph, pkg/providers/oci).
 """
 
 from __future__ import annotations
@@ -13,11 +18,12 @@ import re
 
 from placer.document import Value, parse_answer
 from placer.errors import Problem
-from placer.readers.findings import Findings, Level
+from placer.readers.findings import Findings, Level, some
 from placer.readers.labelled import are_numbers
 
 _LEVELS = (
     Level("memory-fabric", True),
+    Level("rack", None),
     Level("local-block", inside="network-block"),
     Level("network-block", inside="island"),
     Level("island"),
@@ -25,17 +31,19 @@ _LEVELS = (
 # Keys of each level in all shapes, without dashes and in lower case.
 _KEYS = (
     ("customergpumemoryfabric", "gpumemoryfabricid"),
+    (),
     ("customerlocalblock", "localblockid"),
     ("customernetworkblock", "networkblockid"),
     ("customerhpcislandid", "hpcislandid"),
 )
+_FABRIC, _RACK = 0, 1
 # Kubernetes labels say this where the metadata of a host could not be read.
 _UNKNOWN = "no-imds-data"
 _LINE = re.compile(r"(\s*([A-Za-z0-9][\w.-]*)\s*:\s*)\{.*\}\s*")
 
 
 def read(text: str, source: str) -> Findings:
-    """What the hosts say: memory fabric, local block, network block and island.
+    """What the hosts say: memory fabric, rack, local and network block, and island.
 
     Raises
     ------
@@ -64,6 +72,7 @@ def read(text: str, source: str) -> Findings:
     if not (findings.nodes or file.problems):
         file.top.problem("no host with an instance in it")
     file.fail_if_problems()
+    _drop_racks_across_blocks(findings)
     if empty:
         findings.unused["host"] = empty
         findings.notes.append(f"hosts without an instance, left out: {empty}")
@@ -92,6 +101,7 @@ def _read_lines(
     for item, name in zip(file.top.items(), names, strict=True):
         findings.add_node(item, name, _domains(item))
     file.fail_if_problems()
+    _drop_racks_across_blocks(findings)
     findings.numbers = are_numbers(names)
     return findings
 
@@ -99,7 +109,44 @@ def _read_lines(
 def _domains(host: Value) -> tuple[str, ...]:
     # The metadata of the whole host, /opc/v2/host/, holds it one level down.
     data = host.at("rdmaTopologyData") or host
-    return tuple(_value(data, keys) for keys in _KEYS)
+    found = [_value(data, keys) for keys in _KEYS]
+    found[_RACK] = _rack(host, found[_FABRIC])
+    return tuple(found)
+
+
+def _rack(host: Value, fabric: str) -> str:
+    """The rack of a host: its id, or its name within the memory fabric."""
+    if own := _value(host, ("rackid",)):
+        return own
+    more = host.at("additionalData") or host.at("additional-data")
+    details = more and (more.at("locationDetails") or more.at("location-details"))
+    name = details.name("rack") if details else ""
+    return f"{fabric}.{name}" if name else ""
+
+
+def _drop_racks_across_blocks(findings: Findings) -> None:
+    """Leave racks out where they cut across the blocks of the network.
+
+    They are places in a room: a rack with hosts of two blocks is no part of either.
+    """
+    for k in range(_RACK + 1, len(_LEVELS)):
+        blocks: dict[str, set[str]] = {}
+        racks: dict[str, set[str]] = {}
+        for facts in findings.nodes.values():
+            rack, block = facts.domains[_RACK], facts.domains[k]
+            if rack and block:
+                blocks.setdefault(rack, set()).add(block)
+                racks.setdefault(block, set()).add(rack)
+        torn = [rack for rack, found in blocks.items() if len(found) > 1]
+        if torn and any(len(found) > 1 for found in racks.values()):
+            findings.notes.append(
+                f"racks with hosts of several {_LEVELS[k].name}s, so racks are left "
+                f"out: {len(torn)} ({some(torn)})"
+            )
+            for facts in findings.nodes.values():
+                own = facts.domains
+                facts.domains = (*own[:_RACK], "", *own[_RACK + 1 :])
+            return
 
 
 def _value(host: Value, keys: tuple[str, ...]) -> str:

@@ -112,7 +112,7 @@ FORMATS: dict[str, MachineFormat] = {
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
             module="kubernetes",
-            pattern=r'"kind"\s*:\s*"Node(?:List)?"',
+            pattern=r'"kind"\s*:\s*"(?:Node|ResourceSlice)(?:List)?"',
             takes_labels=True,
             scheduler="kubernetes",
         ),
@@ -140,7 +140,8 @@ FORMATS: dict[str, MachineFormat] = {
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
             module="oci",
-            pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
+            pattern=r'"(?:customer(?:Local|Network)Block'
+            r'|(?:local|network)-?[bB]lock-?[iI]d)"\s*:',
         ),
         MachineFormat(
             name="fabric",

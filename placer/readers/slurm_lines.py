@@ -16,7 +16,9 @@ from placer.errors import InputError, Problem, refuse
 from placer.hostlist import expand
 from placer.readers.findings import MAX_NODES
 
-_FIELD = re.compile(r'\s*([A-Za-z_][\w.]*)\s*=\s*("[^"]*"|[^\s"]+)')
+_KEY = r"[A-Za-z_][\w.]*"
+# A value may be empty: at the end of the line, or where the next key follows.
+_FIELD = re.compile(rf'\s*({_KEY})\s*=(?:(?=\s*$|\s+{_KEY}\s*=)|\s*("[^"]*"|[^\s"]+))')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
 _SHOWN = re.compile(r"#\s*([^\s=]+)\s*=\s*(\S(?:.*\S)?)\s*")
 _MAX_INCLUDES = 16
@@ -61,14 +63,15 @@ class HostLists:
         self._left = 2 * MAX_NODES
 
     def names(self, line: Line, key: str) -> list[str]:
-        """The names under ``key``; none when it is absent or, with a problem, bad.
+        """The names under ``key``; none where it is empty or, with a problem, bad.
 
         Raises
         ------
         InputError
             If the file names far more nodes than a machine may have.
         """
-        if key not in line.values:
+        # Slurm prints (null) for a list that is empty.
+        if line.values.get(key, "") in ("", "(null)"):
             return []
         try:
             found = expand(line.values[key])
@@ -147,7 +150,7 @@ def _line(content: str, place: Problem) -> Line:
         key = match[1].lower()
         if key in line.values:
             break
-        line.values[key] = match[2].strip('"')
+        line.values[key] = (match[2] or "").strip('"')
         line.columns[key] = match.start(1) + 1
         line.keys[key] = match[1]
         at = match.end()

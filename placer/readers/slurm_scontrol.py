@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.errors import Problem, refuse
-from placer.readers.blocks import Block, sizes_problem
+from placer.readers.blocks import Block, is_padding, sizes_problem
 from placer.readers.findings import some
 from placer.readers.slurm_lines import HostLists, Line, read_lines
 from placer.readers.slurm_machine import slurm_findings
@@ -76,7 +76,11 @@ def _cut_away(whole: Sequence[Line], findings: Findings) -> list[Problem]:
     problems: list[Problem] = []
     lists = HostLists(problems)
     for line in whole:
-        lost = [n for n in lists.names(line, "nodes") if n not in findings.nodes]
+        lost = [
+            node
+            for node in lists.names(line, "nodes")
+            if node not in findings.nodes and not is_padding(node)
+        ]
         if lost:
             message = f"no leaf and no block has {some(lost)}"
             hint = "lines are missing: save the whole answer"

@@ -51,8 +51,9 @@ def read(text: str, source: str) -> Findings:
     if not (switches or blocks):
         refuse([Problem("no switch and no block in it", source)])
     findings = slurm_findings(source, switches, blocks, sizes)
-    rest = [(item, "another tree") for item in trees]
-    rest += [(item, "other blocks") for item in more]
+    # A partition has one topology, so a job lies in one.
+    rest = [(item, "another tree, and a job lies in one") for item in trees]
+    rest += [(item, "other blocks, and a job lies in one") for item in more]
     rest += [(item, kind) for item in topologies for kind in _OTHER if item.at(kind)]
     if rest:
         findings.unused["topology"] = len(rest)

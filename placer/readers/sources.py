@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,11 @@ def _own(text: str, shown: str, given: str) -> Topology:
         return topology_files.parse_topology(text, shown)
 
 
-def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Findings]:
+def read_all(
+    texts: Sequence[Text],
+    rules: LabelRules | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Findings]:
     """Findings of every text.
 
     Parameters
@@ -62,6 +66,8 @@ def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Fin
     texts : sequence of Text
     rules : LabelRules, optional
         What node labels mean; the orders that texts give are added.
+    tell : callable, optional
+        Called with every remark of the readers, also where an error follows.
 
     Raises
     ------
@@ -86,5 +92,19 @@ def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Fin
     if rules.tiers and not any(later):
         hint = "a list of nodes of Kubernetes has labels: kubernetes:FILE"
         problems.append(Problem("no source has labels", key="label", hint=hint))
-    refuse(problems)
-    return settled([found[number] for number in range(len(texts))])
+    read_in_order = [found[number] for number in sorted(found)]
+    try:
+        refuse(problems)
+        complete = settled(read_in_order)
+    except InputError:
+        _tell(read_in_order, tell)
+        raise
+    _tell(complete, tell)
+    return complete
+
+
+def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
+    """Every remark once: what files say that were joined stands in several findings."""
+    remarks = (remark for found in findings for remark in found.remarks())
+    for remark in dict.fromkeys(remarks):
+        tell(remark)

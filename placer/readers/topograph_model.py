@@ -11,7 +11,7 @@ from placer.document import Value, parse_answer
 from placer.errors import refuse
 from placer.hostlist import HostLists
 from placer.readers.findings import MAX_NODES, Findings, Level, NodeFacts, hosts_of
-from placer.readers.switches import Switch, SwitchProblem, switch_levels, switch_paths
+from placer.readers.switches import Switch, SwitchProblem, switch_domains, switch_levels
 
 _LEVELS = (Level("sub-domain", None, inside="domain"), Level("domain", None))
 _OLD_DOMAIN = "network.topology.nvidia.com/accelerator"
@@ -34,10 +34,10 @@ def read(text: str, source: str) -> Findings:
             switches.setdefault(name, Switch(name, item.place, [], []))
     file.fail_if_problems()
     problem = SwitchProblem()
-    paths = switch_paths(list(switches.values()), problem)
+    paths, notes = switch_domains(list(switches.values()), problem)
     refuse(problem.problems)
     depth = len(next(iter(paths.values()), ()))
-    findings = Findings(source, _LEVELS + switch_levels(depth))
+    findings = Findings(source, _LEVELS + switch_levels(depth), notes=notes)
     lists = HostLists(2 * MAX_NODES)
     for item in blocks:
         domains = _accelerator(item) + paths.get(item.name("switch"), ("",) * depth)

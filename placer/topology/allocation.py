@@ -11,7 +11,7 @@ import numpy as np
 
 from placer import files
 from placer.errors import InputError, Problem, refuse
-from placer.hostlist import HostLists, expand
+from placer.hostlist import HostLists, compress, expand
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ OUTSIDE = "outside the allocation"
 # nodes to be one answer, with the option that makes it so.
 _NODES = "NODELIST"
 _KINDS = {"JOBID": "keep one: squeue -j JOBID", "STATE": "keep one: sinfo -t idle"}
+_MOST_PARTS = 3
 _SLOTS = re.compile(r"(?:\s+(?:max_)?slots=[0-9]+)+$")
 
 
@@ -48,8 +49,17 @@ def allocate(
     ------
     InputError
         If a host is unknown, unavailable or given twice, or no host is left, with every
-        such host; or a host list is malformed.
+        such host; a host list is malformed; or hosts lie in parts that nothing joins.
     """
+    machine = _selected(topology, hosts, exclude)
+    refuse(_apart(machine))
+    return machine
+
+
+def _selected(
+    topology: Topology, hosts: Sequence[str] | str | None, exclude: Sequence[str] | str
+) -> Topology:
+    """The machine with only these hosts, wherever they lie."""
     hosts = None if hosts is None else host_names(hosts)
     exclude = host_names(exclude, "exclude")
     if hosts is None and not exclude:
@@ -80,6 +90,29 @@ def allocate(
         topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64)),
         unavailable={**topology.unavailable, **out},
     )
+
+
+def _apart_domains(topology: Topology) -> list[tuple[str, list[str]]]:
+    """Hosts of every domain of the first tier that nothing joins; none without one."""
+    for t, tier in enumerate(topology.tiers):
+        if not tier.apart:
+            continue
+        found: dict[int, list[str]] = {}
+        for node, domain in enumerate(topology.domain_of_node[t].tolist()):
+            found.setdefault(domain, []).append(topology.node_names[node])
+        if len(found) > 1:
+            names = topology.domain_names[t]
+            return [(names[domain], hosts) for domain, hosts in found.items()]
+    return []
+
+
+def _apart(topology: Topology) -> Iterator[Problem]:
+    """A problem of hosts that no job can have together."""
+    if parts := _apart_domains(topology):
+        message = f"in {len(parts)} parts that nothing joins: a job lies in one"
+        listed = [f"{name}: {compress(hosts)}" for name, hosts in parts]
+        hint = f"give the hosts of one, {'; '.join(listed[:_MOST_PARTS])}"
+        yield Problem(message, key="hosts", hint=hint)
 
 
 def host_names(hosts: Sequence[str] | str, key: str = "hosts") -> Sequence[str]:

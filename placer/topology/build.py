@@ -65,6 +65,14 @@ class Nodes:
         return listed & (self.gpus > 0)
 
     @property
+    def left_out(self) -> dict[str, str]:
+        """The nodes that may not hold ranks, with the reason."""
+        found = dict(self.unavailable)
+        for node in np.flatnonzero(self.gpus == 0).tolist():
+            found.setdefault(self.names[0][node], "no GPUs")
+        return found
+
+    @property
     def problem(self) -> str:
         """Why no machine can be made of these nodes; empty when one can."""
         usable = self.usable
@@ -88,9 +96,7 @@ def build(
     description: str = "",
 ) -> Topology:
     """The machine made of the usable nodes (see `Nodes.problem`)."""
-    unavailable = dict(nodes.unavailable)
-    for node in np.flatnonzero(nodes.gpus == 0).tolist():
-        unavailable.setdefault(nodes.names[0][node], "no GPUs")
+    unavailable = nodes.left_out
     machine = Topology(
         name=name,
         tiers=tuple(tiers),
@@ -156,6 +162,6 @@ def _digest(machine: Topology) -> str:
 
 
 def _facts(tier: Tier) -> tuple[object, ...]:
-    """What the digest holds of a tier; rails only where there are some."""
-    *facts, rails = astuple(tier)
-    return (*facts, rails) if rails else (*facts,)
+    """What the digest holds of a tier; rails and parts only where there are some."""
+    *facts, rails, apart = astuple(tier)
+    return (*facts, rails, apart) if apart else (*facts, *([rails] if rails else []))

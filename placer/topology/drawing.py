@@ -113,7 +113,7 @@ def _row(tier: Tier, gpus: IntArray) -> tuple[str, ...]:
         format_seconds(tier.latency),
         f"{tier.oversubscription:g}",
         f"{tier.efficiency:g}",
-        "scale-up" if tier.scale_up else "scale-out",
+        ("scale-up" if tier.scale_up else "scale-out") + ", apart" * tier.apart,
     )
 
 

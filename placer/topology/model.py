@@ -43,14 +43,14 @@ class Tier:
     scale_up : bool
         Whether GPUs talk over NVLink at this tier.
     oversubscription : float
-        A child domain's uplink into this tier carries
-        ``GPUs of the child x bandwidth / oversubscription``.
+        The uplink of a child carries ``its GPUs x bandwidth / oversubscription``.
     efficiency : float
         Share of the line rate that long messages reach, in (0, 1].
     distance : float
         Weight of a hop at this tier in the hop-cost objective.
-    rails : bool
-        Whether GPU i of every node has a switch of its own at this tier, its rail.
+    rails, apart : bool
+        Whether GPU i of every node has a switch of its own at this tier, its rail;
+        whether nothing joins its domains, so that the hosts of a job lie in one.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Tier:
     efficiency: float
     distance: float
     rails: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +157,7 @@ class Topology:
     links : tuple of Link
         Between domains that are slower than their tier says.
     scheduler : str
-        Who hands out its nodes, ``slurm`` or ``kubernetes``; empty when that is not
-        known. No placement depends on it.
+        ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
     budgets : tuple of Budget
         What sets of hosts may run in all, across the tiers.
     """

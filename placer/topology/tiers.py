@@ -155,6 +155,7 @@ def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:
         efficiency=section.number("efficiency", 1.0, minimum=_SMALLEST, maximum=1.0),
         distance=section.number("distance", innermost / bandwidth),
         rails=_read_rails(section, scale_up, inner),
+        apart=section.boolean("apart", False),
     )
 
 

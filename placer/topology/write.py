@@ -78,6 +78,7 @@ def _tier_entry(tier: Tier) -> dict[str, Any]:
         "efficiency": tier.efficiency,
         "distance": tier.distance,
         **({"rails": True} if tier.rails else {}),
+        **({"apart": True} if tier.apart else {}),
     }
 
 

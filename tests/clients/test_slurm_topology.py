@@ -114,16 +114,22 @@ def test_both_refuse(slurm: Slurm, line: str, slurms: str, ours: str) -> None:
         ("SwitchName=s3 Nodes=n[9-", "never closed"),
         ("SwitchName=s3 Nodes=n9 Nodes=n10", "is not understood"),
         ("SwitchName=s3 Nodes=ALL", "names no node"),
-        ("SwitchName=x Switches=s1\nSwitchName=y Switches=s1", "is below"),
     ],
 )
 def test_only_we_refuse(slurm: Slurm, line: str, ours: str) -> None:
-    """slurmctld warns at most where nodes would be lost or switches be no tree."""
+    """slurmctld warns at most where nodes would be lost."""
     if "[9-" in line and version() >= (24, 11):
         pytest.skip("this Slurm refuses it too")
     assert fatal(slurm, f"{TREE}{line}\n") == ""
     with pytest.raises(InputError, match=ours):
         read("slurm", f"{TREE}{line}\n", "topology.conf")
+
+
+def test_both_take_two_switches_over_one(slurm: Slurm) -> None:
+    """A switch below two others, as below two spines, is no fault."""
+    lines = "SwitchName=x Switches=s1\nSwitchName=y Switches=s1\n"
+    assert fatal(slurm, f"{TREE}{lines}") == ""
+    read("slurm", f"{TREE}{lines}", "topology.conf")
 
 
 def test_captured_tree(slurm: Slurm, samples: Path) -> None:

@@ -136,6 +136,45 @@ def test_each_habit_about_hosts(run: list[Process], expected: list[str]) -> None
     assert not compared(MIXED, run).holds
 
 
+def by_mpirun(task_hosts: Sequence[str], launcher: str = "openmpi") -> list[Process]:
+    """Rank r on the r-th host, as Open MPI's variables tell it."""
+    return [
+        replace(p, launcher=launcher, slurm_procid=None, slurm_nodeid=None)
+        for p in by_slurm(task_hosts)
+    ]
+
+
+@pytest.mark.parametrize("own", ["n10", "n100"])
+@pytest.mark.parametrize("launcher", ["openmpi", "env"])
+@pytest.mark.parametrize("filled", [blocks, dealt])
+@pytest.mark.parametrize(
+    "listed", [["n9", "n10", "n8", "n100"], ["n8", "n9", "n10", "n100"]]
+)
+def test_mpirun_puts_its_own_host_first(
+    filled, own: str, launcher: str, listed
+) -> None:
+    """The host that mpirun was started on, then the host file's order: by that name.
+
+    open-mpi/ompi issue 13199: run on computeA, with a host file of computeB and
+    computeA, computeA has the first ranks.
+    """
+    order = [own, *(host for host in listed if host != own)]
+    run = by_mpirun(filled(MIXED, order), launcher)
+    assert found_habits(MIXED, run) == ["own-host-first"]
+
+
+def test_other_launchers_have_no_own_host() -> None:
+    """torchrun and Slurm have no such habit; without rank 0 nothing is known of it."""
+    order = ["n8", "n9", "n10", "n100"]
+    assert "own-host-first" not in found_habits(MIXED, by_torchrun(MIXED, order))
+    moved = ["n100", "n9", "n10", "n8"]
+    assert found_habits(MIXED, by_slurm(blocks(MIXED, moved))) == []
+    assert found_habits(MIXED, by_mpirun(blocks(MIXED, moved))) == ["own-host-first"]
+    assert found_habits(MIXED, by_mpirun(blocks(MIXED, moved))[1:]) == []
+    swapped = ["n100", "n10", "n9", "n8"]
+    assert found_habits(MIXED, by_mpirun(blocks(MIXED, swapped))) == []
+
+
 def test_nodeid_is_told_by_slurms_numbers() -> None:
     """Equal host orders are told apart by SLURM_NODEID and SLURM_PROCID."""
     order = ["n8", "n9", "n10", "n100"]
@@ -147,7 +186,8 @@ def test_nodeid_is_told_by_slurms_numbers() -> None:
     exported = [replace(p, launcher="env") for p in by_slurm(blocks(MIXED, order))]
     assert found_habits(MIXED, exported) == ["slurm-block"]
     by_mpi = [replace(p, launcher="openmpi", node_rank=None) for p in with_nodeid]
-    assert found_habits(MIXED, by_mpi) == ["name-order"]
+    # mpirun on n8 does the same with the plan's host file.
+    assert found_habits(MIXED, by_mpi) == ["name-order", "own-host-first"]
     others = [replace(p, slurm_nodeid=0, slurm_procid=p.node_rank) for p in plain]
     assert found_habits(MIXED, others) == ["name-order"]
 

@@ -131,6 +131,15 @@ def test_a_right_plan_holds() -> None:
     check(Placement(np.arange(16)), topology, job)
 
 
+def test_ranks_in_parts_that_nothing_joins() -> None:
+    """A job in both blocks of a machine whose blocks nothing joins is refused."""
+    topology, job = tiny()
+    *inner, block, cluster = topology.tiers
+    apart = replace(topology, tiers=(*inner, replace(block, apart=True), cluster))
+    found = violations(Placement(np.arange(16)), apart, job)
+    assert found == ["ranks lie in 2 domains of block, which nothing joins: b0 and b1"]
+
+
 def changed(rank: int, node: int, gpu: int) -> Plan:
     plan = tiny_plan()
     nodes, gpus = plan.node_of_rank.copy(), plan.gpu_of_rank.copy()

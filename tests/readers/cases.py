@@ -10,6 +10,7 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.machine import read_topology
+from tests.readers.slices import device, resource_slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,12 @@ TREE = """\
 SwitchName=spine Switches=s[1-2] LinkSpeed=100
 SwitchName=s1 Nodes=n[1-4]
 switchname = s2 nodes = "n[5-8]"   # the rest
+"""
+TWO_SPINES = """\
+SwitchName=spine1 Switches=leaf[1-2]
+SwitchName=spine2 Switches=leaf[1-2]
+SwitchName=leaf1 Nodes=n[1-2]
+SwitchName=leaf2 Nodes=n[3-4]
 """
 BLOCKS = """\
 BlockName=b1 Nodes=n[1-2]
@@ -231,7 +238,11 @@ KUBERNETES = nodes(
     )
 )
 
-
+SLICES = nodes(
+    node("n1", {"nvidia.com/gpu.count": "8"}),
+    resource_slice("n1", [device(0), device(1, "mig"), device(2)]),
+    resource_slice("n1", [device(2, "amdgpu")], "gpu.amd.com"),
+)
 LABELS = nodes(
     *(
         node(
@@ -306,6 +317,13 @@ NIC Legend:
 
   NIC0: mlx5_0
   NIC1: mlx5_1
+"""
+GLUED = """\
+GPU0GPU1NIC0NIC1CPU AffinityNUMA AffinityGPU NUMA ID
+GPU0     X     NV18   PIX    SYS    0-31     0        N/A
+GPU1    NV18    X     SYS    PIX    32-63    1        N/A
+NIC0    PIX    SYS     X     SYS
+NIC1    SYS    PIX    SYS     X
 """
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
 
@@ -520,6 +538,9 @@ MORE_TEXTS = (
     ("rocm-smi", LINK_TYPES_JSON),
     ("rocm-smi", LINK_TYPES_OF_AMD_SMI),
     ("topo-m", MATRIX),
+    ("topo-m", GLUED),
+    ("slurm", TWO_SPINES),
+    ("kubernetes", SLICES),
 )
 # Formats that do not show themselves, and those that list no nodes.
 HIDDEN = ("names", "hosts")

@@ -58,6 +58,19 @@ def test_gpus_without_xgmi(tmp_path):
     assert problem.message.startswith("the GPUs of a node have no NVLink or XGMI")
 
 
+@pytest.mark.parametrize("name", ["GPU[{}]\t\t", "GPU {}          ", "GPU{} "])
+def test_numa_nodes(name):
+    """Tools of every age tell the NUMA node of each GPU."""
+    lines = [
+        f"{name.format(gpu)}: (Topology) Numa {what}: {gpu // 2}\n"
+        for gpu in range(4)
+        for what in ("Node", "Affinity")
+    ]
+    head, _, _ = link_types(4, all_joined).partition("GPU[0]")
+    findings = read("rocm-smi", head + "".join(lines), "source")
+    assert findings.affinity.numa == (0, 0, 1, 1)
+
+
 def test_single_gpu():
     """One GPU has no pair, which tells nothing of links."""
     for text in (link_types(1, all_joined), '{"card0": {"(Topology) Numa Node": "0"}}'):

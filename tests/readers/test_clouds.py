@@ -201,6 +201,67 @@ def test_oci_metadata_of_the_whole_host(tmp_path):
     assert whole.domain_of_node.tolist() == plain.domain_of_node.tolist()
 
 
+def oci_racks(*hosts):
+    """Lines of whole hosts, each of a rack and a local block."""
+    return "\n".join(
+        f"g{i}: "
+        + json.dumps({"rackId": rack, "rdmaTopologyData": {"customerLocalBlock": b}})
+        for i, (rack, b) in enumerate(hosts)
+    )
+
+
+def test_oci_racks(tmp_path):
+    """The rack of the whole host's metadata is a tier, NVLink where racks are."""
+    text = oci_racks(*((f"r{i // 2}", f"b{i // 4}") for i in range(8)))
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert tier_names(machine) == ["node", "rack", "local-block", "cluster"]
+    assert machine.scale_up_tier == 0
+    machine, _ = machine_of(tmp_path, text)
+    assert nodes_of_domains(machine, "rack")["r1"] == ["g2", "g3"]
+    assert machine.scale_up_tier == 1
+
+
+def test_oci_host_outside_the_rdma_network(tmp_path):
+    """Such a host tells its rack and network block alone, and the file is known."""
+    text = "\n".join(
+        f'g{i}: {{"rackId": "r{i // 2}", "networkBlockId": "n{i // 4}"}}'
+        for i in range(8)
+    )
+    (tmp_path / "hosts.txt").write_text(text)
+    machine = placer.read_topology(
+        tmp_path / "hosts.txt", hardware=cases.H100, note=print
+    )
+    assert tier_names(machine) == ["node", "rack", "network-block", "cluster"]
+
+
+def test_oci_racks_across_blocks_are_left_out(tmp_path):
+    """A rack with hosts of two blocks that have other racks too is no network."""
+    text = oci_racks(("r0", "b0"), ("r1", "b0"), ("r1", "b1"), ("r1", "b1"))
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert tier_names(machine) == ["node", "local-block", "cluster"]
+    assert any(
+        "several local-blocks, so racks are left out: 1 (r1)" in n for n in notes
+    )
+
+
+def test_oci_rack_of_one_host_counts_within_its_fabric():
+    """Racks called alike in two memory fabrics are two (NVIDIA/topograph)."""
+    text = json.dumps(
+        [
+            {
+                "instanceId": f"i-{i}",
+                "localBlockId": "b",
+                "gpuMemoryFabricId": f"f{i // 4}",
+                "additionalData": {"locationDetails": {"rack": f"{i // 2 % 2}"}},
+            }
+            for i in range(8)
+        ]
+    )
+    findings = read("oci", text, "hosts.json")
+    racks = [facts.domains[1] for facts in findings.nodes.values()]
+    assert racks == ["f0.0"] * 2 + ["f0.1"] * 2 + ["f1.0"] * 2 + ["f1.1"] * 2
+
+
 def test_gcp_stopped_instances(tmp_path):
     """Instances that do not run are left out with their state; others stay."""
     instances = json.loads(cases.GCP)

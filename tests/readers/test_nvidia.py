@@ -90,6 +90,44 @@ def test_pasted_matrix():
     assert read("topo-m", wrapped, "source").notes == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        cases.GLUED,
+        # Only some columns run together; names of NICs that only rows can tell.
+        cases.GLUED.replace("NIC0NIC1CPU", "ibp1ibp10\tCPU")
+        .replace("NIC0", "ibp1")
+        .replace("NIC1", "ibp10"),
+        cases.GLUED.replace("GPU0     X     ", "GPU0X").replace(
+            "GPU1    NV18    ", "GPU1NV18"
+        ),
+        cases.GLUED.replace("SYS", "SOC"),
+    ],
+)
+def test_columns_that_run_together(text):
+    """A terminal that drops tabs glues names, and cells where they still differ."""
+    findings = read("topo-m", text, "source")
+    (note,) = findings.notes
+    assert note.startswith("2 GPUs, 2 NICs, NV18 between all GPUs; nearest NICs: ")
+    assert [len(near) for near in findings.affinity.nics] == [1, 1]
+    assert findings.affinity.numa == (0, 1)
+
+
+def test_cells_that_cannot_be_told_apart():
+    """NV18 and the CPUs 0-31 glued are NV180 or NV18: refused, as the pair differs."""
+    text = cases.GLUED.replace("NIC0NIC1", "").replace("PIX    SYS    ", "")
+    text = text.replace("NV18   0-31", "NV180-31")
+    problem = problem_of(read, "topo-m", text, "source")
+    assert "GPU0 to GPU1 is NV180" in problem.message
+
+
+def test_names_that_repeat_do_not_take_long():
+    """However often names fit into a glued one, each place is looked at once."""
+    rows = "\n".join("a" * n + " PIX" for n in range(1, 60))
+    text = f"GPU0 GPU1 {'a' * 5000}b\n{rows}\n"
+    assert "run together" in problem_of(read, "topo-m", text, "source").message
+
+
 def matrix(*rows):
     """A matrix of GPUs with these cells."""
     names = [f"GPU{i}" for i in range(len(rows))]

@@ -6,6 +6,7 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.blocks import block_sizes, sizes_problem
+from placer.readers.machine import read_topology
 from placer.readers.registry import read
 from placer.topology.allocation import allocate, parse_hosts
 from tests.readers import cases
@@ -148,7 +149,6 @@ def test_bad_block_sizes(sizes):
         ("SwitchName=s3 Nodes=n9 Nodes=n10", "is not understood"),
         ("NodeName=n1 CPUs=8", "is not understood"),
         ("RingName=r0 Nodes=n[1-8]", "rings"),
-        ("SwitchName=top Switches=spine\nSwitchName=s3 Switches=spine", "is below"),
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "above itself"),
         ("BlockName=b1 Nodes=n1\nBlockName=b2 Nodes=n1", 'node "n1" is in block'),
         ("BlockName=b1 Nodes=n1\nBlockName=b1 Nodes=n2", 'block "b1" comes twice'),
@@ -264,7 +264,63 @@ def test_default_tree_counts():
     )
     findings = read("slurm-yaml", text, "topology.yaml")
     assert list(findings.nodes) == ["n3", "n4"]
-    assert findings.notes == ["the topology a is not used: another tree"]
+    (note,) = findings.notes
+    assert note.startswith("the topology a is not used: another tree")
+
+
+@pytest.mark.parametrize(
+    ("format_name", "text"),
+    [
+        (
+            "slurm",
+            "BlockName=b1 Nodes=n[1-2]\nBlockName=pad1 Nodes=\n"
+            'BlockName=pad2 Nodes=""\nBlockName=b2 Nodes=n[3-4]\nBlockName=pad3\n'
+            "BlockSizes=2,4\n",
+        ),
+        (
+            "slurm-yaml",
+            "- topology: t\n  block:\n    block_sizes: [2, 4]\n    blocks:\n"
+            "    - {block: b1, nodes: 'n[1-2]'}\n    - {block: pad1, nodes: ''}\n"
+            "    - {block: pad2, nodes: ' '}\n    - {block: b2, nodes: 'n[3-4]'}\n"
+            "    - {block: pad3}\n",
+        ),
+        (
+            "scontrol",
+            "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+            "BlockName=pad1 BlockIndex=1 Nodes= BlockSize=2\n"
+            "BlockName=pad2 BlockIndex=2 Nodes=(null) BlockSize=2\n"
+            "BlockName=b2 BlockIndex=3 Nodes=n[3-4] BlockSize=2\n"
+            "AggregatedBlock=b1,pad1 BlockIndex=4 Nodes=n[1-2] BlockSize=4\n",
+        ),
+    ],
+)
+def test_a_block_without_nodes_takes_its_place(tmp_path, format_name, text):
+    """A placeholder holds no node, and the larger blocks after it lie one further."""
+    (tmp_path / "source").write_text(text)
+    machine = read_topology(
+        f"{format_name}:{tmp_path / 'source'}", hardware=cases.GB200, note=print
+    )
+    assert nodes_of_domains(machine, "rack") == {"b1": ["n1", "n2"], "b2": ["n3", "n4"]}
+    findings = read(format_name, text, "source")
+    assert {facts.domains for facts in findings.nodes.values()} == {
+        ("b1", "b1..pad1"),
+        ("b2", "pad2..b2"),
+    }
+
+
+def test_nodes_that_fill_blocks_up_are_none(tmp_path):
+    """topograph's fake nodes are no machines; a cluster of such names alone is one.
+
+    NVIDIA/topograph a23ca7a, pkg/translate.
+    """
+    text = "BlockName=b1 Nodes=n[1-2],fake[100-101]\nBlockName=b2 Nodes=n3,fake-07\n"
+    machine, notes = machine_of(tmp_path, text)
+    assert machine.node_names == ("n1", "n2", "n3")
+    assert any("fill blocks up, left out: 3 (fake100" in note for note in notes)
+    text = cases.SCONTROL_BLOCKS.replace("n[5-6]", "n5,fake1")
+    text = text.replace("Nodes=n[1-4]", "Nodes=n[1-4],fake2")
+    assert list(read("scontrol", text, "t").nodes) == ["n1", "n2", "n3", "n4", "n5"]
+    assert len(read("slurm", "BlockName=b1 Nodes=fake[1-4]\n", "t").nodes) == 4
 
 
 def test_unknown_lines_of_scontrol_are_counted():

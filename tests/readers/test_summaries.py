@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+from placer.errors import InputError
 from placer.readers.findings import count_of
 from placer.readers.machine import read_topology
 from tests.readers import cases
@@ -88,3 +89,57 @@ def test_no_warning_of_a_good_file(tmp_path):
 def test_counts(count, what, text):
     """One of a thing, and several."""
     assert count_of(count, what) == text
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "error"),
+    [
+        # Another source is wrong, cannot be joined, or cuts across; nothing says how
+        # fast links are; a number is wrong.
+        (["n[1-"], {}, "never closed"),
+        (["m[1-4]"], {}, "no node in common"),
+        (
+            ["BlockName=b1 Nodes=n[2-3]\nBlockName=b2 Nodes=n[1,4]\n"],
+            {},
+            "cut across",
+        ),
+        ([], {"hardware": None}, "no source says how fast"),
+        ([], {"gpus_per_node": 0}, "expected 1 to"),
+    ],
+)
+def test_notes_are_told_where_an_error_follows(tmp_path, more, options, error):
+    """What a reader noted of one source may explain what is wrong with all of them."""
+    sources = []
+    for number, text in enumerate([cases.TWO_SPINES, *more]):
+        (tmp_path / f"{number}.txt").write_text(text)
+        form = "slurm:" if "Name=" in text else "hosts:"
+        sources.append(f"{form}{tmp_path}/{number}.txt")
+    notes = []
+    options = {"hardware": cases.H100} | options
+    with pytest.raises(InputError, match=error):
+        read_topology(sources, note=notes.append, **options)
+    assert sum("are one domain: spine1+spine2" in note for note in notes) == 1
+
+
+def test_reasons_are_told_where_no_node_is_left(tmp_path):
+    """A machine of which nothing can be used says why, node by node."""
+    items = [cases.node("n1", {}, unschedulable=True), cases.node("n2", {})]
+    items[1]["status"] = {"allocatable": {}}
+    (tmp_path / "nodes.json").write_text(cases.nodes(*items))
+    notes = []
+    with pytest.raises(InputError, match="no usable node"):
+        read_topology(tmp_path / "nodes.json", hardware=cases.H100, note=notes.append)
+    assert "nodes left out, unschedulable: 1 (n1)" in notes
+    assert "nodes left out, no GPUs: 1 (n2)" in notes
+
+
+def test_notes_of_a_fabric_are_told_where_its_parts_are_not_joined(tmp_path):
+    """Hosts that cannot be told may be why nothing joins two fabrics."""
+    text = cases.netq(
+        ("h0", "l0"), ("h1", "l1"), ("h2", "l1"), h0=-1, h1=-1, h2=-1, l0=1, l1=1
+    )
+    (tmp_path / "graph.json").write_text(text)
+    notes = []
+    with pytest.raises(InputError, match="2 fabrics that no switch joins"):
+        read_topology(tmp_path / "graph.json", hardware=cases.H100, note=notes.append)
+    assert any("every host of the fabric is taken for one" in note for note in notes)
