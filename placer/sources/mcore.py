@@ -55,11 +55,8 @@ def read_shape(settings: Settings, prefix: str) -> None:
     settings.copy_flag("model.tied_embeddings", prefix + key)
 
 
-def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
-    """Take how axes communicate, and leave the rest to the rules of Megatron-Core.
-
-    ``even`` is false where stages may be uneven for a reason that is not read.
-    """
+def read_rest(settings: Settings, prefix: str) -> None:
+    """Take how axes communicate, and leave the rest to the rules of Megatron-Core."""
     found = settings.found
     settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallel")
     settings.copy_flag("overlap.tp", prefix + "tp_comm_overlap")
@@ -82,11 +79,7 @@ def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
     if settings.copy("model.mtp_layers", prefix + "mtp_num_layers", minimum=0):
         settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
     overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
-    even = (
-        even
-        and not uneven
-        and not settings.get(prefix + "pipeline_model_parallel_layout")
-    )
+    even = not uneven and not settings.get(prefix + "pipeline_model_parallel_layout")
     found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
 
 

@@ -41,14 +41,12 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is neither, or several recipes are there and none is selected.
     """
     found = Findings(source)
-    whole = followed = is_recipe(text)
+    whole = is_recipe(text)
     if whole:
-        values = recipe_values(text, source, asked, found)
-        settings = Settings(found, values, asked)
-        followed = not found.notes
+        settings = Settings(found, recipe_values(text, source, asked), asked)
     else:
         settings = settings_of(parse_document(text, source, aliases=True), found, asked)
-        settings.values = resolved(settings.values)
+        settings.values = resolved(settings.values, asked)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
     _read_older(settings)
@@ -56,8 +54,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     mcore.read_ddp(settings, _DDP, "optimizer.")
     _read_batch(settings)
     _read_overlap(settings)
-    # What is not followed may set a layout.
-    mcore.read_rest(settings, _MODEL, even=followed or not whole)
+    mcore.read_rest(settings, _MODEL)
     _read_gpus(settings)
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)

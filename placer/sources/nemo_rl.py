@@ -32,7 +32,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     found = Findings(source)
     values = _with_parents(text, source, asked, [])
-    settings = Settings(found, resolved(values), asked)
+    settings = Settings(found, resolved(values, asked), asked)
     _read_batch(settings)
     if settings.flag(f"{_MEGATRON}enabled"):
         _read_megatron(settings)

@@ -16,6 +16,7 @@ from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.named_model import ask_for_model
 from placer.sources.python_config import python_values
+from placer.sources.python_library import Library
 from placer.sources.settings import Settings
 from placer.sources.toml_file import toml_values
 from placer.sources.torchtitan_models import SHAPES, SOURCE
@@ -29,6 +30,7 @@ _TABLES = ("parallelism", "training", "experimental")
 _RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
 _AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
 _KERNEL = re.compile(r"_(flex|varlen|sdpa)(_attn)?$")
+_LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
 
 
@@ -42,7 +44,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     found = Findings(source)
     if _is_python(text):
-        values = python_values(text, source, asked.select, found.notes)
+        values = python_values(text, source, asked, _LIBRARY)
     else:
         values = toml_values(text, source)
     settings = Settings(found, values, asked)
