@@ -16,6 +16,8 @@ Kind = Literal["given", "read", "derived", "assumed"]
 
 # Facts that are no keys of a job: ranks of it, and sequences of a step.
 GPUS, GLOBAL_BATCH = "gpus", "global_batch"
+# And what the data-parallel size is a multiple of, where only GPUs say the rest.
+DP_MULTIPLE = "dp_multiple"
 
 LONGEST = 2_000_000  # characters of a configuration
 

@@ -13,6 +13,11 @@ from placer.sources.hf_experts import read_experts
 from placer.sources.hf_types import HYBRIDS, TYPES, Kind
 from placer.sources.settings import Settings, settings_of
 
+# A model without any of these is none.
+_NEVER_NONE = (
+    *("num_hidden_layers", "n_layer", "hidden_size", "n_embd", "n_embed"),
+    *("num_attention_heads", "n_head", "vocab_size"),
+)
 _LATENT = {
     "model.q_lora_rank": "q_lora_rank",
     "model.kv_lora_rank": "kv_lora_rank",
@@ -45,6 +50,11 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     """Take the shape of a model from keys of a class of transformers."""
     found = settings.found
+    settings.values = {
+        key: setting
+        for key, setting in settings.values.items()
+        if not _is_none(key.removeprefix(prefix), setting.value)
+    }
 
     def keys(name: str) -> tuple[str, ...]:
         return tuple(prefix + key for key in kind.keys.get(name, (name,)))
@@ -73,6 +83,11 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
     _read_further(settings, prefix)
+
+
+def _is_none(key: str, value: object) -> bool:
+    """Whether a number says that a model has none of something, as a missing key."""
+    return type(value) in (int, float) and not value and key not in _NEVER_NONE
 
 
 def _read_kv_heads(

@@ -71,6 +71,8 @@ class Settings:
         for key in keys:
             self.known.add(key)
             given = self.asked.setting(key) if self.asked else None
+            if given in _NOTHING:
+                return None
             if given is not None:
                 return key, Setting(plain_value(given), Place(f"--set {key}"))
             setting = self.values.get(key)

@@ -12,7 +12,7 @@ from math import ceil
 from pathlib import PurePath
 
 from placer.sources import adapters
-from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
+from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.named_model import ask_for_model
 from placer.sources.python_config import python_values
@@ -29,6 +29,8 @@ _V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
 _TABLES = ("parallelism", "training", "experimental")
 _RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
 _AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
+# What makes another model of one.
+_OTHERS = ("vl", "next", "omni", "moe", "coder")
 _KERNEL = re.compile(r"_(flex|varlen|sdpa)(_attn)?$")
 _LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
@@ -68,9 +70,10 @@ def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
 
 def _read_model(settings: Settings) -> None:
     """The shape of a flavor that torchtitan ships."""
-    found, flavor = settings.found, settings.text("model.flavor")
-    said, place = settings.text("model.name"), settings.place("model.flavor")
-    name = _model_name(said, found.source)
+    found, place = settings.found, settings.place("model.flavor")
+    name, flavor = _model_name(settings), ""
+    if settings.unknown("model.flavor") is None:
+        flavor = settings.text("model.flavor")
     shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
     rule = f"{name} {flavor} of torchtitan ({SOURCE})"
     for key, value in (shape or {}).items():
@@ -79,14 +82,33 @@ def _read_model(settings: Settings) -> None:
     ask_for_model(settings, "model.flavor")
 
 
-def _model_name(said: str, source: str) -> str:
-    """The model that a file says, or that its folder, its name or a function is of."""
-    path = PurePath(source)
-    for words in (said, path.parent.name, path.stem):
-        for known in SHAPES:
-            if words == known or words.startswith(f"{known}_"):
-                return known
-    return said
+def _model_name(settings: Settings) -> str:
+    """The model: of the registry that is imported, of the folder, or that is named.
+
+    A folder is of the model that it is called and of no other; a function, a file and
+    a model of a TOML may have more words behind the name of the model.
+    """
+    path = PurePath(settings.found.source)
+    registry = ""
+    if settings.unknown("model.registry") is None:
+        registry = settings.text("model.registry").strip(".").rpartition(".")[2]
+    folder, said = path.parent.name, settings.text("model.name")
+    if registry or folder in SHAPES:
+        return registry or folder
+    if any(folder.startswith(known) for known in SHAPES):
+        return folder
+    names = [known for known in SHAPES if _is_of(said, known)]
+    if not names and (not said or "model.registry" in settings.values):
+        names = [known for known in SHAPES if _is_of(path.stem, known)]
+    return names[0] if names else said
+
+
+def _is_of(words: str, model: str) -> bool:
+    """Whether a name is a model's, as ``llama3_8b`` and not ``qwen3_5_4b`` or a VL."""
+    rest = words.removeprefix(model)
+    first = rest.lstrip("_").partition("_")[0]
+    same = words.startswith(model) and (not rest or rest.startswith("_"))
+    return same and not first.isdigit() and first not in _OTHERS
 
 
 def _read_axes(settings: Settings) -> None:
@@ -119,6 +141,8 @@ def _read_sharding(settings: Settings) -> None:
     if shards == 0:
         settings.wrong(keys[0], "-1, or 1 or more")
         return
+    if replicate > 1:
+        found.derive(DP_MULTIPLE, replicate, f"replicate {replicate}", place)
     if shards is not None and shards > 0:
         rule = f"replicate {replicate} x shard {shards}"
         found.derive("parallelism.dp", replicate * shards, rule, place)
@@ -187,9 +211,11 @@ def _read_batch(settings: Settings) -> None:
         "sequence", "training.seq_len", "training.max_context_length"
     )
     tokens = "training.num_tokens_per_microbatch_per_dp_rank"
-    of_rank = settings.integer(tokens, maximum=10**12)
+    of_rank = settings.integer(tokens, maximum=10**12, fact="micro_batch")
     in_step = settings.integer("training.num_tokens_per_train_step", minimum=-1)
     pp = found.integer("parallelism.pp", 1)
+    if settings.get(tokens) and not (of_rank and sequence):
+        return
     if of_rank and sequence:
         if of_rank % sequence:
             settings.refuse(tokens, f"{of_rank:,} tokens are no whole sequences")
@@ -206,7 +232,7 @@ def _read_batch(settings: Settings) -> None:
             found.derive("micro_batches", count, "no gradient accumulation", place)
         return
     keys = "training.local_batch_size", "training.batch_size"
-    local = settings.integer(*keys) or 8
+    local = settings.integer(*keys, fact="micro_batch") or 8
     whole = settings.integer("training.global_batch_size", minimum=-1)
     one = "parallelism.pipeline_parallel_microbatch_size"
     piece = (settings.integer(one) or 1) if pp > 1 else local
