@@ -19,6 +19,8 @@ _AXES = {
     "etp": "expert_tensor_parallel_size",
     "vp": "virtual_pipeline_model_parallel_size",
 }
+# How keys of recomputation begin, in NeMo 1 too.
+_RECOMPUTED = ("recompute", "activations_checkpoint")
 _SHAPE = {
     "model.layers": "num_layers",
     "model.hidden": "hidden_size",
@@ -86,7 +88,9 @@ def read_rest(settings: Settings, prefix: str) -> None:
 def _read_recompute(settings: Settings, prefix: str) -> None:
     """What is computed again; attention proper where no module is said."""
     found = settings.found
-    recompute = settings.text(prefix + "recompute_granularity")
+    recompute = settings.text(
+        f"{prefix}recompute_granularity", f"{prefix}activations_checkpoint_granularity"
+    )
     if recompute in ("full", "selective"):
         found.derive(
             "memory.recompute", recompute, f"recompute_granularity {recompute}"
@@ -95,10 +99,11 @@ def _read_recompute(settings: Settings, prefix: str) -> None:
         settings.not_modelled(
             f"{prefix}recompute_granularity", "a further forward pass"
         )
-        method, layers = f"{prefix}recompute_method", f"{prefix}recompute_num_layers"
-        if settings.text(method) in METHODS:
-            settings.copy("memory.recompute_layers", layers)
-            way, place = settings.text(method), settings.place(method)
+        method = f"{prefix}recompute_method", f"{prefix}activations_checkpoint_method"
+        layers = [f"{prefix}{name}_num_layers" for name in _RECOMPUTED]
+        if settings.text(*method) in METHODS:
+            settings.copy("memory.recompute_layers", *layers)
+            way, place = settings.text(*method), settings.place(*method)
             found.read("memory.recompute_method", way, place)
     if recompute == "selective":
         key = prefix + "recompute_modules"

@@ -68,9 +68,8 @@ def _read_axes(settings: Settings) -> None:
         rule = f"tp_mode {'REDUCE_SCATTER' if mode else 'ALL_REDUCE'}"
         place = settings.place("parallelism.tp_mode")
         found.derive("tensor_parallel.sequence", bool(mode), rule, place)
-        if settings.flag("parallelism.tp_linear_async_communication"):
-            key = "parallelism.tp_linear_async_communication"
-            settings.not_modelled(key, "a gather beside its product")
+        key = "parallelism.tp_linear_async_communication"
+        settings.mention("a gather beside its product", key)
     if settings.flag("parallelism.recompute_layer"):
         found.derive("memory.recompute", "full", "recompute_layer")
         settings.not_modelled("parallelism.recompute_layer", "a further forward pass")

@@ -91,8 +91,7 @@ def _read_batch(settings: Settings) -> None:
     if settings.copy("sequence", key):
         found.notes.append(f"{key} is the longest sequence: most are shorter")
     for name in ("sequence_packing", "dynamic_batching"):
-        if settings.flag(f"{_POLICY}{name}.enabled"):
-            settings.not_modelled(f"{_POLICY}{name}.enabled", "micro-batches by tokens")
+        settings.mention("micro-batches by tokens", f"{_POLICY}{name}.enabled")
 
 
 def _read_megatron(settings: Settings) -> None:

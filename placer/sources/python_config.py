@@ -19,11 +19,12 @@ from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Place
 from placer.sources.python_flow import Reader
 from placer.sources.python_leaves import leaves
-from placer.sources.python_library import Library
 from placer.sources.settings import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from placer.sources.python_library import Library
 
 
 def python_values(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.sources.findings import Asked, Place
 from placer.sources.python_leaves import CLASS, Copy, Record, is_unknown, unknown
-from placer.sources.python_library import Library, Values
 from placer.sources.python_values import (
     NO_CONSTANT,
     called,
@@ -20,6 +19,10 @@ from placer.sources.python_values import (
     truth,
 )
 from placer.sources.settings import Setting, plain_value
+
+if TYPE_CHECKING:
+    from placer.sources.python_library import Library, Values
+
 
 _ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 _COPIES = ("copy.deepcopy", "deepcopy", "copy.copy", "copy", "cast", "typing.cast")

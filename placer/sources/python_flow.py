@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.errors import InputError, Problem
-from placer.sources.findings import Asked
 from placer.sources.python_expressions import Expressions
-from placer.sources.python_leaves import CLASS, Copy, Merge, Record, is_unknown, unknown
-from placer.sources.python_library import Library
+from placer.sources.python_leaves import (
+    CLASS,
+    Copy,
+    Merge,
+    Record,
+    is_unknown,
+    unknown,
+    written,
+)
 from placer.sources.python_values import NO_CONSTANT, computed, plain, truth
-from placer.sources.settings import Setting
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Asked
+    from placer.sources.python_library import Library
+
 
 _DEEPEST_CALL = 20
 _MOST_STEPS = 20_000
@@ -152,6 +162,7 @@ class Reader(Expressions):
 
     def _simple(self, node: ast.stmt, known: Record) -> None:
         """A statement after which the next one comes."""
+        names: list[str] = []
         match node:
             case ast.Assign():
                 value = self.value(node.value, known)
@@ -167,12 +178,11 @@ class Reader(Expressions):
                 for target in node.targets:
                     self._assign(target, self.unknown(target), known)
             case ast.Import() | ast.ImportFrom():
-                for name in node.names:
-                    short = name.asname or name.name
-                    full = self.imported.get(short, short)
-                    known[short] = unknown(full, self.place(node))
+                names = [name.asname or name.name for name in node.names]
             case ast.FunctionDef() | ast.ClassDef() if known is not self.constants:
-                known[node.name] = unknown(node.name, self.place(node))
+                names = [node.name]
+        for name in names:
+            known[name] = unknown(self.imported.get(name, name), self.place(node))
 
     def _assign(self, target: ast.expr, value: Any, known: Record) -> None:
         if isinstance(target, ast.Name):
@@ -209,7 +219,11 @@ class Reader(Expressions):
             return found
         told = node.attr in record
         open_one = is_unknown(found) if told else is_unknown(record)
-        record[node.attr] = {CLASS: self.unknown(node)} if open_one else {}
+        words = written(found if told else record)
+        words = words if told else f"{words}.{node.attr}"
+        record[node.attr] = (
+            {CLASS: unknown(words, self.place(node))} if open_one else {}
+        )
         return record[node.attr]
 
     def _augment(self, node: ast.AugAssign, known: Record) -> None:
@@ -247,7 +261,7 @@ class Reader(Expressions):
             self._forget(record, node)
 
     def _change(self, node: ast.Call, keys: Sequence[str], known: Record) -> None:
-        """Parts that a function of the framework may set; none if told to do nothing."""
+        """Parts that a function of the framework may set, unless told to do nothing."""
         rest = [self.value(item, known) for item in node.args[1:]]
         rest += [self.value(word.value, known) for word in node.keywords]
         record = self._part(node.args[0], known)

@@ -191,7 +191,9 @@ class Merge:
             for way, record in zip(self.ways, records, strict=True)
         ]
         one = originals[0]
-        whole: Record = one if _all_are(one, originals) else {}
+        whole: Record = (
+            one if isinstance(one, dict) and _is_each(one, originals) else {}
+        )
         self._merged[key] = whole
         names = list(dict.fromkeys(name for record in records for name in record))
         merged = {
@@ -206,15 +208,15 @@ class Merge:
 
 
 def _with_defaults(values: list[Any]) -> list[Any]:
-    """The values; a part that some ways make and others leave has its defaults there."""
+    """The values; a part that only some ways make has its defaults in the others."""
     made = [v for v in values if v is not _MISSING]
     if all(isinstance(value, dict) and CLASS not in value for value in made):
         return [{} if value is _MISSING else value for value in values]
     return values
 
 
-def _all_are(one: Any, others: Sequence[Any]) -> bool:
-    return one is not None and all(other is one for other in others)
+def _is_each(one: Any, others: Sequence[Any]) -> bool:
+    return all(other is one for other in others)
 
 
 def _same(one: Any, other: Any) -> bool:

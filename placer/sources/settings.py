@@ -22,7 +22,7 @@ from placer.sources.findings import (
 )
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{|\{\{")
 _LONGEST, _LONGEST_SHOWN = 40, 60
 _DEEPEST = 64
 # Values that say nothing: a null of the notation, or of a tool that prints it.
@@ -77,7 +77,7 @@ class Settings:
                 return key, Setting(plain_value(given), Place(f"--set {key}"))
             setting = self.values.get(key)
             if setting is not None and setting.value not in (None, *_NOTHING):
-                return key, setting
+                return key, _filled_in(setting)
             silent = silent and setting is None
         above = self._above(keys[0]) if silent and keys else None
         return (keys[0], above) if above else None
@@ -262,9 +262,7 @@ class Settings:
         """Record that a value should be something else."""
         got = self.get(key)
         value = "nothing" if got is None else _shortly(got[1].value)
-        variable = _VARIABLE.search(value)
-        hint = f"--set {variable[1]}=VALUE" if variable else ""
-        self.refuse(key, f"expected {what}, got {value}", hint)
+        self.refuse(key, f"expected {what}, got {value}")
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that the value of a key cannot be."""
@@ -341,6 +339,14 @@ def plain_value(text: str) -> Scalar:
     """A text as the number or boolean that a configuration would take it for."""
     words = {"true": True, "false": False}
     return words.get(text.lower(), _number(text))
+
+
+def _filled_in(setting: Setting) -> Setting:
+    """A value; one with a variable, which another program fills in, is unknown."""
+    value = setting.value
+    if isinstance(value, str) and _VARIABLE.search(value):
+        return Setting(Unknown(value), setting.place)
+    return setting
 
 
 def words_of(unknown: Unknown) -> str:

@@ -114,13 +114,9 @@ def _is_of(words: str, model: str) -> bool:
 def _read_axes(settings: Settings) -> None:
     found = settings.found
     for axis, name in _AXES.items():
-        key = f"{name}_parallel"
-        degree = _degree(settings, key)
-        if degree is None:
+        keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
+        if settings.copy(f"parallelism.{axis}", *keys, maximum=10**6) is None:
             found.derive(f"parallelism.{axis}", 1, "default of torchtitan")
-        else:
-            place = settings.place(*(f"{t}.{key}_degree" for t in _TABLES))
-            found.read(f"parallelism.{axis}", degree, place)
     if found.integer("parallelism.ep") > 1:
         key = "parallelism.expert_tensor_parallel_degree"
         if settings.copy("parallelism.etp", key) is None:
@@ -267,9 +263,10 @@ def _read_precision(settings: Settings) -> None:
         "float8",
         "model.converters.Float8LinearConverter",
     )
-    fp8 = settings.flag(*(f"{table}.{switch}" for table in tables))
     converted = any("float8" in name.lower() for name in converters)
-    width = 1 if fp8 and converted else 2
+    switches = [f"{table}.{switch}" for table in tables]
+    settings.known.update(switches)
+    width = 1 if converted and settings.flag(*switches) else 2
     why = "float8 all-gather" if width == 1 else "parameters are gathered in bf16"
     found.derive("bytes.parameter_gather", width, why)
     if converted:
