@@ -43,8 +43,10 @@ class Expressions:
         # Names of other files, in full.
         self.imported: dict[str, str] = {}
 
-    def call(self, node: ast.FunctionDef, given: Record) -> Any:
-        """What a function of the file returns."""
+    def call(
+        self, node: ast.FunctionDef, given: Record, around: Record | None = None
+    ) -> Any:
+        """What a function returns; ``around`` has the names where it is defined."""
         raise NotImplementedError
 
     def place(self, node: ast.AST) -> Place:
@@ -160,8 +162,12 @@ class Expressions:
         if isinstance(node.value, ast.Name) and node.value.id == "torch":
             return self.setting(f"torch.{node.attr}", node)
         record = self.value(node.value, known)
+        if isinstance(node.value, ast.Name) and node.value.id in self.classes:
+            record = self._fields(node.value, 0)
         if isinstance(record, dict) and node.attr in record:
             return record[node.attr]
+        if isinstance(record, dict) and node.attr == "__dict__":
+            return record
         return self.unknown(node)
 
     def _listed(self, node: ast.List | ast.Tuple, known: Record) -> Any:
@@ -175,7 +181,7 @@ class Expressions:
             elif isinstance(value, list):
                 items += value
             else:
-                return self.unknown(node)
+                return self.unknown(item)
         return items
 
     def _item(self, node: ast.Subscript, known: Record) -> Any:
@@ -230,17 +236,26 @@ class Expressions:
 
     # ------------------------------------------------------------------ calls
 
+    def function(self, name: str, known: Record) -> ast.FunctionDef | None:
+        """The function of the file that a name stands for."""
+        own = known.get(name, self.functions.get(name))
+        return own if isinstance(own, ast.FunctionDef) else None
+
     def _called(self, node: ast.Call, known: Record) -> Any:
         name = ast.unparse(node.func)
-        places = [self.value(item, known) for item in node.args]
+        places = self._listed(ast.Tuple(node.args), known)
         words = [
             (ast.Constant(word.arg) if word.arg else None, word.value)
             for word in node.keywords
         ]
         given = self._record(words, known, node)
-        if name in self.functions and name not in known:
+        if not isinstance(places, list):
+            given, places = given | {CLASS: self.unknown(node)}, []
+        function = self.function(name, known)
+        if function is not None:
             numbered = {str(i): value for i, value in enumerate(places)}
-            return self.call(self.functions[name], given | numbered)
+            around = known if name in known else None
+            return self.call(function, given | numbered, around)
         full = self.full(name)
         own = self._of_python(full, places, given, node, known)
         if own is not None:
@@ -261,6 +276,8 @@ class Expressions:
             return (record if isinstance(record, dict) else {CLASS: record}) | given
         if name == "dict" and not places:
             return given
+        if name == "vars" and places and isinstance(places[0], dict):
+            return places[0]
         if name == "isinstance" and len(node.args) == 2:
             kind = is_of_type(places[0], ast.unparse(node.args[1]))
             return self.unknown(node) if kind is None else self.setting(kind, node)
@@ -308,7 +325,9 @@ class Expressions:
             told = plain(places[0]) if places else last
             if isinstance(told, str):
                 return given | {CLASS: self.setting(told, node)}
-        if self._is_theirs(node.func) and CLASS not in given:
+        # Which fields values are of that have no names is not known.
+        named = not places or not last[:1].isupper()
+        if self._is_theirs(node.func) and CLASS not in given and named:
             return given | {CLASS: self.setting(shown.removesuffix(".Config"), node)}
         return given | {CLASS: self.unknown(node)}
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.errors import InputError, Problem
-from placer.sources.python_expressions import Expressions
+from placer.sources.python_changes import Changes
 from placer.sources.python_leaves import (
     CLASS,
     Copy,
     Merge,
     Record,
-    is_unknown,
     unknown,
-    written,
 )
-from placer.sources.python_values import NO_CONSTANT, computed, plain, truth
+from placer.sources.python_values import truth
 
 if TYPE_CHECKING:
     from placer.sources.findings import Asked
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
 _DEEPEST_CALL = 20
 _MOST_STEPS = 20_000
 _MOST_ROUNDS = 4
-# What prints or checks, and changes nothing.
-_SILENT = ("print", "warn", "validate", "__init__")
-_LOGS = ("logger", "logging", "log")
 
 
 class Flow(NamedTuple):
@@ -47,7 +42,7 @@ class Flow(NamedTuple):
     returned: tuple[Any, ...] = ()
 
 
-class Reader(Expressions):
+class Reader(Changes):
     """Follows a module and the functions in it."""
 
     def __init__(
@@ -76,14 +71,20 @@ class Reader(Expressions):
             for name in node.names:
                 self.imported[name.asname or name.name] = name.name
 
-    def call(self, node: ast.FunctionDef, given: Record) -> Any:
-        """What a function returns."""
+    def call(
+        self, node: ast.FunctionDef, given: Record, around: Record | None = None
+    ) -> Any:
+        """What a function returns; ``around`` has the names where it is defined."""
         if self.depth > _DEEPEST_CALL or node.decorator_list:
             return {CLASS: unknown(f"{node.name}()", self.place(node))}
-        known = self._parameters(node, given)
+        outer = around or {}
+        known = dict(outer) | self._parameters(node, given)
         self.depth += 1
         flow = self._block(node.body, known)
         self.depth -= 1
+        for name, inside in _names_outside(node):
+            if name in known:
+                (outer if inside else self.constants)[name] = known[name]
         if not flow.returned:
             return self.setting(None, node)
         return flow.returned[0]
@@ -157,147 +158,8 @@ class Reader(Expressions):
                 return self._branches(node, known)
             case ast.For() | ast.While():
                 return self._loop(node, known)
-        self._simple(node, known)
+        self.change(node, known)
         return Flow()
-
-    def _simple(self, node: ast.stmt, known: Record) -> None:
-        """A statement after which the next one comes."""
-        names: list[str] = []
-        match node:
-            case ast.Assign():
-                value = self.value(node.value, known)
-                for target in node.targets:
-                    self._assign(target, value, known)
-            case ast.AnnAssign() if node.value is not None:
-                self._assign(node.target, self.value(node.value, known), known)
-            case ast.AugAssign():
-                self._augment(node, known)
-            case ast.Expr():
-                self._expression(node.value, known)
-            case ast.Delete():
-                for target in node.targets:
-                    self._assign(target, self.unknown(target), known)
-            case ast.Import() | ast.ImportFrom():
-                names = [name.asname or name.name for name in node.names]
-            case ast.FunctionDef() | ast.ClassDef() if known is not self.constants:
-                names = [node.name]
-        for name in names:
-            known[name] = unknown(self.imported.get(name, name), self.place(node))
-
-    def _assign(self, target: ast.expr, value: Any, known: Record) -> None:
-        if isinstance(target, ast.Name):
-            known[target.id] = value
-        elif isinstance(target, ast.Attribute):
-            record = self._part(target.value, known)
-            if isinstance(record, dict):
-                record[target.attr] = value
-        elif isinstance(target, ast.Tuple | ast.List):
-            several = isinstance(value, list) and len(value) == len(target.elts)
-            for number, item in enumerate(target.elts):
-                part = value[number] if several else self.unknown(item)
-                self._assign(item, part, known)
-        elif isinstance(target, ast.Subscript):
-            record = self._part(target.value, known)
-            key = plain(self.value(target.slice, known))
-            if isinstance(record, dict) and isinstance(key, str | int):
-                record[str(key)] = value
-            else:
-                self._forget(record, target)
-
-    def _part(self, node: ast.expr, known: Record) -> Any:
-        """The value of an expression; a part that a record lacks is made."""
-        found = self.value(node, known)
-        if isinstance(found, dict | list):
-            return found
-        if isinstance(node, ast.Name) and is_unknown(found):
-            known[node.id] = {CLASS: found}
-            return known[node.id]
-        if not isinstance(node, ast.Attribute):
-            return found
-        record = self._part(node.value, known)
-        if not isinstance(record, dict):
-            return found
-        told = node.attr in record
-        open_one = is_unknown(found) if told else is_unknown(record)
-        words = written(found if told else record)
-        words = words if told else f"{words}.{node.attr}"
-        record[node.attr] = (
-            {CLASS: unknown(words, self.place(node))} if open_one else {}
-        )
-        return record[node.attr]
-
-    def _augment(self, node: ast.AugAssign, known: Record) -> None:
-        old, by = self.value(node.target, known), self.value(node.value, known)
-        if isinstance(old, list) and isinstance(by, list):
-            self._assign(node.target, [*old, *by], known)
-            return
-        value = computed(node.op, old, by)
-        told = value is not NO_CONSTANT
-        words = self.setting(value, node) if told else self.unknown(node)
-        self._assign(node.target, words, known)
-
-    def _expression(self, node: ast.expr, known: Record) -> None:
-        """A call for what it changes."""
-        if not isinstance(node, ast.Call):
-            return
-        name = ast.unparse(node.func)
-        head, last = name.partition(".")[0], self.full(name).rpartition(".")[2]
-        if name in self.functions:
-            self.value(node, known)
-        elif name == "setattr" and len(node.args) == 3:
-            self._set(node, known)
-        elif last in self.library.changes and node.args:
-            self._change(node, self.library.changes[last], known)
-        elif last not in _SILENT and head not in _LOGS:
-            self._changed(node, known)
-
-    def _set(self, node: ast.Call, known: Record) -> None:
-        """``setattr`` of a part by its name."""
-        record, key = self._part(node.args[0], known), self.value(node.args[1], known)
-        name = plain(key)
-        if isinstance(record, dict) and isinstance(name, str):
-            record[name] = self.value(node.args[2], known)
-        else:
-            self._forget(record, node)
-
-    def _change(self, node: ast.Call, keys: Sequence[str], known: Record) -> None:
-        """Parts that a function of the framework may set, unless told to do nothing."""
-        rest = [self.value(item, known) for item in node.args[1:]]
-        rest += [self.value(word.value, known) for word in node.keywords]
-        record = self._part(node.args[0], known)
-        if isinstance(record, dict) and not (rest and plain(rest[0]) is None):
-            record.update((key, self.unknown(node)) for key in keys)
-
-    def _changed(self, node: ast.Call, known: Record) -> None:
-        """What a function that is not known may change: all that it is given."""
-        words = [word.value for word in node.keywords]
-        given = [self.value(item, known) for item in (*node.args, *words)]
-        if isinstance(node.func, ast.Attribute):
-            whole, method = self.value(node.func.value, known), node.func.attr
-            if len(given) == 1 and _added(whole, method, given[0]):
-                return
-            if isinstance(whole, dict | list):
-                given.append(whole)
-            else:
-                self._open(node.func.value, node, known)
-        for value in given:
-            self._forget(value, node)
-
-    def _open(self, node: ast.expr, by: ast.Call, known: Record) -> None:
-        """Make a part of a record unknown that a method of it may change."""
-        if isinstance(node, ast.Attribute) and not isinstance(
-            self.value(node, known), dict
-        ):
-            record = self.value(node.value, known)
-            if isinstance(record, dict):
-                record[node.attr] = self.unknown(by)
-
-    def _forget(self, value: Any, by: ast.expr) -> None:
-        if isinstance(value, dict):
-            value.clear()
-            value[CLASS] = self.unknown(by)
-        elif isinstance(value, list):
-            value[:] = [self.unknown(by)]
 
     # ---------------------------------------------------- branches and loops
 
@@ -314,7 +176,7 @@ class Reader(Expressions):
                 for item in node.items:
                     if item.optional_vars is not None:
                         value = self.unknown(item.context_expr)
-                        self._assign(item.optional_vars, value, known)
+                        self.assign(item.optional_vars, value, known)
                 return self._block(node.body, known)
             case ast.Try():
                 last = node.finalbody
@@ -375,7 +237,7 @@ class Reader(Expressions):
             return self._repeated(node.body, (node.target,), node, known)
         returned: list[Any] = []
         for item in list(items):
-            self._assign(node.target, item, known)
+            self.assign(node.target, item, known)
             flow = self._block(node.body, known)
             returned += flow.returned
             if not flow.goes_on:
@@ -394,7 +256,7 @@ class Reader(Expressions):
 
         def once(inner: Record) -> Flow:
             for target in targets:
-                self._assign(target, self.unknown(target), inner)
+                self.assign(target, self.unknown(target), inner)
             return self._block(body, inner)
 
         flow = Flow()
@@ -403,15 +265,8 @@ class Reader(Expressions):
         return flow
 
 
-def _added(whole: Any, method: str, more: Any) -> bool:
-    """Whether a method adds what is known to a list or a dict, and does so."""
-    if isinstance(whole, list) and method in ("append", "extend"):
-        items = [more] if method == "append" else more
-        if isinstance(items, list):
-            whole += items
-            return True
-    plain_dict = isinstance(whole, dict) and CLASS not in whole
-    if plain_dict and method == "update" and isinstance(more, dict):
-        whole.update(more)
-        return True
-    return False
+def _names_outside(node: ast.FunctionDef) -> Iterator[tuple[str, bool]]:
+    """Names that a function sets outside of itself: of a function, or the module."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Global | ast.Nonlocal):
+            yield from ((name, isinstance(inner, ast.Nonlocal)) for name in inner.names)

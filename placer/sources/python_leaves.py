@@ -34,12 +34,13 @@ def is_unknown(value: Any) -> bool:
 
 def written(value: Any) -> str:
     """A value in a few words, as messages have it."""
-    if isinstance(value, dict):
-        value = value.get(CLASS)
-    if not isinstance(value, Setting):
+    found = value.get(CLASS) if isinstance(value, dict) else value
+    if not isinstance(found, Setting):
         return "..."
-    inner = value.value
-    return inner.text if isinstance(inner, Unknown) else repr(inner)
+    inner = found.value
+    if isinstance(inner, Unknown):
+        return inner.text
+    return f"{inner}(...)" if isinstance(value, dict) else repr(inner)
 
 
 # ------------------------------------------------------------------ leaves
@@ -174,12 +175,13 @@ class Merge:
             return [self.of(items) for items in zip(*values, strict=True)]
         if all(_same(first, value) for value in values):
             return first
-        text = " or ".join(
-            f"{written(value)}{word}"
-            for value, word in zip(values, self.words, strict=True)
-            if value is not _MISSING
-        )
-        return {CLASS: unknown(text, self.place)}
+        texts = [written(value) for value in values]
+        longest = max(texts, key=len)
+        if all(map(is_unknown, values)) and all(text in longest for text in texts):
+            return values[texts.index(longest)]
+        ways = [f"{text}{word}" for text, word in zip(texts, self.words, strict=True)]
+        told = [w for w, v in zip(ways, values, strict=True) if v is not _MISSING]
+        return {CLASS: unknown(" or ".join(told), self.place)}
 
     def _record(self, records: Sequence[Record]) -> Record:
         key = tuple(map(id, records))
@@ -191,13 +193,12 @@ class Merge:
             for way, record in zip(self.ways, records, strict=True)
         ]
         one = originals[0]
-        whole: Record = (
-            one if isinstance(one, dict) and _is_each(one, originals) else {}
-        )
+        in_place = all(item is one for item in originals)
+        whole: Record = one if isinstance(one, dict) and in_place else {}
         self._merged[key] = whole
         names = list(dict.fromkeys(name for record in records for name in record))
         merged = {
-            name: self.of(_with_defaults([r.get(name, _MISSING) for r in records]))
+            name: self.of(_with_defaults([_part(r, name) for r in records]))
             for name in names
         }
         whole.clear()
@@ -207,16 +208,17 @@ class Merge:
         return whole
 
 
+def _part(record: Record, name: str) -> Any:
+    """A part of a record; one that an unknown record has not is unknown too."""
+    return record.get(name, record[CLASS] if is_unknown(record) else _MISSING)
+
+
 def _with_defaults(values: list[Any]) -> list[Any]:
     """The values; a part that only some ways make has its defaults in the others."""
     made = [v for v in values if v is not _MISSING]
     if all(isinstance(value, dict) and CLASS not in value for value in made):
         return [{} if value is _MISSING else value for value in values]
     return values
-
-
-def _is_each(one: Any, others: Sequence[Any]) -> bool:
-    return all(other is one for other in others)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -31,6 +31,7 @@ _RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
 _AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
 # What makes another model of one.
 _OTHERS = ("vl", "next", "omni", "moe", "coder")
+_IS_PYTHON = re.compile(r"^(?:def|from|import) +\w", re.MULTILINE)
 _KERNEL = re.compile(r"_(flex|varlen|sdpa)(_attn)?$")
 _LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
@@ -60,7 +61,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 
 
 def _is_python(text: str) -> bool:
-    return "def " in text and "Config(" in text
+    return _IS_PYTHON.search(text) is not None
 
 
 def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
