@@ -72,7 +72,7 @@ def _read_mesh(settings: Settings) -> None:
         rule = "dp_replicate {} x dp_shard {} x expert_parallel {}".format(*parts)
         place = settings.place(*_SIZES["shard"], *_SIZES["replicate"])
         found.derive("parallelism.dp", parts[0] * parts[1] * parts[2], rule, place)
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
 
 

@@ -140,6 +140,8 @@ class Findings:
     def _weaker(
         self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
     ) -> None:
+        if any(question.key == key for question in self.asked):
+            return  # nothing stands for what is asked for
         if key not in self.facts or self.facts[key].kind == "assumed":
             self.facts[key] = Fact(value, kind, origin, place or Place(self.source))
 

@@ -64,7 +64,7 @@ def _read_axes(settings: Settings) -> None:
     mode = settings.choice(
         {"REDUCE_SCATTER": True, "ALL_REDUCE": False}, "parallelism.tp_mode"
     )
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         rule = f"tp_mode {'REDUCE_SCATTER' if mode else 'ALL_REDUCE'}"
         place = settings.place("parallelism.tp_mode")
         found.derive("tensor_parallel.sequence", bool(mode), rule, place)

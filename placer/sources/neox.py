@@ -65,7 +65,7 @@ def _read_axes(settings: Settings) -> None:
             found.read(f"parallelism.{axis}", size, settings.place(key))
         else:
             found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         key = "sequence_parallel"
         if settings.copy_flag("tensor_parallel.sequence", key) is None:
             found.derive("tensor_parallel.sequence", False, "default of gpt-neox")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 _COPIES = ("copy.deepcopy", "deepcopy", "copy.copy", "copy", "cast", "typing.cast")
 _DEEPEST = 20
+_AS_RECORDS = ("dict", "vars")
 _BUILDERS = ("__init__", "__post_init__", "__new__", "build")
 
 
@@ -271,13 +272,11 @@ class Expressions:
             return self._environment(plain(places[0]), default, node)
         if name in _COPIES and places:
             return Copy(places[-1]).value
+        if name in _AS_RECORDS and (places or given):
+            return places[0] if places else given
         if name in ("replace", "dataclasses.replace") and places:
             record = places[0]
             return (record if isinstance(record, dict) else {CLASS: record}) | given
-        if name == "dict" and not places:
-            return given
-        if name == "vars" and places and isinstance(places[0], dict):
-            return places[0]
         if name == "isinstance" and len(node.args) == 2:
             kind = is_of_type(places[0], ast.unparse(node.args[1]))
             return self.unknown(node) if kind is None else self.setting(kind, node)

@@ -275,7 +275,13 @@ class Settings:
         self.found.not_modelled.append(Remark(key, self.place(key), reason))
 
     def leave(self) -> None:
-        """Ignore every key that nothing has asked for."""
+        """Ignore every key that nothing has asked for, and options that say one."""
+        if self.asked is not None:
+            self.asked.used |= {
+                key
+                for key in self.asked.settings
+                if key in self.values or self._above(key)
+            }
         self.found.ignored += [
             Remark(shown(key), setting.place)
             for key, setting in self.values.items()

@@ -118,13 +118,13 @@ def _read_axes(settings: Settings) -> None:
         keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
         if settings.copy(f"parallelism.{axis}", *keys, maximum=10**6) is None:
             found.derive(f"parallelism.{axis}", 1, "default of torchtitan")
-    if found.integer("parallelism.ep") > 1:
+    if found.integer("parallelism.ep", 2) > 1:
         key = "parallelism.expert_tensor_parallel_degree"
         if settings.copy("parallelism.etp", key) is None:
             found.derive("parallelism.etp", 1, "torchtitan: experts are not cut by tp")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of torchtitan")
     _read_sharding(settings)
-    if found.integer("parallelism.pp") > 1:
+    if found.integer("parallelism.pp", 2) > 1:
         _read_schedule(settings)
 
 
@@ -149,7 +149,7 @@ def _read_sharding(settings: Settings) -> None:
     )
     keeps = policy == "never"
     if policy in (None, "default"):
-        keeps = found.integer("parallelism.pp") > 1
+        keeps = found.integer("parallelism.pp", 2) > 1
     found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
@@ -210,7 +210,7 @@ def _read_batch(settings: Settings) -> None:
     tokens = "training.num_tokens_per_microbatch_per_dp_rank"
     of_rank = settings.integer(tokens, maximum=10**12, fact="micro_batch")
     in_step = settings.integer("training.num_tokens_per_train_step", minimum=-1)
-    pp = found.integer("parallelism.pp", 1)
+    pp = found.integer("parallelism.pp", 2)
     if settings.get(tokens) and not (of_rank and sequence):
         return
     if of_rank and sequence:
@@ -277,7 +277,7 @@ def _read_precision(settings: Settings) -> None:
 def _read_rest(settings: Settings) -> None:
     adapters.read_torchtitan(settings)
     found = settings.found
-    tp, cp = found.integer("parallelism.tp", 1), found.integer("parallelism.cp", 1)
+    tp, cp = found.integer("parallelism.tp", 2), found.integer("parallelism.cp", 2)
     if tp > 1:
         key = "parallelism.enable_sequence_parallel"
         if settings.copy_flag("tensor_parallel.sequence", key) is None:
@@ -293,7 +293,7 @@ def _read_rest(settings: Settings) -> None:
     backend = settings.text(
         "parallelism.expert_parallel_comm_backend", "model.moe_comm_backend"
     )
-    if found.integer("parallelism.ep") > 1 and backend in _BACKENDS:
+    if found.integer("parallelism.ep", 2) > 1 and backend in _BACKENDS:
         found.derive(
             "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
         )
