@@ -277,11 +277,8 @@ class Settings:
     def leave(self) -> None:
         """Ignore every key that nothing has asked for, and options that say one."""
         if self.asked is not None:
-            self.asked.used |= {
-                key
-                for key in self.asked.settings
-                if key in self.values or self._above(key)
-            }
+            given = self.asked.settings
+            self.asked.used |= {k for k in given if k in self.values or self._above(k)}
         self.found.ignored += [
             Remark(shown(key), setting.place)
             for key, setting in self.values.items()
