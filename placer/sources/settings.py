@@ -131,6 +131,11 @@ class Settings:
         got = self.get(*keys)
         return got is not None and got[1].value == AUTO
 
+    def value(self, *keys: str) -> Any:
+        """A value as it is, None where nothing is said."""
+        got = self._told(keys)
+        return got[1] if got else None
+
     def integer(
         self, *keys: str, minimum: int = 1, maximum: int = 10**9, fact: str = ""
     ) -> int | None:
