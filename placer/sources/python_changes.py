@@ -10,16 +10,16 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from placer.sources.python_expressions import Expressions
+from placer.sources.python_calls import Calls
 from placer.sources.python_leaves import CLASS, Record, is_unknown, unknown, written
-from placer.sources.python_values import NO_CONSTANT, computed, plain
+from placer.sources.python_values import LONGEST, NO_CONSTANT, computed, plain
 
 # What prints or checks, and changes nothing.
 _SILENT = ("print", "warn", "validate", "__init__")
 _LOGS = ("logger", "logging", "log")
 
 
-class Changes(Expressions):
+class Changes(Calls):
     """Assigns values to names and to parts of records."""
 
     def change(self, node: ast.stmt, known: Record) -> None:
@@ -95,8 +95,7 @@ class Changes(Expressions):
 
     def _augment(self, node: ast.AugAssign, known: Record) -> None:
         old, by = self.value(node.target, known), self.value(node.value, known)
-        if isinstance(old, list) and isinstance(by, list):
-            self.assign(node.target, [*old, *by], known)
+        if _added(old, "extend", by):
             return
         value = computed(node.op, old, by)
         told = value is not NO_CONSTANT
@@ -173,7 +172,7 @@ def _added(whole: Any, method: str, more: Any) -> bool:
     """Whether a method adds what is known to a list or a dict, and does so."""
     if isinstance(whole, list) and method in ("append", "extend"):
         items = [more] if method == "append" else more
-        if isinstance(items, list):
+        if isinstance(items, list) and len(whole) + len(items) <= LONGEST:
             whole += items
             return True
     plain_dict = isinstance(whole, dict) and CLASS not in whole

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.errors import InputError, Problem
 from placer.sources.python_changes import Changes
 from placer.sources.python_leaves import (
     CLASS,
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _DEEPEST_CALL = 20
-_MOST_STEPS = 20_000
 _MOST_ROUNDS = 4
 
 
@@ -49,7 +47,6 @@ class Reader(Changes):
         self, module: ast.Module, source: str, asked: Asked, library: Library
     ) -> None:
         super().__init__(source, asked, library)
-        self.steps = 0
         self.depth = 0
         for node in ast.walk(module):
             self._imports(node)
@@ -126,18 +123,12 @@ class Reader(Changes):
     def _block(self, body: Sequence[ast.stmt], known: Record) -> Flow:
         returned: list[Any] = []
         for node in body:
-            self._count(1)
+            self.count()
             flow = self._statement(node, known)
             returned += flow.returned
             if not flow.goes_on:
                 return Flow(False, self._one_of(returned, node))
         return Flow(True, self._one_of(returned, body[-1]) if body else ())
-
-    def _count(self, steps: int) -> None:
-        self.steps += steps
-        if self.steps > _MOST_STEPS:
-            message = f"more than {_MOST_STEPS:,} statements of Python are not followed"
-            raise InputError([Problem(message, self.source)])
 
     def _one_of(self, values: list[Any], node: ast.stmt) -> tuple[Any, ...]:
         """One value for those that may be returned."""
@@ -213,7 +204,7 @@ class Reader(Changes):
         constants = self.constants
         for way, word in zip(ways, words, strict=True):
             copy = Copy([known, constants])
-            self._count(len(copy))
+            self.count(len(copy))
             inner, self.constants = copy.value
             flow = way(inner)
             if flow.goes_on or flow.returned:

@@ -13,7 +13,8 @@ from placer.sources.settings import Setting
 
 # Stands for what is no constant, or is not known.
 NO_CONSTANT: Any = object()
-_LARGEST, _LONGEST = 10**15, 10_000
+_LARGEST = 10**15
+LONGEST = 10_000  # items of a list, characters of a text
 _MOST_ITEMS = 1000
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -99,7 +100,7 @@ def _small(kind: ast.operator, one: Any, other: Any) -> bool:
     sizes = [len(side) for side in (one, other) if isinstance(side, str | list)]
     counts = [abs(side) for side in (one, other) if isinstance(side, int)]
     if isinstance(kind, ast.Mult) and sizes:
-        return max(counts, default=0) * max(sizes) <= _LONGEST
+        return max(counts, default=0) * max(sizes) <= LONGEST
     return not (isinstance(kind, ast.Mod) and isinstance(one, str))
 
 
@@ -126,6 +127,11 @@ def called(name: str, arguments: list[Any]) -> Any:
     if apply is None or any(item is NO_CONSTANT for item in constants):
         return NO_CONSTANT
     return _result(apply, *constants)
+
+
+def joined(parts: list[Any]) -> Any:
+    """A text of constants one behind the other."""
+    return _result(lambda: "".join(str(part)[: LONGEST + 1] for part in parts))
 
 
 def is_of_type(value: Any, name: str) -> bool | None:
@@ -155,7 +161,7 @@ def _result(apply: Callable[..., Any], *arguments: Any) -> Any:
     except (TypeError, ValueError, ArithmeticError, AttributeError):
         return NO_CONSTANT
     if isinstance(value, str | list):
-        return value if len(value) <= _LONGEST else NO_CONSTANT
+        return value if len(value) <= LONGEST else NO_CONSTANT
     if isinstance(value, complex) or (
         isinstance(value, int | float) and not abs(value) < _LARGEST
     ):

@@ -184,4 +184,4 @@ def test_calls_without_end(job_of):
         "def more(n):\n    more(n)\n    more(n)\n    return more(n)\n"
     )
     (problem,) = problems_of(job_of, "torchtitan", text, gpus=16)
-    assert "statements of Python" in problem.message
+    assert "steps of Python" in problem.message
