@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from placer.document import parse_document
 from placer.errors import InputError
 from placer.sources import deepspeed
-from placer.sources.findings import GPUS, Asked, Findings
+from placer.sources.findings import GPUS, Asked, Findings, Unknown
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.join import join
 from placer.sources.settings import Setting, Settings, settings_of
@@ -160,8 +160,7 @@ def read_fsdp(settings: Settings) -> None:
             "fsdp_config.fsdp_activation_checkpointing", "a further forward pass"
         )
     offload = ("fsdp_config.fsdp_offload_params", "fsdp_config.offload_params")
-    if settings.flag(*offload):
-        settings.not_modelled(offload[0], "parameters in host memory")
+    settings.mention("parameters in host memory", *offload)
 
 
 def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
@@ -194,6 +193,14 @@ def _read_deepspeed(settings: Settings, asked: Asked) -> None:
         if key.startswith(prefix)
     }
     settings.known |= {key for key in settings.values if key.startswith(prefix)}
+    for key in asked.settings:
+        if key.startswith(prefix) and (got := settings.get(key)) is not None:
+            inner[key.removeprefix(prefix)] = got[1]
+    for key in inner:
+        unknown = settings.unknown(prefix + key)
+        if unknown is not None:
+            hint = f"--set {prefix}{key}=VALUE"
+            inner[key] = inner[key]._replace(value=Unknown(unknown[1].text, hint))
     stage = inner.pop("zero_stage", None)
     renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}

@@ -104,8 +104,7 @@ def _names_of(value: object) -> list[str]:
 
 def _listed(settings: Settings, *keys: str) -> list[str]:
     """The names that a key has; none where it says nothing."""
-    got = settings.get(*keys)
-    return _names_of(got[1].value) if got else []
+    return _names_of(settings.value(*keys))
 
 
 def _shares(settings: Settings, section: str) -> bool:

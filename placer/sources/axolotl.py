@@ -72,7 +72,7 @@ def _read_mesh(settings: Settings) -> None:
         rule = "dp_replicate {} x dp_shard {} x expert_parallel {}".format(*parts)
         place = settings.place(*_SIZES["shard"], *_SIZES["replicate"])
         found.derive("parallelism.dp", parts[0] * parts[1] * parts[2], rule, place)
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
 
 
@@ -82,7 +82,10 @@ def _read_batch(settings: Settings) -> None:
     key = "gradient_accumulation_steps"
     if settings.integer(key) is None and not settings.is_auto(key):
         settings.found.derive("micro_batches", 1, "default: no accumulation")
-    if settings.flag("sample_packing", "packing") is not True:
+    packing = "sample_packing", "packing"
+    if settings.unknown(*packing) is not None:
+        settings.found.notes.append("sequences may not be packed: most are shorter")
+    elif settings.flag(*packing) is not True:
         settings.found.notes.append("sequences are not packed: most are shorter")
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from placer.document import document_of
 from placer.errors import InputError, Problem, refuse
 from placer.job.read import decode_job
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Fact, Findings, one_line
+from placer.sources.findings import (
+    DP_MULTIPLE,
+    GLOBAL_BATCH,
+    GPUS,
+    Fact,
+    Findings,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -98,7 +105,7 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
     facts = [
         (key, fact)
         for key, fact in found.facts.items()
-        if key not in (GPUS, GLOBAL_BATCH)
+        if key not in (GPUS, GLOBAL_BATCH, DP_MULTIPLE)
     ]
     return sorted(facts, key=lambda row: _rank(row[0].partition(".")[0]))
 

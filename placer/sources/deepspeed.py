@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from placer.document import parse_answer
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings
-from placer.sources.settings import AUTO, Settings, settings_of
+from placer.sources.settings import AUTO, Settings, settings_of, words_of
 
 if TYPE_CHECKING:
     from placer.sources.findings import Place, Scalar
@@ -102,9 +102,14 @@ def _read_sharding(settings: Settings) -> None:
     found.derive("data_parallel.overlap_gather", hides and stage == 3, words, where)
     _read_bucket(settings, f"{section}.reduce_bucket_size")
     for part in ("offload_optimizer", "offload_param"):
-        device = settings.text(f"{section}.{part}.device", f"{section}.{part}_device")
+        keys = f"{section}.{part}.device", f"{section}.{part}_device"
+        unknown = settings.unknown(*keys)
+        if unknown is not None:
+            settings.not_modelled(keys[0], f"state on {words_of(unknown[1])}")
+            continue
+        device = settings.text(*keys)
         if device not in ("", "none"):
-            settings.not_modelled(f"{section}.{part}.device", f"state on {device}")
+            settings.not_modelled(keys[0], f"state on {device}")
 
 
 def _read_bucket(settings: Settings, key: str) -> None:

@@ -16,6 +16,8 @@ Kind = Literal["given", "read", "derived", "assumed"]
 
 # Facts that are no keys of a job: ranks of it, and sequences of a step.
 GPUS, GLOBAL_BATCH = "gpus", "global_batch"
+# And what the data-parallel size is a multiple of, where only GPUs say the rest.
+DP_MULTIPLE = "dp_multiple"
 
 LONGEST = 2_000_000  # characters of a configuration
 
@@ -138,6 +140,8 @@ class Findings:
     def _weaker(
         self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
     ) -> None:
+        if any(question.key == key for question in self.asked):
+            return  # nothing stands for what is asked for
         if key not in self.facts or self.facts[key].kind == "assumed":
             self.facts[key] = Fact(value, kind, origin, place or Place(self.source))
 

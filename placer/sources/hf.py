@@ -11,8 +11,13 @@ from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Findings
 from placer.sources.hf_experts import read_experts
 from placer.sources.hf_types import HYBRIDS, TYPES, Kind
-from placer.sources.settings import Settings, settings_of
+from placer.sources.settings import Settings, settings_of, words_of
 
+# A model without any of these is none.
+_NEVER_NONE = (
+    *("num_hidden_layers", "n_layer", "hidden_size", "n_embd", "n_embed"),
+    *("num_attention_heads", "n_head", "vocab_size"),
+)
 _LATENT = {
     "model.q_lora_rank": "q_lora_rank",
     "model.kv_lora_rank": "kv_lora_rank",
@@ -45,6 +50,11 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     """Take the shape of a model from keys of a class of transformers."""
     found = settings.found
+    settings.values = {
+        key: setting
+        for key, setting in settings.values.items()
+        if not (key.startswith(prefix) and _is_none(key, setting.value))
+    }
 
     def keys(name: str) -> tuple[str, ...]:
         return tuple(prefix + key for key in kind.keys.get(name, (name,)))
@@ -72,7 +82,14 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
             settings.copy(fact, prefix + key)
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
-    _read_further(settings, prefix)
+    _read_window(settings, prefix)
+    _read_nextn(settings, prefix + "num_nextn_predict_layers")
+
+
+def _is_none(key: str, value: object) -> bool:
+    """Whether a number says that a model has none of something, as a missing key."""
+    zero = type(value) in (int, float) and not value
+    return zero and key.rpartition(".")[2] not in _NEVER_NONE
 
 
 def _read_kv_heads(
@@ -101,17 +118,30 @@ def _read_heads(
         settings.found.derive("model.head_dim", kind.head_dim, why)
 
 
-def _read_further(settings: Settings, prefix: str) -> None:
-    """What a job has no key for."""
-    window = settings.integer(prefix + "sliding_window", maximum=10**12)
+def _read_window(settings: Settings, prefix: str) -> None:
+    """Attention to the last tokens alone, which a job has no key for."""
+    key = prefix + "sliding_window"
+    unknown = settings.unknown(key)
+    if unknown is not None:
+        words = f"attention is cut to {words_of(unknown[1])} tokens"
+        settings.not_modelled(key, words)
+        return
+    window = settings.integer(key, maximum=10**12)
     if window and settings.flag(prefix + "use_sliding_window") is not False:
         layers = settings.texts(prefix + "layer_types")
         sliding = layers.count("sliding_attention")
         which = f" in {sliding} of {len(layers)} layers" if layers else ""
         reason = f"attention is cut to {window:,} tokens{which}"
-        settings.not_modelled(prefix + "sliding_window", reason)
-    if settings.integer(prefix + "num_nextn_predict_layers"):
-        settings.not_modelled(prefix + "num_nextn_predict_layers", "further tokens")
+        settings.not_modelled(key, reason)
+
+
+def _read_nextn(settings: Settings, key: str) -> None:
+    """Layers that predict further tokens, which a job has no key for."""
+    unknown = settings.unknown(key)
+    if unknown is not None:
+        settings.not_modelled(key, f"{words_of(unknown[1])} further tokens")
+    elif settings.integer(key):
+        settings.not_modelled(key, "further tokens")
 
 
 def _kind(settings: Settings, prefix: str) -> Kind:
@@ -123,6 +153,8 @@ def _kind(settings: Settings, prefix: str) -> Kind:
         If it is not known, or its layers are not alike.
     """
     name = settings.text(prefix + "model_type") or settings.text("model_type")
+    if settings.found.asked:
+        raise InputError(settings.found.asked)
     key = "model_type"
     if settings.get("block_configs", prefix + "block_configs"):
         key, message = "block_configs", "the layers of this model differ"

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from placer.sources.findings import Asked, Unknown
 from placer.sources.settings import Setting, plain_value
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _MOST_ROUNDS = 50
-_LONGEST = 10_000
+_LONGEST, _MOST_VALUES = 10_000, 20_000
+_MISSING = "???"
 _RESOLVERS: dict[str, Callable[..., Any]] = {
     "mul": lambda *values: prod(values),
     "multiply": lambda *values: prod(values),
@@ -24,62 +26,127 @@ _RESOLVERS: dict[str, Callable[..., Any]] = {
     "sum": lambda *values: sum(values),
     "sub": lambda one, other: one - other,
     "div": lambda one, other: one / other,
+    "divide": lambda one, other: one / other,
     "floor_div": lambda one, other: one // other,
     "int_div": lambda one, other: one // other,
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
 }
-_PASSED_ON = ("oc.decode", "oc.env")
 
 
-def resolved(values: Mapping[str, Setting]) -> dict[str, Setting]:
+def resolved(
+    values: Mapping[str, Setting], asked: Asked | None = None
+) -> dict[str, Setting]:
     """The values with every interpolation put in that can be followed.
 
-    One that cannot stays as it is written. Environment variables have their defaults.
+    One that cannot is `Unknown`, as is what must be given (``???``). Environment
+    variables have the values of ``--set``, else their defaults.
     """
-    return {
-        key: setting._replace(value=_resolved(setting.value, values))
-        for key, setting in values.items()
-    }
+    return _Resolver(values, asked or Asked()).all()
 
 
-def _resolved(value: Any, values: Mapping[str, Setting]) -> Any:
-    """A text with its innermost interpolations put in, again and again."""
-    if not isinstance(value, str) or "${" not in value:
-        return value
-    text = value
-    for _ in range(_MOST_ROUNDS):
-        found = _REFERENCE.search(text)
-        if found is None or len(text) > _LONGEST:
-            break
-        inner = _inner(found[1].strip(), values)
-        if inner is None:
+class _Resolver:
+    """Values by key, each followed once."""
+
+    def __init__(self, values: Mapping[str, Setting], asked: Asked) -> None:
+        self.values = values
+        self.asked = asked
+        self.found: dict[str, Any] = {}
+        self.open: list[str] = []  # keys that are being followed
+        self.records = {
+            key[:end] for key in values for end in range(len(key)) if key[end] == "."
+        }
+
+    def all(self) -> dict[str, Setting]:
+        """All values; a record that another stands for is taken key by key."""
+        whole: dict[str, Setting] = {}
+        for key, setting in self.values.items():
+            value = setting.value
+            match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+            name = _absolute(match[1].strip(), key) if match else ""
+            if name in self.records and len(whole) < _MOST_VALUES:
+                whole |= {
+                    key + inner.removeprefix(name): setting._replace(
+                        value=self.value(inner)
+                    )
+                    for inner in self.values
+                    if inner.startswith(f"{name}.")
+                }
+            else:
+                whole[key] = setting._replace(value=self.value(key))
+        return whole
+
+    def value(self, key: str) -> Any:
+        """What stands under a key."""
+        if key not in self.found:
+            if key in self.open or len(self.open) > _MOST_ROUNDS:
+                return Unknown(str(self.values[key].value))
+            self.open.append(key)
+            self.found[key] = self._followed(self.values[key].value, key)
+            self.open.pop()
+        return self.found[key]
+
+    def _followed(self, value: Any, key: str) -> Any:
+        """A text with its innermost interpolations put in, again and again."""
+        if value == _MISSING:
+            return Unknown(_MISSING)
+        if isinstance(value, list):
+            items = [self._followed(item, key) for item in value]
+            return next((i for i in items if isinstance(i, Unknown)), items)
+        if not isinstance(value, str) or "${" not in value:
             return value
-        if found.span() == (0, len(text)) and not isinstance(inner, str):
-            return inner
-        text = text[: found.start()] + str(inner) + text[found.end() :]
-    return value if "${" in text else plain_value(text)
+        text = value
+        for _ in range(_MOST_ROUNDS):
+            found = _REFERENCE.search(text)
+            if found is None or len(text) > _LONGEST:
+                break
+            inner = self._inner(found[1].strip(), key)
+            if isinstance(inner, Unknown):
+                return Unknown(value, inner.hint)
+            if found.span() == (0, len(text)) and not isinstance(inner, str):
+                return inner
+            text = text[: found.start()] + str(inner) + text[found.end() :]
+        return Unknown(value) if "${" in text else plain_value(text)
+
+    def _inner(self, text: str, key: str) -> Any:
+        """What stands for one interpolation without others in it."""
+        name, colon, rest = text.partition(":")
+        if not colon:
+            name = _absolute(name, key)
+            given = self.asked.setting(name) if name else None
+            if given is not None:
+                return plain_value(given)
+            return self.value(name) if name in self.values else Unknown(text)
+        arguments = [plain_value(part.strip(" '\"")) for part in rest.split(",")]
+        if name == "oc.decode":
+            return arguments[-1]
+        if name == "oc.env":
+            return self._environment(*arguments)
+        apply = _RESOLVERS.get(name)
+        numbers = all(
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and abs(value) < 1e15
+            for value in arguments
+        )
+        if apply is None or not numbers:
+            return Unknown(text)
+        try:
+            return apply(*arguments)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+            return Unknown(text)
+
+    def _environment(self, name: Any, *default: Any) -> Any:
+        given = self.asked.setting(str(name))
+        if given is not None:
+            return plain_value(given)
+        return default[0] if default else Unknown(str(name), f"--set {name}=VALUE")
 
 
-def _inner(text: str, values: Mapping[str, Setting]) -> Any:
-    """What stands for one interpolation without others in it; None when unknown."""
-    name, colon, rest = text.partition(":")
-    if not colon:
-        setting = values.get(name)
-        return setting.value if setting is not None else None
-    arguments = [plain_value(part.strip()) for part in rest.split(",")]
-    if name in _PASSED_ON:
-        return arguments[-1] if name == "oc.decode" or len(arguments) > 1 else None
-    apply = _RESOLVERS.get(name)
-    numbers = all(
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < 1e15
-        for value in arguments
-    )
-    if apply is None or not numbers:
-        return None
-    try:
-        return apply(*arguments)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        return None
+def _absolute(name: str, key: str) -> str:
+    """A key from the root: ``.x`` stands beside ``key``, ``..x`` a record higher."""
+    above = len(name) - len(name.lstrip("."))
+    if not above:
+        return name
+    parts = key.split(".")[:-above]
+    return ".".join([*parts, name[above:]])

@@ -10,7 +10,7 @@ from math import prod
 
 from placer.document import parse_document
 from placer.errors import InputError
-from placer.sources.findings import GPUS, Asked, Findings, Place
+from placer.sources.findings import DP_MULTIPLE, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
 from placer.sources.settings import Settings, settings_of
 
@@ -41,6 +41,18 @@ _LATENT = {  # base.yml has these for models without latent attention too
     "model.qk_head_dim": "qk_nope_head_dim",
     "model.rope_head_dim": "qk_rope_head_dim",
     "model.v_head_dim": "v_head_dim",
+}
+# Layers in one of ``base_num_decoder_layers``: a local and a global one.
+_LAYERS_OF_BLOCK = {"gemma2": 2}
+# Blocks that are not layers of attention and a feed-forward, all alike.
+_OTHER_BLOCKS = {
+    "deepseek4": "compressed attention",
+    "gemma4_small": "layers that share keys and values",
+    "qwen3_5": "gated delta nets",
+    "qwen3_custom_moe": "experts that are narrower than the model",
+    "qwen3_next": "gated delta nets",
+    "simple": "no attention",
+    "simple_mlp": "no attention",
 }
 _FOLDERS = ("models", "../models", "../../models", ".")
 
@@ -87,6 +99,7 @@ def _read_shape(settings: Settings) -> None:
     found = settings.found
     for fact, key in _SHAPE.items():
         settings.copy(fact, key)
+    _read_block(settings)
     latent = settings.text("attention_type") == "mla"
     for fact, key in _LATENT.items():
         settings.known.add(key)
@@ -112,6 +125,25 @@ def _read_shape(settings: Settings) -> None:
             rule = "default of MaxText: logits_via_embedding false"
             found.derive("model.tied_embeddings", False, rule)
     _read_experts(settings)
+
+
+def _read_block(settings: Settings) -> None:
+    """What a layer of the configuration is, and how many layers it stands for."""
+    found, block = settings.found, settings.text("decoder_block")
+    if block in _OTHER_BLOCKS:
+        message = f"{block} has {_OTHER_BLOCKS[block]}, which is not modelled"
+        settings.refuse("decoder_block", message, "a job knows layers that are alike")
+    layers = settings.integer("base_num_decoder_layers")
+    if layers and block in _LAYERS_OF_BLOCK:
+        of_block = _LAYERS_OF_BLOCK[block]
+        place = settings.place("base_num_decoder_layers")
+        if found.facts["model.layers"].place == place:
+            del found.facts["model.layers"]
+        rule = f"{layers} blocks of {block}, {of_block} layers each"
+        found.derive("model.layers", layers * of_block, rule, place)
+    if settings.integer("global_head_dim", minimum=0):
+        reason = "heads of global layers are of another width"
+        settings.not_modelled("global_head_dim", reason)
 
 
 def _read_experts(settings: Settings) -> None:
@@ -183,6 +215,9 @@ def _read_replicas(
     if not rest:
         rule = f"data {data} x fsdp {fsdp} x expert {ep}"
         found.derive("parallelism.dp", data * fsdp * ep, rule, place)
+    elif (parts := _parts(sizes, rest)) > 1:
+        words = f"data {data}" if rest == "fsdp" else f"fsdp {fsdp} x expert {ep}"
+        found.derive(DP_MULTIPLE, parts, words, place)
     both = (data > 1 or rest == "data") and (fsdp > 1 or rest == "fsdp")
     if sizes["pp"] > 1 and both:
         message = (
@@ -203,10 +238,17 @@ def _read_replicas(
     found.rules.append(bucket_of_a_layer)
 
 
+def _parts(sizes: dict[str, int], rest: str) -> int:
+    """Data ranks where fsdp takes the rest of the GPUs, else those of a shard."""
+    return sizes["data"] if rest == "fsdp" else sizes["fsdp"] * sizes["ep"]
+
+
 def _shard(found: Findings, sizes: dict[str, int], rest: str, place: Place) -> None:
     """Parameters are sharded over fsdp and expert ranks, replicated over data."""
     dp, cp = found.integer("parallelism.dp"), found.integer("parallelism.cp", 1)
-    parts = sizes["data"] if rest == "fsdp" else sizes["fsdp"] * sizes["ep"]
+    parts = _parts(sizes, rest)
+    if not dp:
+        return
     if dp % parts:
         found.problem("parallelism.dp", f"data or fsdp {parts} does not divide {dp}")
         return

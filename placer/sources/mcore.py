@@ -19,6 +19,8 @@ _AXES = {
     "etp": "expert_tensor_parallel_size",
     "vp": "virtual_pipeline_model_parallel_size",
 }
+# How keys of recomputation begin, in NeMo 1 too.
+_RECOMPUTED = ("recompute", "activations_checkpoint")
 _SHAPE = {
     "model.layers": "num_layers",
     "model.hidden": "hidden_size",
@@ -55,11 +57,8 @@ def read_shape(settings: Settings, prefix: str) -> None:
     settings.copy_flag("model.tied_embeddings", prefix + key)
 
 
-def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
-    """Take how axes communicate, and leave the rest to the rules of Megatron-Core.
-
-    ``even`` is false where stages may be uneven for a reason that is not read.
-    """
+def read_rest(settings: Settings, prefix: str) -> None:
+    """Take how axes communicate, and leave the rest to the rules of Megatron-Core."""
     found = settings.found
     settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallel")
     settings.copy_flag("overlap.tp", prefix + "tp_comm_overlap")
@@ -82,18 +81,16 @@ def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
     if settings.copy("model.mtp_layers", prefix + "mtp_num_layers", minimum=0):
         settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
     overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
-    even = (
-        even
-        and not uneven
-        and not settings.get(prefix + "pipeline_model_parallel_layout")
-    )
+    even = not uneven and not settings.get(prefix + "pipeline_model_parallel_layout")
     found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
 
 
 def _read_recompute(settings: Settings, prefix: str) -> None:
     """What is computed again; attention proper where no module is said."""
     found = settings.found
-    recompute = settings.text(prefix + "recompute_granularity")
+    recompute = settings.text(
+        f"{prefix}recompute_granularity", f"{prefix}activations_checkpoint_granularity"
+    )
     if recompute in ("full", "selective"):
         found.derive(
             "memory.recompute", recompute, f"recompute_granularity {recompute}"
@@ -102,10 +99,11 @@ def _read_recompute(settings: Settings, prefix: str) -> None:
         settings.not_modelled(
             f"{prefix}recompute_granularity", "a further forward pass"
         )
-        method, layers = f"{prefix}recompute_method", f"{prefix}recompute_num_layers"
-        if settings.text(method) in METHODS:
-            settings.copy("memory.recompute_layers", layers)
-            way, place = settings.text(method), settings.place(method)
+        method = f"{prefix}recompute_method", f"{prefix}activations_checkpoint_method"
+        layers = [f"{prefix}{name}_num_layers" for name in _RECOMPUTED]
+        if settings.text(*method) in METHODS:
+            settings.copy("memory.recompute_layers", *layers)
+            way, place = settings.text(*method), settings.place(*method)
             found.read("memory.recompute_method", way, place)
     if recompute == "selective":
         key = prefix + "recompute_modules"

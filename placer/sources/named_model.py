@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.sources.settings import words_of
+
 if TYPE_CHECKING:
     from placer.sources.findings import Findings
     from placer.sources.settings import Settings
@@ -14,14 +16,16 @@ def ask_for_model(settings: Settings, *keys: str) -> None:
 
     Nothing where another source tells the shape.
     """
-    name, place = settings.text(*keys), settings.place(*keys)
+    place, unknown = settings.place(*keys), settings.unknown(*keys)
+    name = words_of(unknown[1]) if unknown else settings.text(*keys)
     if not name:
         return
+    option = f", or --set {unknown[0]}=VALUE" if unknown else ""
 
     def ask(found: Findings) -> None:
         if not found.has("model.layers"):
             message = f"the shape of {name} is not in the file"
-            hint = "join its config.json: -j hf:FILE"
+            hint = f"join its config.json: -j hf:FILE{option}"
             found.ask("model.layers", message, hint, place)
 
     settings.found.rules.append(ask)

@@ -64,13 +64,12 @@ def _read_axes(settings: Settings) -> None:
     mode = settings.choice(
         {"REDUCE_SCATTER": True, "ALL_REDUCE": False}, "parallelism.tp_mode"
     )
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         rule = f"tp_mode {'REDUCE_SCATTER' if mode else 'ALL_REDUCE'}"
         place = settings.place("parallelism.tp_mode")
         found.derive("tensor_parallel.sequence", bool(mode), rule, place)
-        if settings.flag("parallelism.tp_linear_async_communication"):
-            key = "parallelism.tp_linear_async_communication"
-            settings.not_modelled(key, "a gather beside its product")
+        key = "parallelism.tp_linear_async_communication"
+        settings.mention("a gather beside its product", key)
     if settings.flag("parallelism.recompute_layer"):
         found.derive("memory.recompute", "full", "recompute_layer")
         settings.not_modelled("parallelism.recompute_layer", "a further forward pass")

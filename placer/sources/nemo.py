@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
+from placer.errors import InputError, Problem
 from placer.sources import adapters, core_rules, mcore
 from placer.sources.bridge_recipe import (
     HF_NAME,
@@ -27,7 +28,22 @@ if TYPE_CHECKING:
     from placer.sources.findings import Place
 
 _MODEL, _DDP = "model.", "ddp."
+_FLAGSCALE = (
+    *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
+    *(
+        "system.precision.",
+        "system.checkpoint.",
+        "experiment.task.",
+        "experiment.runner.",
+    ),
+)
 _SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
+# Keys that only NeMo 1 has.
+_OLDER = (
+    *("trainer.devices", "trainer.num_nodes", "trainer.precision"),
+    *("model.mcore_gpt", "model.optim.name", "model.encoder_seq_length"),
+    *("model.activation", "model.megatron_amp_O2"),
+)
 _BUCKET = 128 * 1024**2
 _RECIPE = "the recipe says it: join it, -j nemo:RECIPE.py"
 
@@ -41,29 +57,47 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is neither, or several recipes are there and none is selected.
     """
     found = Findings(source)
-    whole = followed = is_recipe(text)
+    whole = is_recipe(text)
     if whole:
-        values = recipe_values(text, source, asked, found)
-        settings = Settings(found, values, asked)
-        followed = not found.notes
+        settings = Settings(found, recipe_values(text, source, asked), asked)
     else:
         settings = settings_of(parse_document(text, source, aliases=True), found, asked)
-        settings.values = resolved(settings.values)
+        settings.values = resolved(settings.values, asked)
+        _refuse_others(settings)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
-    _read_older(settings)
+    older = any(settings.get(key) for key in _OLDER) and not whole
+    settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
+    if older:
+        _read_older(settings)
     _read_precision(settings)
     mcore.read_ddp(settings, _DDP, "optimizer.")
     _read_batch(settings)
     _read_overlap(settings)
-    # What is not followed may set a layout.
-    mcore.read_rest(settings, _MODEL, even=followed or not whole)
+    mcore.read_rest(settings, _MODEL)
     _read_gpus(settings)
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
-    _complete(settings, whole)
+    _complete(settings, whole, older)
     settings.leave()
     return found
+
+
+def _refuse_others(settings: Settings) -> None:
+    """Refuse the files of FlagScale, whose sections look like NeMo's.
+
+    Raises
+    ------
+    InputError
+        If it is one of them.
+    """
+    sections = {key.partition(".")[0] for key in settings.values}
+    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
+    if keys and "trainer" not in sections:
+        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
+        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
+        place = settings.values[keys[0]].place
+        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
 
 
 def _read_older(settings: Settings) -> None:
@@ -73,7 +107,13 @@ def _read_older(settings: Settings) -> None:
     if activation:
         rule, place = f"activation {activation}", settings.place("model.activation")
         found.derive("model.gated", activation.endswith("glu"), rule, place)
-    settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
+    settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
+    if settings.flag("model.fp8"):
+        place = settings.place("model.fp8")
+        core_rules.precision(found, "fp8", "", place)
+        settings.not_modelled("model.fp8", "products in fp8")
+        if settings.flag("model.fp8_params"):
+            found.derive("bytes.parameter_gather", 1, "fp8_params")
     optimizer = settings.text("model.optim.name")
     if optimizer:
         sharded = optimizer in _SHARDED
@@ -132,7 +172,9 @@ def _read_overlap(settings: Settings) -> None:
     """What ``comm_overlap`` turns on where there is data parallelism."""
     found = settings.found
     keys = [key for key in settings.values if key.startswith("comm_overlap")]
-    if not keys:
+    if settings.unknown("comm_overlap") is not None:
+        settings.flag("comm_overlap")
+    if not keys or (len(keys) == 1 and not settings.get(keys[0])):
         return
     settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
     place = settings.place(keys[0])
@@ -164,9 +206,16 @@ def _read_gpus(settings: Settings) -> None:
         )
 
 
-def _complete(settings: Settings, whole: bool) -> None:
-    """Sizes that are not said: 1 in a whole recipe, else those of another file."""
+def _complete(settings: Settings, whole: bool, older: bool) -> None:
+    """Sizes that are not said: 1 in a whole recipe, else those of another file.
+
+    NeMo 1 has no recipes, and 1 for all that its file leaves out.
+    """
     found = settings.found
+    if older:
+        for axis in ("tp", "pp", "cp", "ep"):
+            found.derive(f"parallelism.{axis}", 1, "default of NeMo 1")
+        return
     if whole:
         for axis in ("tp", "pp", "cp", "ep"):
             found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")

@@ -32,7 +32,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     found = Findings(source)
     values = _with_parents(text, source, asked, [])
-    settings = Settings(found, resolved(values), asked)
+    settings = Settings(found, resolved(values, asked), asked)
     _read_batch(settings)
     if settings.flag(f"{_MEGATRON}enabled"):
         _read_megatron(settings)
@@ -91,8 +91,7 @@ def _read_batch(settings: Settings) -> None:
     if settings.copy("sequence", key):
         found.notes.append(f"{key} is the longest sequence: most are shorter")
     for name in ("sequence_packing", "dynamic_batching"):
-        if settings.flag(f"{_POLICY}{name}.enabled"):
-            settings.not_modelled(f"{_POLICY}{name}.enabled", "micro-batches by tokens")
+        settings.mention("micro-batches by tokens", f"{_POLICY}{name}.enabled")
 
 
 def _read_megatron(settings: Settings) -> None:
@@ -100,7 +99,7 @@ def _read_megatron(settings: Settings) -> None:
     mcore.read_sizes(settings, _MEGATRON)
     for axis in ("tp", "pp", "cp", "ep"):
         found.derive(f"parallelism.{axis}", 1, "default of NeMo-RL")
-    if found.integer("parallelism.ep") > 1:
+    if found.integer("parallelism.ep", 2) > 1:
         found.derive("parallelism.etp", 1, "default of NeMo-RL")
     elif found.has("parallelism.etp"):
         # It serves experts, and there are none to share out.
@@ -125,7 +124,7 @@ def _read_dtensor(settings: Settings) -> None:
             found.derive(f"parallelism.{axis}", 1, "default of NeMo-RL")
     found.derive("parallelism.pp", 1, "FSDP2 has no pipeline")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of NeMo-RL")
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         key = _DTENSOR + "sequence_parallel"
         settings.copy_flag("tensor_parallel.sequence", key)
     place = settings.place(f"{_DTENSOR}enabled")

@@ -1,7 +1,8 @@
 """gpt-neox: YAML or JSON with comments, Megatron's model over DeepSpeed.
 
 Sources: EleutherAI/gpt-neox ea7aefd8, ``megatron/neox_arguments/neox_args.py`` and
-``deepspeed_args.py`` (defaults), ``megatron/tokenizer/tokenizer.py`` (padding).
+``deepspeed_args.py`` (defaults), ``megatron/tokenizer/tokenizer.py`` (padding),
+``megatron/model/transformer.py`` (width of a feed-forward with a gate).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _read_axes(settings: Settings) -> None:
             found.read(f"parallelism.{axis}", size, settings.place(key))
         else:
             found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
-    if found.integer("parallelism.tp") > 1:
+    if found.integer("parallelism.tp", 2) > 1:
         key = "sequence_parallel"
         if settings.copy_flag("tensor_parallel.sequence", key) is None:
             found.derive("tensor_parallel.sequence", False, "default of gpt-neox")
@@ -77,12 +78,10 @@ def _read_model(settings: Settings) -> None:
     hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if settings.copy("model.kv_heads", "num_kv_heads") is None and heads:
         found.derive("model.kv_heads", heads, "as many as heads")
-    activation = settings.text("activation", "mlp_type")
-    gated = activation.lower() in (*_GATED, "llama")
+    activation = settings.text("activation")
+    gated = activation.lower() in _GATED
     found.derive("model.gated", gated, f"activation {activation or 'gelu'}")
-    wide = settings.copy("model.ffn", "intermediate_size")
-    if wide is None and hidden and not gated:
-        found.derive("model.ffn", 4 * hidden, "default of gpt-neox: 4h")
+    _read_width(settings, hidden, gated)
     untied = settings.flag("no_weight_tying")
     place = settings.place("no_weight_tying")
     found.derive("model.tied_embeddings", not untied, "no_weight_tying", place)
@@ -94,6 +93,29 @@ def _read_model(settings: Settings) -> None:
         message = f"{other[0]}: layers are not all whole attention"
         settings.refuse("attention_config", message, "they are not modelled")
     _read_vocabulary(settings)
+
+
+def _read_width(settings: Settings, hidden: int, gated: bool) -> None:
+    """The width between the two products of a feed-forward.
+
+    One with a gate has two thirds of what is said, half of it for the gate.
+    """
+    found, key = settings.found, "intermediate_size"
+    said, times = settings.integer(key), settings.number("expansion_factor")
+    multiple = settings.integer("mlp_multiple_of") or 1
+    wide = said or (int(times * hidden) if times else 4 * hidden)
+    if not wide:
+        return
+    rule = key if said else f"{times:g}h" if times else "default of gpt-neox: 4h"
+    if gated:
+        wide, rule = int(wide * 2 / 3) // 2, f"{rule} {wide} x 2/3 / 2, gated"
+    if wide % multiple:
+        wide, rule = -(-wide // multiple) * multiple, f"{rule}, up to {multiple}"
+    place = settings.place(key, "expansion_factor")
+    if said == wide:
+        settings.copy("model.ffn", key)
+    else:
+        found.derive("model.ffn", wide, rule, place)
 
 
 def _read_vocabulary(settings: Settings) -> None:

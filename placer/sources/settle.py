@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import lcm, prod
 
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Findings, Place
+from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, GPUS, Findings, Place
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
 _DP = "parallelism.dp"
@@ -26,22 +26,29 @@ _SHAPE_HINT = "join -j hf:config.json, or "
 def settle(found: Findings) -> None:
     """Derive sizes, apply the rules of the frameworks, and ask for what is missing.
 
-    Problems and questions are added to ``found``.
+    Problems and questions are added to ``found``. What does not fit where a value is
+    asked for may fit once it is told, and is no problem before.
     """
+    in_doubt, sure = bool(found.asked), len(found.problems)
     _replicas(found)
     _micro_batches(found)
+    if in_doubt:
+        del found.problems[sure:]
     if found.problems:
         return
     for rule in found.rules:
         rule(found)
+    if in_doubt:
+        found.problems.clear()
     _ask(found)
 
 
 def block(found: Findings) -> int:
-    """The world size is a multiple of this: ranks of a replica, experts whole."""
+    """The world size is a multiple of this: ranks of replicas, experts whole."""
     tp, cp, pp = (found.integer(key, 1) for key in _BLOCK)
     etp = found.integer("parallelism.etp", tp)
-    return lcm(tp * cp * pp, etp * found.integer("parallelism.ep", 1) * pp)
+    ranks = tp * cp * pp * found.integer(DP_MULTIPLE, 1)
+    return lcm(ranks, etp * found.integer("parallelism.ep", 1) * pp)
 
 
 def _replicas(found: Findings) -> None:
@@ -58,11 +65,13 @@ def _replicas(found: Findings) -> None:
     )
     gpus = found.integer(GPUS)
     hint = f"--gpus N, a multiple of {product:,}" if product > 1 else "--gpus N"
+    if not gpus and any(question.key == GPUS for question in found.asked):
+        return
     if not gpus:
         found.ask(_DP, "how many GPUs the job has is not said", hint)
     elif gpus % product:
         fact = found.facts[GPUS]
-        words = f"{names} = {ranks:,}" if product == ranks else _expert_words(found)
+        words = _words(found, names, ranks, product)
         message = f"{words} does not divide the {gpus:,} GPUs of {fact.origin}"
         near = max(product, round(gpus / product) * product)
         if fact.kind == "given":
@@ -86,7 +95,14 @@ def _check_given(found: Findings, world: int) -> None:
         found.derive(GPUS, world, "tp x cp x pp x dp")
 
 
-def _expert_words(found: Findings) -> str:
+def _words(found: Findings, names: str, ranks: int, product: int) -> str:
+    """What the GPUs must be a multiple of."""
+    multiple = found.integer(DP_MULTIPLE, 1)
+    if multiple > 1:
+        of_replicas = found.facts[DP_MULTIPLE].origin
+        names = f"{names} x {of_replicas}" if names else of_replicas
+    if product == ranks * multiple:
+        return f"{names} = {product:,}"
     tp, _, pp = (found.integer(key, 1) for key in _BLOCK)
     etp = found.integer("parallelism.etp", tp)
     ep = found.integer("parallelism.ep", 1)

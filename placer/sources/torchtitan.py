@@ -12,10 +12,11 @@ from math import ceil
 from pathlib import PurePath
 
 from placer.sources import adapters
-from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
+from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.named_model import ask_for_model
 from placer.sources.python_config import python_values
+from placer.sources.python_library import Library
 from placer.sources.settings import Settings
 from placer.sources.toml_file import toml_values
 from placer.sources.torchtitan_models import SHAPES, SOURCE
@@ -28,7 +29,11 @@ _V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
 _TABLES = ("parallelism", "training", "experimental")
 _RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
 _AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
+# What makes another model of one.
+_OTHERS = ("vl", "next", "omni", "moe", "coder")
+_IS_PYTHON = re.compile(r"^(?:def|from|import) +\w", re.MULTILINE)
 _KERNEL = re.compile(r"_(flex|varlen|sdpa)(_attn)?$")
+_LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
 
 
@@ -42,7 +47,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     found = Findings(source)
     if _is_python(text):
-        values = python_values(text, source, asked.select, found.notes)
+        values = python_values(text, source, asked, _LIBRARY)
     else:
         values = toml_values(text, source)
     settings = Settings(found, values, asked)
@@ -56,7 +61,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 
 
 def _is_python(text: str) -> bool:
-    return "def " in text and "Config(" in text
+    return _IS_PYTHON.search(text) is not None
 
 
 def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
@@ -66,9 +71,10 @@ def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
 
 def _read_model(settings: Settings) -> None:
     """The shape of a flavor that torchtitan ships."""
-    found, flavor = settings.found, settings.text("model.flavor")
-    said, place = settings.text("model.name"), settings.place("model.flavor")
-    name = _model_name(said, found.source)
+    found, place = settings.found, settings.place("model.flavor")
+    name, flavor = _model_name(settings), ""
+    if settings.unknown("model.flavor") is None:
+        flavor = settings.text("model.flavor")
     shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
     rule = f"{name} {flavor} of torchtitan ({SOURCE})"
     for key, value in (shape or {}).items():
@@ -77,33 +83,48 @@ def _read_model(settings: Settings) -> None:
     ask_for_model(settings, "model.flavor")
 
 
-def _model_name(said: str, source: str) -> str:
-    """The model that a file says, or that its folder, its name or a function is of."""
-    path = PurePath(source)
-    for words in (said, path.parent.name, path.stem):
-        for known in SHAPES:
-            if words == known or words.startswith(f"{known}_"):
-                return known
-    return said
+def _model_name(settings: Settings) -> str:
+    """The model: of the registry that is imported, of the folder, or that is named.
+
+    A folder is of the model that it is called and of no other; a function, a file and
+    a model of a TOML may have more words behind the name of the model.
+    """
+    path = PurePath(settings.found.source)
+    registry = ""
+    if settings.unknown("model.registry") is None:
+        registry = settings.text("model.registry").strip(".").rpartition(".")[2]
+    folder, said = path.parent.name, settings.text("model.name")
+    if registry or folder in SHAPES:
+        return registry or folder
+    if any(folder.startswith(known) for known in SHAPES):
+        return folder
+    names = [known for known in SHAPES if _is_of(said, known)]
+    if not names and (not said or "model.registry" in settings.values):
+        names = [known for known in SHAPES if _is_of(path.stem, known)]
+    return names[0] if names else said
+
+
+def _is_of(words: str, model: str) -> bool:
+    """Whether a name is a model's, as ``llama3_8b`` and not ``qwen3_5_4b`` or a VL."""
+    rest = words.removeprefix(model)
+    first = rest.lstrip("_").partition("_")[0]
+    same = words.startswith(model) and (not rest or rest.startswith("_"))
+    return same and not first.isdigit() and first not in _OTHERS
 
 
 def _read_axes(settings: Settings) -> None:
     found = settings.found
     for axis, name in _AXES.items():
-        key = f"{name}_parallel"
-        degree = _degree(settings, key)
-        if degree is None:
+        keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
+        if settings.copy(f"parallelism.{axis}", *keys, maximum=10**6) is None:
             found.derive(f"parallelism.{axis}", 1, "default of torchtitan")
-        else:
-            place = settings.place(*(f"{t}.{key}_degree" for t in _TABLES))
-            found.read(f"parallelism.{axis}", degree, place)
-    if found.integer("parallelism.ep") > 1:
+    if found.integer("parallelism.ep", 2) > 1:
         key = "parallelism.expert_tensor_parallel_degree"
         if settings.copy("parallelism.etp", key) is None:
             found.derive("parallelism.etp", 1, "torchtitan: experts are not cut by tp")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of torchtitan")
     _read_sharding(settings)
-    if found.integer("parallelism.pp") > 1:
+    if found.integer("parallelism.pp", 2) > 1:
         _read_schedule(settings)
 
 
@@ -117,6 +138,8 @@ def _read_sharding(settings: Settings) -> None:
     if shards == 0:
         settings.wrong(keys[0], "-1, or 1 or more")
         return
+    if replicate > 1:
+        found.derive(DP_MULTIPLE, replicate, f"replicate {replicate}", place)
     if shards is not None and shards > 0:
         rule = f"replicate {replicate} x shard {shards}"
         found.derive("parallelism.dp", replicate * shards, rule, place)
@@ -126,7 +149,7 @@ def _read_sharding(settings: Settings) -> None:
     )
     keeps = policy == "never"
     if policy in (None, "default"):
-        keeps = found.integer("parallelism.pp") > 1
+        keeps = found.integer("parallelism.pp", 2) > 1
     found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
@@ -185,9 +208,11 @@ def _read_batch(settings: Settings) -> None:
         "sequence", "training.seq_len", "training.max_context_length"
     )
     tokens = "training.num_tokens_per_microbatch_per_dp_rank"
-    of_rank = settings.integer(tokens, maximum=10**12)
+    of_rank = settings.integer(tokens, maximum=10**12, fact="micro_batch")
     in_step = settings.integer("training.num_tokens_per_train_step", minimum=-1)
-    pp = found.integer("parallelism.pp", 1)
+    pp = found.integer("parallelism.pp", 2)
+    if settings.get(tokens) and not (of_rank and sequence):
+        return
     if of_rank and sequence:
         if of_rank % sequence:
             settings.refuse(tokens, f"{of_rank:,} tokens are no whole sequences")
@@ -204,7 +229,7 @@ def _read_batch(settings: Settings) -> None:
             found.derive("micro_batches", count, "no gradient accumulation", place)
         return
     keys = "training.local_batch_size", "training.batch_size"
-    local = settings.integer(*keys) or 8
+    local = settings.integer(*keys, fact="micro_batch") or 8
     whole = settings.integer("training.global_batch_size", minimum=-1)
     one = "parallelism.pipeline_parallel_microbatch_size"
     piece = (settings.integer(one) or 1) if pp > 1 else local
@@ -239,9 +264,10 @@ def _read_precision(settings: Settings) -> None:
         "float8",
         "model.converters.Float8LinearConverter",
     )
-    fp8 = settings.flag(*(f"{table}.{switch}" for table in tables))
     converted = any("float8" in name.lower() for name in converters)
-    width = 1 if fp8 and converted else 2
+    switches = [f"{table}.{switch}" for table in tables]
+    settings.known.update(switches)
+    width = 1 if converted and settings.flag(*switches) else 2
     why = "float8 all-gather" if width == 1 else "parameters are gathered in bf16"
     found.derive("bytes.parameter_gather", width, why)
     if converted:
@@ -251,7 +277,7 @@ def _read_precision(settings: Settings) -> None:
 def _read_rest(settings: Settings) -> None:
     adapters.read_torchtitan(settings)
     found = settings.found
-    tp, cp = found.integer("parallelism.tp", 1), found.integer("parallelism.cp", 1)
+    tp, cp = found.integer("parallelism.tp", 2), found.integer("parallelism.cp", 2)
     if tp > 1:
         key = "parallelism.enable_sequence_parallel"
         if settings.copy_flag("tensor_parallel.sequence", key) is None:
@@ -267,7 +293,7 @@ def _read_rest(settings: Settings) -> None:
     backend = settings.text(
         "parallelism.expert_parallel_comm_backend", "model.moe_comm_backend"
     )
-    if found.integer("parallelism.ep") > 1 and backend in _BACKENDS:
+    if found.integer("parallelism.ep", 2) > 1 and backend in _BACKENDS:
         found.derive(
             "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
         )

@@ -158,8 +158,8 @@ def test_python_is_never_run(job_of, tmp_path):
     assert not touched.exists()
 
 
-def test_what_is_not_followed_is_told(tmp_path):
-    """A branch in a function may change what it returns, so its line is named."""
+def test_a_branch_on_what_is_not_known(tmp_path):
+    """What it assigns is asked for at its line, and nothing else is."""
     path = tmp_path / "registry.py"
     path.write_text(
         "def llama3_8b() -> Trainer.Config:\n"
@@ -169,5 +169,8 @@ def test_what_is_not_followed_is_told(tmp_path):
         "        config.parallelism.tensor_parallel_degree = 2\n"
         "    return config\n"
     )
-    opened = open_job(f"torchtitan:{path}", Options(gpus=2, tflops=400))
-    assert "line 4 is not followed" in opened.found.notes
+    (problem,) = problems_of(
+        open_job, f"torchtitan:{path}", Options(gpus=2, tflops=400)
+    )
+    assert (problem.line, problem.key) == (4, "parallelism.tp")
+    assert "2 if wide" in problem.message

@@ -113,6 +113,33 @@ ddp:
 comm_overlap:
   tp_comm_overlap: true
 """
+NEMO_ONE = """trainer:
+  num_nodes: 4
+  devices: 8
+  precision: bf16
+model:
+  mcore_gpt: true
+  micro_batch_size: 1
+  global_batch_size: 64
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 2
+  encoder_seq_length: 4096
+  num_layers: 32
+  hidden_size: 4096
+  ffn_hidden_size: ${multiply:4, ${.hidden_size}}
+  num_attention_heads: 32
+  num_query_groups: 8
+  activation: fast-swiglu
+  activations_checkpoint_granularity: full
+  ub_tp_comm_overlap: true
+  sequence_parallel: true
+  fp8: true
+  fp8_params: ${.fp8}
+  optim:
+    name: mcore_distributed_optim
+    overlap_grad_sync: true
+    bucket: ${..hidden_size}
+"""
 NEMO_RL = """policy:
   train_global_batch_size: 128
   train_micro_batch_size: 2
