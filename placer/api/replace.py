@@ -34,7 +34,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs_left import inputs_left, machine_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.previous import previous_seats
+from placer.placement.previous import PreviousPlan
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
@@ -112,6 +112,11 @@ class _Task:
         """The problem, its ranks numbered as in the plan."""
         objective = self.plan.bound.get("objective")
         return PlacementProblem.of(self.machine, closed(self.job), objective, seed)
+
+    @property
+    def previous(self) -> PreviousPlan:
+        """The plan on the machine that is left."""
+        return PreviousPlan(self.plan, self.machine)
 
     @cached_property
     def cost_before(self) -> float | None:
@@ -195,7 +200,7 @@ def replace(
     def search(one: _Task) -> Replaced:
         terms = Terms(within, max_moves, one.cost_before)
         within_budget = budget.anew(budget.seconds_left)
-        return replaced(one.problem(seed), one.plan, terms, within_budget, progress)
+        return replaced(one.problem(seed), one.previous, terms, within_budget, progress)
 
     task, found, given_up = _found(task, search, shrink)
     new = _plan_of(task, found, given_up, within, seed)
@@ -227,7 +232,7 @@ def _shrunk(
     """The task with the fewest replicas given up, its placement, and those replicas."""
     machine = task.machine
     uneven = len(np.unique(machine.gpus_of_node)) > 1
-    state = repair_state(task.problem(), task.plan)
+    state = repair_state(task.problem(), task.previous)
     for job in smaller_jobs(task.job, machine.num_gpus):
         if not uneven and not feasible_colocations(machine, job):
             continue
@@ -299,7 +304,7 @@ def _plan_of(
 ) -> Plan:
     """The new plan, checked, with what it has to do with the old one."""
     plan = checked_plan(task.left, task.machine, task.job, found.solution, seed, {})
-    seats = previous_seats(task.plan, task.machine, task.job)
+    seats = task.previous.seats(task.job)
     section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
     section |= {
         "failed": [compress(task.failed)] if task.failed else [],

@@ -18,7 +18,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.cost.pair_links import PairLinks
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
 NODE_GPUS = 8
@@ -30,7 +30,7 @@ class Fabric:
 
     Attributes
     ----------
-    topology : Topology
+    topology : Machine
     bandwidth : ndarray, shape (T,), B/s
         What one GPU reaches at each tier: line rate times efficiency.
     latency : ndarray, shape (T,), s
@@ -43,7 +43,7 @@ class Fabric:
         Links between named child domains, of the tiers that have some.
     """
 
-    topology: Topology
+    topology: Machine
     bandwidth: FloatArray
     latency: FloatArray
     scale_up_tier: int
@@ -51,7 +51,7 @@ class Fabric:
     links: Mapping[int, PairLinks] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, topology: Topology) -> Fabric:
+    def of(cls, topology: Machine) -> Fabric:
         """The fabric of a machine, from its innermost domains outwards."""
         topology = topology.by_island
         tiers = topology.tiers

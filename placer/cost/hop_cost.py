@@ -19,7 +19,7 @@ from placer.job.edges import hop_edges
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 class Neighbours(NamedTuple):
@@ -38,7 +38,7 @@ class Neighbours(NamedTuple):
     weight: FloatArray
 
 
-def hop_cost(topology: Topology, job: Job, placement: Placement) -> float:
+def hop_cost(topology: Machine, job: Job, placement: Placement) -> float:
     """Sum over the job's edges of weight x distance of the tier of the two GPUs."""
     return HopCost(topology, job).cost(placement.gpu_of_rank)
 
@@ -48,11 +48,11 @@ class HopCost:
 
     Parameters
     ----------
-    topology : Topology
+    topology : Machine
     job : Job
     """
 
-    def __init__(self, topology: Topology, job: Job) -> None:
+    def __init__(self, topology: Machine, job: Job) -> None:
         self.axes = hop_edges(job)
         topology = topology.by_island
         self._topology = topology

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.objective import Objective
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 T = TypeVar("T")
 
@@ -41,13 +41,13 @@ class Problem:
 
     Attributes
     ----------
-    machine : Topology
+    machine : Machine
         Its nodes in launch order; where nodes have islands, its islands (`by_island`).
     by_name : bool
         Whether the nodes were put in the order of their names, and listed otherwise.
     """
 
-    machine: Topology
+    machine: Machine
     job: Job
     goal: Objective
     seed: int = 0
@@ -59,7 +59,7 @@ class Problem:
 
     @classmethod
     def of(
-        cls, machine: Topology, job: Job, objective: str | None = None, seed: int = 0
+        cls, machine: Machine, job: Job, objective: str | None = None, seed: int = 0
     ) -> Problem:
         """The problem with the objective called so; by default what the job is for.
 
@@ -73,7 +73,7 @@ class Problem:
         check_requirements(machine, job)
         return cls(machine, job, objective_of(machine, job, objective), seed)
 
-    def on(self, machine: Topology, job: Job) -> Problem:
+    def on(self, machine: Machine, job: Job) -> Problem:
         """The same objective for another machine or job."""
         machine = machine.by_island
         if machine is self.machine and job is self.job:
