@@ -305,7 +305,7 @@ class Offers:
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"
                 f"{_kept_out(question)}"
-                f"\n  hint: {smaller_job(part.topology, job)}"
+                f"\n  hint: {smaller_job(part.topology.by_island, job)}"
             )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed

@@ -213,7 +213,7 @@ def _found(
     """The task, smaller where it must be, its placement and the replicas given up."""
     try:
         if task.job.world_size > task.machine.num_gpus:
-            raise infeasible(task.machine, task.job)
+            raise infeasible(task.machine.by_island, task.job)
         check_memory(task.machine, task.job)
         return task, search(task), []
     except InfeasibleError as error:
@@ -234,7 +234,7 @@ def _shrunk(
     uneven = len(np.unique(machine.gpus_of_node)) > 1
     state = repair_state(task.problem(), task.previous)
     for job in smaller_jobs(task.job, machine.num_gpus):
-        if not uneven and not feasible_colocations(machine, job):
+        if not uneven and not feasible_colocations(machine.by_island, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
@@ -254,7 +254,7 @@ def _shrunk(
 def _fits(task: _Task) -> bool:
     """Whether the job can be packed into what is left."""
     return task.job.world_size <= task.machine.num_gpus and bool(
-        feasible_colocations(task.machine, task.job)
+        feasible_colocations(task.machine.by_island, task.job)
     )
 
 

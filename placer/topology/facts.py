@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
-    from placer.topology.machine import Machine
+    from placer.topology.machine import Domains
     from placer.topology.model import Topology
 
 
@@ -31,8 +31,8 @@ def node_rows(topology: Topology) -> list[dict[str, Any]]:
     ]
 
 
-def kinds(topology: Machine) -> IntArray:
-    """Number of each node's kind, as `Machine.kind_of_node` says; shape (N,)."""
+def kinds(topology: Domains) -> IntArray:
+    """Number of each node's kind, as `Domains.kind_of_node` says; shape (N,)."""
     facts = [topology.bandwidth_factor, topology.speed_of_node]
     links = topology.links
     for name in dict.fromkeys(link.tier for link in links):

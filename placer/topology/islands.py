@@ -5,6 +5,7 @@ Shapes: K tiers below the node, T tiers in all, N nodes, L islands with GPUs.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
     from placer.topology.model import Islands, Topology
 
 
-def seen_by_island(topology: Topology, islands: Islands) -> Machine:
+def seen_by_island(topology: Topology) -> Machine:
     """The view that `Topology.by_island` describes.
 
     An island without a healthy GPU is left out, as a node without one is; the uplinks
     keep the size they were built with.
     """
+    islands = topology.islands
+    if islands is None:
+        own = {one.name: getattr(topology, one.name) for one in fields(Machine)}
+        return Machine(**own)
     num_nodes, num_islands = islands.gpus.shape
     node_of_island = np.repeat(np.arange(num_nodes), num_islands)
     kept = np.flatnonzero(islands.gpus.ravel() > 0)

@@ -1,7 +1,8 @@
 """A machine's tree as arrays: tiers of domains nested over its nodes.
 
-What cost and search see. Whoever numbers hosts asks for a `placer.Topology`, whose
-nodes are hosts: the nodes of a `Machine` may be the islands of hosts.
+There are two sorts, whose numbers of nodes and tiers differ where hosts have islands:
+a `placer.Topology`, whose nodes are hosts, and a `Machine`, whose nodes are its
+innermost domains. Either sort is refused where the other is asked for.
 
 Shapes: T tiers, N nodes, G GPUs. Tier 0 is the node, tier T-1 the whole cluster.
 """
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Machine:
-    """A machine, compiled: every node, its GPUs and its domain at each tier.
+class Domains:
+    """What both sorts of machine have: every node, its GPUs and domain at each tier.
 
     Attributes
     ----------
@@ -81,8 +82,8 @@ class Machine:
 
     @property
     def by_island(self) -> Machine:
-        """The machine with its innermost domains as nodes: itself."""
-        return self
+        """The machine with its innermost domains as nodes: what cost and search see."""
+        raise NotImplementedError
 
     @property
     def num_nodes(self) -> int:
@@ -248,3 +249,17 @@ class Machine:
 
     def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
         return None if self.gpu_index is None else self.gpu_index[self.gpus_of(nodes)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Machine(Domains):
+    """A machine as cost and search see it: its nodes are its innermost domains.
+
+    Where hosts have islands these are the nodes, called ``host/0``, ``host/1`` ..., and
+    tiers begin inside the host. Elsewhere hosts are. GPUs are numbered as by host.
+    """
+
+    @property
+    def by_island(self) -> Machine:
+        """The machine itself."""
+        return self

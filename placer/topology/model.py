@@ -16,7 +16,7 @@ from placer.html_table import html_table
 from placer.topology.affinity import Affinity
 from placer.topology.drawing import parts, tier_rows
 from placer.topology.facts import node_rows
-from placer.topology.machine import Machine
+from placer.topology.machine import Domains, Machine
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,7 +102,7 @@ class Islands:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Topology(Machine):
+class Topology(Domains):
     """A machine whose nodes are hosts, as it is described, with what else is known.
 
     Attributes
@@ -191,14 +191,7 @@ class Topology(Machine):
 
     @cached_property
     def by_island(self) -> Machine:
-        """The machine with its innermost domains as nodes: what cost and search see.
-
-        The machine itself where nodes have no islands. Elsewhere every island is a node
-        of the view, called ``node/0``, ``node/1`` ..., and its tiers begin inside the
-        node. GPUs keep their global index.
-        """
-        if self.islands is None:
-            return self
+        """The machine with its innermost domains as nodes: what cost and search see."""
         from placer.topology.islands import seen_by_island
 
-        return seen_by_island(self, self.islands)
+        return seen_by_island(self)

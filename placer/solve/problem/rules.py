@@ -19,7 +19,7 @@ from placer.solve.problem.colocation import groups_of
 if TYPE_CHECKING:
     from placer.budget import Budget
     from placer.job.model import Job
-    from placer.topology.machine import Machine
+    from placer.topology.machine import Domains, Machine
 
 
 def obeys(topology: Machine, job: Job, gpu_of_rank: IntArray) -> bool:
@@ -75,7 +75,7 @@ class Cap:
     replicas: int | None
 
     @classmethod
-    def of(cls, budget: Budget, topology: Machine) -> Cap:
+    def of(cls, budget: Budget, topology: Domains) -> Cap:
         """A budget in the machine's indices."""
         named = [name in budget.names for name in topology.host_names]
         inside = np.array(named, dtype=bool)[topology.host_of_node]

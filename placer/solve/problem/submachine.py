@@ -10,10 +10,10 @@ import numpy as np
 from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.machine import Machine
+    from placer.topology.machine import Domains
 
 
-AnyMachine = TypeVar("AnyMachine", bound="Machine")
+AnyMachine = TypeVar("AnyMachine", bound="Domains")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Submachine(Generic[AnyMachine]):
 
     Attributes
     ----------
-    whole, topology : Machine or Topology
+    whole, topology : Machine or Topology, as each other
         The machine, and the machine of only these nodes.
     nodes : ndarray, shape (nodes of the part,)
         Their indices in the whole.

@@ -11,7 +11,7 @@ from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.previous import Previous, previous_seats
+from placer.placement.previous import Previous, PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.settle import settled
@@ -31,7 +31,7 @@ def solved(problem: Problem, gpus: list[int], method: str = "searched") -> Solut
 
 def seats(problem: Problem, gpus: list[int]) -> Previous:
     plan = build_plan(problem.machine, problem.job, Placement(np.array(gpus)))
-    return previous_seats(plan, problem.machine, problem.job)
+    return PreviousPlan(plan, problem.machine).seats(problem.job)
 
 
 def even(racks: int, nodes: int) -> Problem:
