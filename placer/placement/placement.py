@@ -10,7 +10,7 @@ import numpy as np
 from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.machine import Domains
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Placement:
     gpu_of_rank: IntArray
 
     @classmethod
-    def on_nodes(cls, topology: Domains, node_of_rank: IntArray) -> Placement:
+    def on_nodes(cls, topology: Machine, node_of_rank: IntArray) -> Placement:
         """The placement with each rank on the given node, its GPUs taken by rank."""
         return cls(topology.gpus_on(node_of_rank))
 

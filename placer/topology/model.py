@@ -161,6 +161,13 @@ class Topology(Domains):
             "islands": self.islands.of_nodes(nodes) if self.islands else None,
         }
 
+    @property
+    def gpus_by_island(self) -> IntArray:
+        """Healthy GPUs of each node, island by island; shape (N, islands of a node)."""
+        if self.islands is None:
+            return self.gpus_of_node[:, None]
+        return self.islands.gpus
+
     def gpu_at(self, node: IntArray, index: IntArray) -> IntArray:
         """Global index of the GPU that a launcher calls ``index`` on its ``node``."""
         first = self.first_gpu_of_node[node]
