@@ -107,8 +107,6 @@ class Topology(Domains):
 
     Attributes
     ----------
-    node_names : tuple of str, length N
-        Usable nodes, in the order the input gives them.
     sources : tuple of str
         Where the figures come from.
     sha256 : str
@@ -129,7 +127,6 @@ class Topology(Domains):
         What sets of hosts may run in all, across the tiers.
     """
 
-    node_names: tuple[str, ...]
     sources: tuple[str, ...] = ()
     sha256: str = ""
     description: str = ""
@@ -151,13 +148,12 @@ class Topology(Domains):
         return node_rows(self)
 
     @property
-    def host_names(self) -> tuple[str, ...]:
-        """Names of the hosts, which are the nodes."""
-        return self.node_names
+    def node_names(self) -> tuple[str, ...]:
+        """Usable nodes, in the order the input gives them; length N."""
+        return self.domain_names[0]
 
     def _of_nodes(self, nodes: IntArray) -> dict[str, Any]:
         return super()._of_nodes(nodes) | {
-            "node_names": tuple(self.node_names[n] for n in nodes),
             "islands": self.islands.of_nodes(nodes) if self.islands else None,
         }
 
