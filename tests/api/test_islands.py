@@ -24,12 +24,10 @@ EXPERTS = {"experts": 24, "top_k": 2, "expert_ffn": 128}
 def machine(*hosts: dict[str, Any], size: int = 2, **more: Any) -> Topology:
     """Hosts ``h0``, ``h1`` ... of two islands, and what differs about each."""
     members = {"members": more.pop("members")} if "members" in more else {}
-    racks = [{"name": "rack", "bandwidth": 25e9}] if "rack" in hosts[0] else []
     tiers = [
         {"name": "island", "size": size, "bandwidth": 15e10, "scale_up": True}
         | members,
         {"name": "node", "size": 2, "bandwidth": 25e9},
-        *racks,
         {"name": "cluster", "bandwidth": 25e9, **more},
     ]
     for t, tier in enumerate(tiers):
@@ -151,24 +149,22 @@ def test_pins_that_cannot_hold_name_hosts() -> None:
         placer.place(topology, far)
 
 
-def test_jobs_on_shared_uplinks() -> None:
-    """All placements of jobs beside each other are those on free hosts."""
-    topology = machine(*[{}] * 4, oversubscription=4)
-    found = placer.allocate(topology, [job({"dp": 5}), job({"dp": 6})], time_limit=5)
-    hosts = [{*one.plan.nodes} for one in found.jobs]
-    assert not hosts[0] & hosts[1]
-    for one in found.jobs:
-        placer.check(one.plan)
+def test_allocations_count_hosts() -> None:
+    """A job that shares uplinks is proved by all its placements on the free hosts."""
+    topology = machine({"gpus": [1, 2]}, {}, {}, oversubscription=4)
+    small = job({"cp": 3, "dp": 2}, launcher={"ranks": "free"})
+    found = placer.allocate(topology, [small], free=["h1", "h2"], time_limit=5)
+    plan = found.jobs[0].plan
+    placer.check(plan)
+    assert {*plan.nodes} == {"h1", "h2"}
 
 
 def test_the_report_shows_busy_uplinks_of_hosts() -> None:
-    """Gradients cross the uplinks of all racks of hosts, and the report says so."""
-    racks = [{"rack": f"r{number // 2}"} for number in range(4)]
-    topology = machine(*racks)
-    plan = placer.place(topology, job({"dp": 16}), time_limit=5).plan
+    """Gradients cross the uplinks of all hosts, and the report says so."""
+    plan = placer.place(machine({}, {}, {}), job({"dp": 12}), time_limit=5).plan
     page = placer.report_html(plan)
     text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert text is not None
     busy = json.loads(text[1])["sides"][-1]["busy"]
-    assert len(busy) == len({host["rack"] for host in racks})
+    assert len(busy) == len(plan.nodes)
     assert min(busy) > 0
