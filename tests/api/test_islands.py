@@ -150,13 +150,12 @@ def test_pins_that_cannot_hold_name_hosts() -> None:
 
 
 def test_allocations_count_hosts() -> None:
-    """A job that shares uplinks is proved by all its placements on the free hosts."""
+    """All placements on the free hosts are a proof for a job that shares uplinks."""
     topology = machine({"gpus": [1, 2]}, {}, {}, oversubscription=4)
-    small = job({"cp": 3, "dp": 2}, launcher={"ranks": "free"})
-    found = placer.allocate(topology, [small], free=["h1", "h2"], time_limit=5)
-    plan = found.jobs[0].plan
-    placer.check(plan)
-    assert {*plan.nodes} == {"h1", "h2"}
+    small = job({"cp": 3, "pp": 2}, launcher={"ranks": "free"})
+    found = placer.allocate(topology, [small], time_limit=2)
+    placer.check(found.jobs[0].plan)
+    assert len(found.jobs[0].plan.nodes) == 2
 
 
 def test_the_report_shows_busy_uplinks_of_hosts() -> None:
