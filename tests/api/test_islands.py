@@ -167,3 +167,10 @@ def test_the_report_shows_busy_uplinks_of_hosts() -> None:
     busy = json.loads(text[1])["sides"][-1]["busy"]
     assert len(busy) == len(plan.nodes)
     assert min(busy) > 0
+
+
+def test_spares_that_cannot_be_kept_are_hosts() -> None:
+    """A spare is a host with all its islands."""
+    spared = job({"dp": 9}, rules={"spares": {"cluster": 1}})
+    with pytest.raises(placer.InfeasibleError, match="offers 2 of its 3 nodes"):
+        placer.place(machine({}, {}, {}), spared)

@@ -166,14 +166,14 @@ def _long_runs(limits: Limits) -> Iterator[str]:
     if limits.job.launcher == "free":
         return
     topology, host_of_node = limits.topology, limits.topology.host_of_node
-    room_of_host = np.bincount(host_of_node, topology.gpus_of_node)
+    gpus_of_host = _gpus_of_host(topology)
     ranks_on: dict[int, list[int]] = {}
     for rank, hosts in limits.nodes_of_rank.items():
         if len(homes := {int(host_of_node[node]) for node in hosts}) == 1:
             ranks_on.setdefault(min(homes), []).append(rank)
     for host, ranks in sorted(ranks_on.items()):
         first, last = min(ranks), max(ranks)
-        room = int(room_of_host[host])
+        room = int(gpus_of_host[host])
         if last - first + 1 > room >= len(ranks):
             yield (
                 f"ranks {first} and {last} are pinned to "
@@ -272,10 +272,11 @@ def _too_few_domains(limits: Limits) -> Iterator[str]:
 def _too_many_spares(limits: Limits) -> Iterator[str]:
     """What is left for ranks when spare nodes are kept."""
     topology, job = limits.topology, limits.job
+    gpus_of_host = _gpus_of_host(topology)
     for tier, number in limits.spares:
         name = topology.tiers[tier].name
-        row = topology.domain_of_node[tier]
-        kept = _largest_nodes(topology, row, number)
+        row = topology.domain_of_host(tier)
+        kept = _all_but_smallest(gpus_of_host, row, number)
         room = np.bincount(row, kept)
         roomiest = int(room.argmax())
         nodes = int((row == roomiest).sum())
@@ -284,11 +285,11 @@ def _too_many_spares(limits: Limits) -> Iterator[str]:
             f"{int(room[roomiest])} of its {nodes} nodes with {number} kept free"
         )
         sizes = colocation_of(topology, job, 1).uniform_sizes()
-        gpus = np.bincount(row, topology.gpus_of_node * kept).astype(np.int64)
+        gpus = np.bincount(row, gpus_of_host * kept).astype(np.int64)
         unit = sizes[tier] if sizes is not None and tier < len(sizes) - 1 else 1
         held = int((gpus // unit * unit).sum())
         if unit > gpus.max():
-            most = int(topology.gpus_of_node.max())
+            most = int(gpus_of_host.max())
             yield (
                 f"{offers}; {unit:,} ranks that stay together need {-(-unit // most)}"
             )
@@ -314,9 +315,15 @@ def _too_little_budget(limits: Limits) -> Iterator[str]:
     )
 
 
-def _largest_nodes(topology: Machine, row: IntArray, number: int) -> BoolArray:
-    """All nodes but the ``number`` with the fewest GPUs of each domain; shape (N,)."""
-    order = np.lexsort((topology.gpus_of_node, row))
+def _gpus_of_host(topology: Machine) -> IntArray:
+    """GPUs of each host, of all its islands; shape (hosts,)."""
+    gpus = np.bincount(topology.host_of_node, topology.gpus_of_node)
+    return gpus.astype(np.int64)
+
+
+def _all_but_smallest(gpus: IntArray, row: IntArray, number: int) -> BoolArray:
+    """All hosts but the ``number`` with the fewest GPUs of each domain."""
+    order = np.lexsort((gpus, row))
     start = np.searchsorted(row[order], row[order])
     kept = np.empty(len(row), dtype=bool)
     kept[order] = np.arange(len(row)) - start >= number
