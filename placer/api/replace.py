@@ -47,7 +47,12 @@ from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.replace.affected import most_damaged
-from placer.solve.replace.search import Replaced, Terms, replaced
+from placer.solve.replace.search import (
+    Replaced,
+    Terms,
+    TooFewMovesError,
+    replaced,
+)
 from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
@@ -216,9 +221,9 @@ def _found(
             raise infeasible(task.machine.by_island, task.job)
         check_memory(task.machine, task.job)
         return task, search(task), []
+    except TooFewMovesError:
+        raise  # the moves are in the way, not the machine
     except InfeasibleError as error:
-        if task.max_moves is not None and _fits(task):
-            raise  # the moves are in the way, not the machine
         if task.job.roles:
             raise  # which role could do with less is not known
         if not shrink:
@@ -231,10 +236,12 @@ def _shrunk(
 ) -> tuple[_Task, Replaced, list[int]]:
     """The task with the fewest replicas given up, its placement, and those replicas."""
     machine = task.machine
-    uneven = len(np.unique(machine.gpus_of_node)) > 1
+    # Where nodes differ, or hosts are several nodes, ranks need not be packed evenly.
+    seen = machine.by_island
+    uneven = seen.node_tier > 0 or len(np.unique(seen.gpus_of_node)) > 1
     state = repair_state(task.problem(), task.previous)
     for job in smaller_jobs(task.job, machine.num_gpus):
-        if not uneven and not feasible_colocations(machine.by_island, job):
+        if not uneven and not feasible_colocations(seen, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
@@ -249,13 +256,6 @@ def _shrunk(
         except InfeasibleError:
             continue
     raise error
-
-
-def _fits(task: _Task) -> bool:
-    """Whether the job can be packed into what is left."""
-    return task.job.world_size <= task.machine.num_gpus and bool(
-        feasible_colocations(task.machine.by_island, task.job)
-    )
 
 
 def _task(

@@ -174,3 +174,21 @@ def test_spares_that_cannot_be_kept_are_hosts() -> None:
     spared = job({"dp": 9}, rules={"spares": {"cluster": 1}})
     with pytest.raises(placer.InfeasibleError, match="offers 2 of its 3 nodes"):
         placer.place(machine({}, {}, {}), spared)
+
+
+def test_what_is_left_may_fill_islands_unevenly() -> None:
+    """A replica of five ranks fits a host of islands of three, and is not given up."""
+    topology = machine({}, {}, size=3)
+    small = job({"cp": 5, "dp": 2}, sequence=1000)
+    plan = placer.place(topology, small, time_limit=5).plan
+    left = placer.replace(plan, failed="h0", shrink=True, time_limit=5)
+    assert (left.job.parallelism.dp, left.plan.nodes) == (1, ("h1",))
+
+
+def test_too_few_moves_are_no_reason_to_shrink() -> None:
+    """Where the job fits what is left, the moves are in the way and are told."""
+    topology = machine({}, {}, size=3)
+    small = job({"dp": 5})
+    plan = placer.place(topology, small, hosts="h0", time_limit=5).plan
+    with pytest.raises(placer.InfeasibleError, match="moves at most 0"):
+        placer.replace(plan, failed="h0", added="h1", max_moves=0, shrink=True)

@@ -104,12 +104,16 @@ def replaced(
     Raises
     ------
     InfeasibleError
-        If no placement satisfies the hard requirements, or none is known that moves as
-        few ranks as asked.
+        If no placement satisfies the hard requirements; a `TooFewMovesError` if none is
+        known that moves as few ranks as asked.
     StoppedError
         If the budget was stopped before there was any placement.
     """
     return _Search(problem, previous, terms, budget).run(progress)
+
+
+class TooFewMovesError(InfeasibleError):
+    """There are placements, but none is known that moves as few ranks as asked."""
 
 
 class _Search:
@@ -241,7 +245,7 @@ class _Search:
             self._repairs.close_in(cost)
         chosen = front.choose(cost, self._terms.max_moves)
         if chosen is None:
-            raise self._too_many()
+            raise self._too_few()
         return Replaced(
             front.solution(),
             tuple(front.points),
@@ -258,11 +262,11 @@ class _Search:
         is_sum = isinstance(self._problem.goal, HopCostObjective)
         return fewest_moves(self._state, chosen.moves, cost if is_sum else None)
 
-    def _too_many(self) -> InfeasibleError:
+    def _too_few(self) -> TooFewMovesError:
         least = self._front.points[0].moves
         bound = fewest_moves(self._state, least).moves
         must = "that many" if bound == least else f"{bound:,}"
-        return InfeasibleError(
+        return TooFewMovesError(
             f"no placement is known that moves at most {self._terms.max_moves:,} "
             f"ranks: the fewest found are {least:,}, and at least {must} must"
             f"\n  hint: allow {least:,} moves"
