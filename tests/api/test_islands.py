@@ -190,5 +190,5 @@ def test_too_few_moves_are_no_reason_to_shrink() -> None:
     topology = machine({}, {}, size=3)
     small = job({"dp": 5})
     plan = placer.place(topology, small, hosts="h0", time_limit=5).plan
-    with pytest.raises(placer.InfeasibleError, match="moves at most 0"):
-        placer.replace(plan, failed="h0", added="h1", max_moves=0, shrink=True)
+    with pytest.raises(placer.InfeasibleError, match="moves at most 4"):
+        placer.replace(plan, failed="h0", added="h1", max_moves=4, shrink=True)
