@@ -335,7 +335,9 @@ def faults(seed: int, counts: Counter[str]) -> Iterator[str]:
     yield from case.faults(plan, hosts, case.job)
     again = case.place(case.topology, plan)
     is_better = again.bound["value"] * ROUNDING < plan.bound["value"]
-    if again.previous["moved"] and not is_better:
+    # A search that the clock ended may have missed one with less traffic.
+    in_time = plan.solver["deterministic"] and again.solver["deterministic"]
+    if again.previous["moved"] and not is_better and in_time:
         yield f"moves {again.previous['moved']} ranks of its own plan"
     yield from _elsewhere(case, rng, plan, counts)
     yield from _repaired(case, rng, plan, counts)
