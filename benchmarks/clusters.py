@@ -204,7 +204,6 @@ def _topology(rng: np.random.Generator, kind: Family, granted: Granted) -> Topol
     return Topology(
         name="granted",
         tiers=tiers,
-        node_names=names,
         gpus_of_node=granted.gpus,
         bandwidth_factor=np.ones(len(names)),
         domain_of_node=np.stack([inverse for _, inverse in found]),

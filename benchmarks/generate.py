@@ -166,4 +166,4 @@ def _with_plain_names(topology: Topology) -> Topology:
     blocks = machine.domain_of_node[1]
     names = tuple(f"b{block}-n{node}" for node, block in enumerate(blocks))
     domain_names = (names, *machine.domain_names[1:])
-    return replace(machine, node_names=names, domain_names=domain_names)
+    return replace(machine, domain_names=domain_names)

@@ -242,7 +242,6 @@ def _machine(name: str, instance: Instance) -> Topology:
             )
             for tier, distance in zip(tiers, instance.dist, strict=True)
         ),
-        node_names=tuple(f"n{leaf:05d}" for leaf in used),
         gpus_of_node=capacities[used],
         bandwidth_factor=np.ones(len(used)),
         domain_of_node=domain_of_node,

@@ -87,7 +87,6 @@ def trays(name: str) -> tuple[Topology, Job]:
             replace(leaf, name="rack"),
             *topology.tiers[1:],
         ),
-        node_names=names,
         gpus_of_node=np.full(len(rack), TRAY),
         bandwidth_factor=np.ones(len(rack)),
         domain_of_node=np.vstack(

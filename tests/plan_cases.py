@@ -24,7 +24,6 @@ def machine(racks: list[tuple[str, list[int]]], name: str = "machine") -> Topolo
     return Topology(
         name=name,
         tiers=tuple(Tier(tier, 1e9, 1e-6, tier == "node", 1, 1, 1) for tier in TIERS),
-        node_names=tuple(f"n{i:03d}" for i in range(len(nodes))),
         gpus_of_node=np.array([gpus for _, gpus in nodes]),
         bandwidth_factor=np.ones(len(nodes)),
         domain_of_node=np.array(

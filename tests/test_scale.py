@@ -66,7 +66,7 @@ def test_no_placement_is_priced_twice_for_the_baselines(priced: list[int]) -> No
     usual = baseline("given-order", machine, job)
     found = score(machine, job, usual)
     priced.clear()
-    entries = baseline_costs(model, 0, usual, found, "proved")
+    entries = baseline_costs(machine, model, 0, usual, found, "proved")
     # Only megatron-default numbers the ranks of this job otherwise.
     assert len(priced) == 2
     assert entries["given-order"]["step_time_s"] == found["step_time_s"]
@@ -84,6 +84,6 @@ def test_an_interrupted_large_plan_does_not_wait_for_baselines(
     usual = baseline("given-order", machine, job)
     found = score(machine, job, usual)
     priced.clear()
-    entries = baseline_costs(model, 0, usual, found, "interrupted")
+    entries = baseline_costs(machine, model, 0, usual, found, "interrupted")
     assert priced == []
     assert list(entries) == ["given-order", "sorted-hosts", "replica-major"]

@@ -123,7 +123,6 @@ def leaves_joined(topology: Topology) -> Topology:
     return replace(
         topology,
         tiers=topology.tiers[1:],
-        node_names=names,
         gpus_of_node=gpus.astype(np.int64)[by_place],
         bandwidth_factor=np.ones(len(first)),
         domain_of_node=rows,

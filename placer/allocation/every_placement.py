@@ -72,14 +72,18 @@ class EveryPlacement(Walk):
         problem, machine = self._problems[index], self.question.machine
         free = self.question.open_to(index, free)
         budget = self.offers.budget
-        marks = np.where(free, 0, 1 + np.arange(machine.num_nodes))
-        every = every_placement(problem, budget, marks, LISTED, ~free)
+        host_of_node = problem.machine.host_of_node
+        marks = np.where(free, 0, 1 + np.arange(machine.num_nodes))[host_of_node]
+        closed = ~free[host_of_node]
+        every = every_placement(problem, budget, marks, LISTED, closed)
         self._priced += len(every.nodes_of_rank)
         over = self._priced > PRICED or budget.is_over()
         self.is_complete &= every.complete and not over
         if not self.is_complete:
             return
-        placed = [Placement.on_nodes(machine, nodes) for nodes in every.nodes_of_rank]
+        placed = [
+            Placement.on_nodes(problem.machine, nodes) for nodes in every.nodes_of_rank
+        ]
         legal = [one for one in placed if problem.allows(one.gpu_of_rank)]
         values = [float(problem.goal.value(one.gpu_of_rank)) for one in legal]
         for place in np.argsort(values, kind="stable").tolist():

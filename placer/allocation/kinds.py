@@ -37,7 +37,7 @@ class Kinds:
         named = _named(question)
         by_kind: dict[Hashable, list[int]] = defaultdict(list)
         atoms: dict[Hashable, list[int]] = defaultdict(list)
-        shape = _shapes(question)
+        shape = shapes(question)
         for node in free.tolist():
             if question.apart is None:
                 tier = min(1, len(machine.tiers) - 1)
@@ -157,13 +157,12 @@ class Kinds:
         return allowed, top
 
 
-def _shapes(question: Question) -> list[Hashable]:
+def shapes(question: Question) -> list[Hashable]:
     """What a node is like, islands and budgets too; equal ones can be exchanged."""
     machine = question.machine
     alike: list[Hashable] = [*Symmetry(machine).shape[0]]
     budgets = np.array([limit.inside for limit in question.limits]).T.tolist()
-    islands = [] if machine.islands is None else machine.islands.gpus.tolist()
-    for more in (budgets, islands):
+    for more in (budgets, machine.gpus_by_island.tolist()):
         if more:
             alike = [(one, *own) for one, own in zip(alike, more, strict=True)]
     return alike

@@ -59,7 +59,7 @@ def least_strict(
     used = np.unique(machine.node_of_gpu[offer.solution.placement.gpu_of_rank])
     outer = len(machine.tiers) - 1
     tier = max(machine.scale_up_tier, 1)
-    if len(set(machine.gpus_of_node[used].tolist())) > 1 or tier >= outer:
+    if len(np.unique(machine.gpus_by_island[used], axis=0)) > 1 or tier >= outer:
         return None
     if machine.links:
         return None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.submachine import Submachine
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Progress, Solution
+    from placer.topology.model import Topology
 
 
 # Free nodes of a machine on which nothing less than a proof will do.
@@ -284,7 +285,7 @@ class Offers:
     def _placed(
         self,
         index: int,
-        part: Submachine,
+        part: Submachine[Topology],
         effort: Effort,
         allowed: Allowance,
         ends: Mapping[str, float],
@@ -304,7 +305,7 @@ class Offers:
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"
                 f"{_kept_out(question)}"
-                f"\n  hint: {smaller_job(part.topology, job)}"
+                f"\n  hint: {smaller_job(part.topology.by_island, job)}"
             )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed
@@ -372,7 +373,7 @@ def _kept_out(question: Question) -> str:
     )
 
 
-def _with_spares(job: Job, part: Submachine, used: BoolArray) -> BoolArray:
+def _with_spares(job: Job, part: Submachine[Topology], used: BoolArray) -> BoolArray:
     """Nodes of a job: those with ranks, and the spares that its rules ask for."""
     taken = used.copy()
     own = used[part.nodes]

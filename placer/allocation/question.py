@@ -142,7 +142,7 @@ class Question:
 
     def part(
         self, nodes: BoolArray, share: tuple[FloatArray, ...] | None = None
-    ) -> Submachine:
+    ) -> Submachine[Topology]:
         """Some nodes as a machine, with a share of each uplink of the whole."""
         machine = self.machine
         if share is not None:

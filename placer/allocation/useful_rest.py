@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.kinds import Kinds
+from placer.allocation.kinds import Kinds, shapes
 from placer.allocation.together import Together, left_beside, together
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
-from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
@@ -164,7 +163,7 @@ def _every_set(
     if 2 ** len(np.unique(row[free])) > SETS:
         return []
     alike: dict[Hashable, list[int]] = defaultdict(list)
-    shape = Symmetry(machine).shape[0]
+    shape = shapes(question)
     for node in np.flatnonzero(free).tolist():
         alike[int(row[node]), shape[node]].append(node)
     if prod(len(nodes) + 1 for nodes in alike.values()) > SETS:

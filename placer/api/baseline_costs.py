@@ -14,12 +14,14 @@ from placer.placement.check import violations
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.placement.placement import Placement
+    from placer.topology.model import Topology
 
 # Ranks up to which the baselines are priced although the user wants to leave.
 PRICED_IN_HASTE = 131_072
 
 
 def baseline_costs(
+    machine: Topology,
     model: StepModel,
     seed: int,
     chosen: Placement,
@@ -39,13 +41,13 @@ def baseline_costs(
     for name in BASELINES:
         if name == "random":
             continue
-        usual = baseline(name, model.topology, model.job, seed)
+        usual = baseline(name, machine, model.job, seed)
         entry = next((known for one, known in priced if one.same_as(usual)), None)
         if entry is None and in_haste:
             continue
         if entry is None:
             entry = _with_noise(plain(costs_with(model, usual)), found)
-            if broken := violations(usual, model.topology, model.job):
+            if broken := violations(usual, machine, model.job):
                 entry["violates"] = broken
             priced.append((usual, entry))
         entries[name] = entry

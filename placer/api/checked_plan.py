@@ -64,7 +64,7 @@ def checked_plan(
         solution.placement,
         score=found,
         baselines=baseline_costs(
-            model, seed, solution.placement, found, solution.stop_reason
+            machine, model, seed, solution.placement, found, solution.stop_reason
         ),
         bound=_bound(solution, found) | _added(inputs),
         advice=plain(advice or {}),

@@ -82,7 +82,7 @@ def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
     if plan.inputs and (plan.baselines or not _is_given(plan)):
         reason = str(plan.solver.get("stop_reason"))
         seed = plan.solver.get("seed", 0)
-        costs = baseline_costs(model, seed, placement, score, reason)
+        costs = baseline_costs(machine, model, seed, placement, score, reason)
         sections["baselines"] = costs
     return sections
 

@@ -28,7 +28,7 @@ from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.previous import previous_seats
+from placer.placement.previous import PreviousPlan
 from placer.report.verdict import verdict
 from placer.solve.problem.effort import NORMAL, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
@@ -139,10 +139,11 @@ def place(
     check_memory(machine, ruled_job)
     asked = _Asked(machine, ruled_job, objective, seed, effort)
     budget = Budget(time_limit, stop, workers=workers or granted_cores())
-    chosen_job, solution, advice = _search(asked, budget, progress, previous)
+    earlier = None if previous is None else PreviousPlan(previous, machine)
+    chosen_job, solution, advice = _search(asked, budget, progress, earlier)
     plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
-    if previous is not None:
-        seats = previous_seats(previous, machine, chosen_job)
+    if earlier is not None:
+        seats = earlier.seats(chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(replace(plan, verdict=verdict(plan)))
 
@@ -161,7 +162,7 @@ def _search(
     asked: _Asked,
     budget: Budget,
     progress: Progress | None,
-    previous: Plan | None,
+    previous: PreviousPlan | None,
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
     """The job in its rank order, the best placement found in time, and advice."""
 

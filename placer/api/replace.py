@@ -34,7 +34,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs_left import inputs_left, machine_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.previous import previous_seats
+from placer.placement.previous import PreviousPlan
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
@@ -47,7 +47,12 @@ from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.replace.affected import most_damaged
-from placer.solve.replace.search import Replaced, Terms, replaced
+from placer.solve.replace.search import (
+    Replaced,
+    Terms,
+    TooFewMovesError,
+    replaced,
+)
 from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
@@ -112,6 +117,11 @@ class _Task:
         """The problem, its ranks numbered as in the plan."""
         objective = self.plan.bound.get("objective")
         return PlacementProblem.of(self.machine, closed(self.job), objective, seed)
+
+    @property
+    def previous(self) -> PreviousPlan:
+        """The plan on the machine that is left."""
+        return PreviousPlan(self.plan, self.machine)
 
     @cached_property
     def cost_before(self) -> float | None:
@@ -195,7 +205,7 @@ def replace(
     def search(one: _Task) -> Replaced:
         terms = Terms(within, max_moves, one.cost_before)
         within_budget = budget.anew(budget.seconds_left)
-        return replaced(one.problem(seed), one.plan, terms, within_budget, progress)
+        return replaced(one.problem(seed), one.previous, terms, within_budget, progress)
 
     task, found, given_up = _found(task, search, shrink)
     new = _plan_of(task, found, given_up, within, seed)
@@ -208,12 +218,12 @@ def _found(
     """The task, smaller where it must be, its placement and the replicas given up."""
     try:
         if task.job.world_size > task.machine.num_gpus:
-            raise infeasible(task.machine, task.job)
+            raise infeasible(task.machine.by_island, task.job)
         check_memory(task.machine, task.job)
         return task, search(task), []
+    except TooFewMovesError:
+        raise  # the moves are in the way, not the machine
     except InfeasibleError as error:
-        if task.max_moves is not None and _fits(task):
-            raise  # the moves are in the way, not the machine
         if task.job.roles:
             raise  # which role could do with less is not known
         if not shrink:
@@ -226,10 +236,12 @@ def _shrunk(
 ) -> tuple[_Task, Replaced, list[int]]:
     """The task with the fewest replicas given up, its placement, and those replicas."""
     machine = task.machine
-    uneven = len(np.unique(machine.gpus_of_node)) > 1
-    state = repair_state(task.problem(), task.plan)
+    # Where nodes differ, or hosts are several nodes, ranks need not be packed evenly.
+    seen = machine.by_island
+    uneven = seen.node_tier > 0 or len(np.unique(seen.gpus_of_node)) > 1
+    state = repair_state(task.problem(), task.previous)
     for job in smaller_jobs(task.job, machine.num_gpus):
-        if not uneven and not feasible_colocations(machine, job):
+        if not uneven and not feasible_colocations(seen, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
@@ -244,13 +256,6 @@ def _shrunk(
         except InfeasibleError:
             continue
     raise error
-
-
-def _fits(task: _Task) -> bool:
-    """Whether the job can be packed into what is left."""
-    return task.job.world_size <= task.machine.num_gpus and bool(
-        feasible_colocations(task.machine, task.job)
-    )
 
 
 def _task(
@@ -299,7 +304,7 @@ def _plan_of(
 ) -> Plan:
     """The new plan, checked, with what it has to do with the old one."""
     plan = checked_plan(task.left, task.machine, task.job, found.solution, seed, {})
-    seats = previous_seats(task.plan, task.machine, task.job)
+    seats = task.previous.seats(task.job)
     section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
     section |= {
         "failed": [compress(task.failed)] if task.failed else [],

@@ -18,7 +18,7 @@ from placer.arrays import FloatArray, IntArray
 from placer.cost.pair_links import PairLinks
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains, Machine
 
 # A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
 NODE_GPUS = 8
@@ -30,7 +30,7 @@ class Fabric:
 
     Attributes
     ----------
-    topology : Topology
+    topology : Machine
     bandwidth : ndarray, shape (T,), B/s
         What one GPU reaches at each tier: line rate times efficiency.
     latency : ndarray, shape (T,), s
@@ -43,7 +43,7 @@ class Fabric:
         Links between named child domains, of the tiers that have some.
     """
 
-    topology: Topology
+    topology: Machine
     bandwidth: FloatArray
     latency: FloatArray
     scale_up_tier: int
@@ -51,17 +51,17 @@ class Fabric:
     links: Mapping[int, PairLinks] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, topology: Topology) -> Fabric:
+    def of(cls, topology: Domains) -> Fabric:
         """The fabric of a machine, from its innermost domains outwards."""
-        topology = topology.by_island
-        tiers = topology.tiers
+        machine = topology.by_island
+        tiers = machine.tiers
         return cls(
-            topology,
+            machine,
             np.array([tier.bandwidth * tier.efficiency for tier in tiers]),
             np.array([tier.latency for tier in tiers]),
-            topology.scale_up_tier,
+            machine.scale_up_tier,
             np.array([tiers[0].latency if tier.rails else 0.0 for tier in tiers]),
-            PairLinks.by_tier(topology),
+            PairLinks.by_tier(machine),
         )
 
     def with_free_scale_out(self) -> Fabric:

@@ -19,7 +19,7 @@ from placer.job.edges import hop_edges
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 
 class Neighbours(NamedTuple):
@@ -38,7 +38,7 @@ class Neighbours(NamedTuple):
     weight: FloatArray
 
 
-def hop_cost(topology: Topology, job: Job, placement: Placement) -> float:
+def hop_cost(topology: Domains, job: Job, placement: Placement) -> float:
     """Sum over the job's edges of weight x distance of the tier of the two GPUs."""
     return HopCost(topology, job).cost(placement.gpu_of_rank)
 
@@ -48,17 +48,17 @@ class HopCost:
 
     Parameters
     ----------
-    topology : Topology
+    topology : Topology or Machine
     job : Job
     """
 
-    def __init__(self, topology: Topology, job: Job) -> None:
+    def __init__(self, topology: Domains, job: Job) -> None:
         self.axes = hop_edges(job)
-        topology = topology.by_island
-        self._topology = topology
-        self.distance: FloatArray = np.array([t.distance for t in topology.tiers])
+        self._topology = topology.by_island
+        tiers = self._topology.tiers
+        self.distance: FloatArray = np.array([tier.distance for tier in tiers])
         # The last tier holds every GPU, so it never separates two of them.
-        self._domain_of_gpu = np.ascontiguousarray(topology.domain_of_gpu[:-1])
+        self._domain_of_gpu = np.ascontiguousarray(self._topology.domain_of_gpu[:-1])
         self._world_size = job.world_size
 
     def crossings(self, gpu_of_rank: IntArray) -> dict[str, IntArray]:

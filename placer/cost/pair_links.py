@@ -16,7 +16,7 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class PairLinks:
     children: int
 
     @classmethod
-    def by_tier(cls, topology: Topology) -> dict[int, PairLinks]:
+    def by_tier(cls, topology: Machine) -> dict[int, PairLinks]:
         """The links of a machine by the index of the tier in which domains meet."""
         found = {}
         for t, tier in enumerate(topology.tiers[1:], start=1):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.job.model import Job
     from placer.placement.placement import Placement
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 HOTTEST_LINKS = 10
 # The keys of a score that are costs.
@@ -27,7 +27,7 @@ COSTS = ("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost")
 MESSAGES = "pipeline messages (pp)"
 
 
-def score(topology: Topology, job: Job, placement: Placement) -> dict[str, Any]:
+def score(topology: Domains, job: Job, placement: Placement) -> dict[str, Any]:
     """The score of a placement: seconds by part, crossings, bytes, hottest links.
 
     Keys and units are those of the plan format; times are seconds. The step has an

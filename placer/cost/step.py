@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from placer.cost.traffic import Traffic
     from placer.job.model import Job
     from placer.job.roles import Role
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4
@@ -246,16 +246,16 @@ class StepModel:
 
     Parameters
     ----------
-    topology : Topology
+    topology : Topology or Machine
     job : Job
     fabric : Fabric, optional
         To score on another fabric than the machine's own.
     """
 
     def __init__(
-        self, topology: Topology, job: Job, fabric: Fabric | None = None
+        self, topology: Domains, job: Job, fabric: Fabric | None = None
     ) -> None:
-        self.topology = topology
+        self.topology = topology.by_island
         self.job = job
         self.fabric = fabric or Fabric.of(topology)
         self.volumes = volumes(job)

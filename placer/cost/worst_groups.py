@@ -164,7 +164,7 @@ class PlacedGroups:
             },
             hops=dict(zip(tiers, self._hops(gpus).tolist(), strict=True)),
             nics=int(counts.min()),
-            slowest_node=topology.node_names[topology.node_of_gpu[slowest]],
+            slowest_node=topology.host_names[topology.host_of_gpu[slowest]],
             bandwidth_factor=float(fabric.factor_of_gpu[slowest]),
             fullest_uplink=self._fullest_uplink(gpus, common),
         )

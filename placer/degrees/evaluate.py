@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
     from placer.solve.run.solution import Solution
+    from placer.topology.machine import Machine
     from placer.topology.model import Topology
 
 
@@ -201,7 +202,7 @@ class Evaluation:
         )
 
 
-def _domains(machine: Topology, gpu_of_rank: IntArray) -> int:
+def _domains(machine: Machine, gpu_of_rank: IntArray) -> int:
     """Scale-up domains that a placement touches, or nodes where there are none."""
     tier = max(machine.scale_up_tier, 0)
     nodes = machine.node_of_gpu[gpu_of_rank]

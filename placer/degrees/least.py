@@ -34,7 +34,7 @@ from placer.solve.bounds.network.ideal import IdealNetwork
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 class Layer(NamedTuple):
@@ -72,7 +72,7 @@ class Least:
 
     Attributes
     ----------
-    machine : Topology
+    machine : Machine
     job : Job
     model : Model
         The job's.
@@ -80,7 +80,7 @@ class Least:
         What gradients and sharded parameters add.
     """
 
-    machine: Topology
+    machine: Machine
     job: Job
     model: Model
     _known: dict[Hashable, tuple[float, float]] = field(default_factory=dict)

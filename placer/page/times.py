@@ -78,7 +78,7 @@ def _busy(step: Step, machine: Shown, level: int) -> list[float]:
     sent = np.maximum(load.up[tier + 1], load.down[tier + 1])
     busy = sent / fabric.uplink_capacity[tier + 1]
     domain = dict(
-        zip(topology.node_names, topology.domain_of_node[tier].tolist(), strict=True)
+        zip(topology.host_names, topology.domain_of_host(tier).tolist(), strict=True)
     )
     seconds = np.zeros(len(machine.names[level]))
     for node, shown in zip(

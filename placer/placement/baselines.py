@@ -14,7 +14,7 @@ from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 BaselineName = Literal[
     "given-order", "sorted-hosts", "megatron-default", "replica-major", "random"
@@ -22,7 +22,7 @@ BaselineName = Literal[
 BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 
 
-def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placement:
+def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement:
     """The placement called ``name``: every node filled in turn, in some order.
 
     ``given-order`` takes hosts as given; ``sorted-hosts`` sorts their names as text, as
@@ -55,19 +55,17 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
     return Placement(slots[position])
 
 
-def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
+def gpus_in_host_order(topology: Domains, hosts: IntArray) -> IntArray:
     """Global indices of the GPUs of hosts, each host's as a launcher counts them."""
-    if topology.gpu_index is not None:
-        place = np.full(len(topology.host_names), -1)
-        place[nodes] = np.arange(len(nodes))
-        of_gpu = place[topology.host_of_gpu]
-        order = np.lexsort((topology.gpu_index, of_gpu))
-        listed: IntArray = order[of_gpu[order] >= 0]
-        return listed
-    return topology.gpus_of(nodes)
+    place = np.full(len(topology.host_names), -1)
+    place[hosts] = np.arange(len(hosts))
+    of_gpu = place[topology.host_of_gpu]
+    order = np.lexsort((topology.index_of_gpu, of_gpu))
+    listed: IntArray = order[of_gpu[order] >= 0]
+    return listed
 
 
-def _host_order(name: str, topology: Topology, seed: int) -> IntArray:
+def _host_order(name: str, topology: Domains, seed: int) -> IntArray:
     hosts = topology.host_names
     if name == "sorted-hosts":
         by_name = sorted(range(len(hosts)), key=hosts.__getitem__)

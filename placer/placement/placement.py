@@ -10,7 +10,7 @@ import numpy as np
 from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,13 +20,13 @@ class Placement:
     Attributes
     ----------
     gpu_of_rank : ndarray, shape (R,)
-        Global GPU index (``Topology.first_gpu_of_node`` numbering) of each rank.
+        Global GPU index (``Domains.first_gpu_of_node`` numbering) of each rank.
     """
 
     gpu_of_rank: IntArray
 
     @classmethod
-    def on_nodes(cls, topology: Topology, node_of_rank: IntArray) -> Placement:
+    def on_nodes(cls, topology: Machine, node_of_rank: IntArray) -> Placement:
         """The placement with each rank on the given node, its GPUs taken by rank."""
         return cls(topology.gpus_on(node_of_rank))
 

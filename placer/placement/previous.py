@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.arrays import BoolArray, IntArray, grouped
 from placer.errors import InputError, Problem
 from placer.job.axes import unlike_sizes
+from placer.topology.islands import inner_tiers, island_on
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
+    from placer.topology.machine import Machine
     from placer.topology.model import Topology
 
 # Ranks correspond by these coordinates. dp comes last, so that its size may change.
 _CORRESPOND = ("tp", "cp", "pp", "dp")
 
 
-@dataclass(frozen=True, eq=False)
-class LostNode:
-    """A node of the previous plan that cannot be used, or not as it was.
+class LostHost(NamedTuple):
+    """A host of the previous plan that cannot be used, or not as it was.
 
     Attributes
     ----------
     ranks : ndarray, shape (any,)
         The ranks it held, ascending.
-    domains : tuple of int
-        Its domain at each tier, -1 where the machine has none of that name.
+    number : int
+        Of the host on the machine as it is; -1 where that has none of its name.
     """
 
     ranks: IntArray
-    domains: tuple[int, ...]
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,54 +45,140 @@ class Previous:
     ----------
     gpu_of_rank : ndarray, shape (R,)
         Global GPU index of every rank; -1 for a rank without a seat any more.
-    lost : tuple of LostNode
+    domain : ndarray, shape (T, R)
+        Domain of every rank at each tier of the machine by island, numbered as there.
+        Those that are gone have numbers of their own, beyond; -1 for new ranks.
+    lost : tuple of LostHost
+        By their first ranks.
     is_new : ndarray of bool, shape (R,)
         Ranks that the previous plan did not have.
     """
 
     gpu_of_rank: IntArray
-    lost: tuple[LostNode, ...]
+    domain: IntArray
+    lost: tuple[LostHost, ...]
     is_new: BoolArray
+
+    @property
+    def is_lost(self) -> BoolArray:
+        """Whether each rank had a seat that is gone; shape (R,)."""
+        return (self.gpu_of_rank < 0) & ~self.is_new
 
     def kept(self, gpu_of_rank: IntArray) -> int:
         """How many ranks a placement leaves where they were."""
         return int(np.count_nonzero(self.gpu_of_rank == gpu_of_rank))
 
+    def moved(self, gpu_of_rank: IntArray) -> int:
+        """How many ranks a placement puts elsewhere."""
+        return len(gpu_of_rank) - self.kept(gpu_of_rank) - int(self.is_new.sum())
+
     def summary(self, gpu_of_rank: IntArray) -> dict[str, int]:
         """Ranks that a placement leaves where they were, moves, and adds."""
-        kept, new = self.kept(gpu_of_rank), int(self.is_new.sum())
-        return {"kept": kept, "moved": len(gpu_of_rank) - kept - new, "new": new}
+        return {
+            "kept": self.kept(gpu_of_rank),
+            "moved": self.moved(gpu_of_rank),
+            "new": int(self.is_new.sum()),
+        }
 
 
-def previous_seats(plan: Plan, topology: Topology, job: Job) -> Previous:
-    """The seats of ``plan`` for the ranks of ``job`` that do the same work.
+class PreviousPlan(NamedTuple):
+    """A plan made before, and the machine as it is now."""
 
-    Ranks correspond by their coordinates, so order and data parallel size may have
-    changed; those of a plan that does not record its axes correspond by number.
+    plan: Plan
+    topology: Topology
 
-    Raises
-    ------
-    InputError
-        If the plan is of a job whose ranks do not correspond.
+    @property
+    def order(self) -> str | None:
+        """The order of its ranks, as ``tp-cp-ep-pp-dp``; None where it is not told."""
+        order: str | None = self.plan.job.get("order")
+        return order
+
+    def seats(self, job: Job) -> Previous:
+        """The seats for the ranks of ``job`` that do the same work.
+
+        Ranks correspond by their coordinates, so order and data parallel size may have
+        changed; those of a plan that does not record its axes correspond by number.
+
+        Raises
+        ------
+        InputError
+            If the plan is of a job whose ranks do not correspond.
+        """
+        plan, topology = self
+        old_rank = _old_rank(plan, job)
+        is_new = old_rank < 0
+        index = {name: i for i, name in enumerate(topology.node_names)}
+        host = np.array([index.get(name, -1) for name in plan.nodes], dtype=np.int64)
+        entry, gpu = plan.node_of_rank[old_rank], plan.gpu_of_rank[old_rank]
+        here = host[entry]
+        unfit = ~is_new & ((here < 0) | (gpu >= topology.gpus_of_node[here]))
+        gone = ~is_new & np.isin(entry, np.unique(entry[unfit]))
+        stays = ~(is_new | gone)
+        seats = np.full(len(gpu), -1, dtype=np.int64)
+        seats[stays] = topology.gpu_at(here[stays], gpu[stays])
+        seen = topology.by_island
+        domain = np.full((len(seen.tiers), len(gpu)), -1, dtype=np.int64)
+        domain[:, stays] = seen.domain_of_gpu[:, seats[stays]]
+        inside = seen.node_tier
+        domain[:inside, gone] = _islands_gone(self, seen, entry[gone], gpu[gone])
+        domain[inside:, gone] = _hosts_gone(self, host)[:, entry[gone]]
+        lost = [
+            LostHost(ranks, int(here[ranks[0]]))
+            for ranks in grouped(np.flatnonzero(gone), entry[gone])
+        ]
+        lost.sort(key=lambda one: int(one.ranks[0]))
+        return Previous(seats, domain, tuple(lost), is_new)
+
+
+def _hosts_gone(previous: PreviousPlan, host: IntArray) -> IntArray:
+    """Domain of each host of the plan, were it gone, at each tier; shape (T, hosts).
+
+    Parameters
+    ----------
+    host : ndarray, shape (hosts,)
+        Of the machine as it is, -1 for one that it lacks.
     """
-    old_rank = _old_rank(plan, job)
-    is_new = old_rank < 0
-    index = {name: i for i, name in enumerate(topology.node_names)}
-    entry = plan.node_of_rank[old_rank]
-    node = np.array([index.get(name, -1) for name in plan.nodes], dtype=np.int64)
-    gpu = plan.gpu_of_rank[old_rank]
-    unfit = ~is_new & ((node[entry] < 0) | (gpu >= topology.gpus_of_node[node[entry]]))
-    lost_entries = np.unique(entry[unfit])
-    gone = ~is_new & np.isin(entry, lost_entries)
-    stays = ~(is_new | gone)
-    seats = np.full(len(gpu), -1, dtype=np.int64)
-    seats[stays] = topology.gpu_at(node[entry][stays], gpu[stays])
-    lost = [
-        LostNode(np.flatnonzero(~is_new & (entry == e)), _domains(plan, topology, e))
-        for e in lost_entries.tolist()
-    ]
-    lost.sort(key=lambda one: int(one.ranks[0]))
-    return Previous(seats, tuple(lost), is_new)
+    plan, topology = previous
+    rows = [topology.num_nodes + np.arange(len(host))]
+    for t, tier in enumerate(topology.tiers[1:-1], start=1):
+        number = {name: d for d, name in enumerate(topology.domain_names[t])}
+        named = [
+            number.setdefault(name, len(number))
+            for name in plan.domains.get(tier.name, plan.nodes)
+        ]
+        rows.append(np.where(host >= 0, topology.domain_of_node[t][host], named))
+    rows.append(np.zeros(len(host), dtype=np.int64))
+    return np.array(rows)[: len(topology.tiers)]
+
+
+def _islands_gone(
+    previous: PreviousPlan, seen: Machine, entry: IntArray, gpu: IntArray
+) -> IntArray:
+    """Domain of GPUs of gone hosts at each tier below the host; shape (K, GPUs).
+
+    Parameters
+    ----------
+    seen : Machine
+        The machine by island.
+    entry, gpu : ndarray, shape (GPUs,)
+        Entry of the plan's hosts, and what a launcher called the GPU there.
+    """
+    plan, topology = previous
+    islands, listed = topology.islands, topology.listed
+    if islands is None:
+        return np.zeros((0, len(gpu)), dtype=np.int64)
+    island = np.empty(len(gpu), dtype=np.int64)
+    for one in np.unique(entry).tolist():
+        own = entry == one
+        island[own] = island_on(islands, listed, plan.nodes[one], gpu[own])
+    return np.array(
+        [
+            len(names) + entry * len(islands.groups) + island // count
+            for names, (_, count) in zip(
+                seen.domain_names, inner_tiers(islands.sizes), strict=False
+            )
+        ]
+    )
 
 
 def _old_rank(plan: Plan, job: Job) -> IntArray:
@@ -108,20 +195,6 @@ def _old_rank(plan: Plan, job: Job) -> IntArray:
     old_of_work = np.full(max(old.world_size, new.world_size), -1, dtype=np.int64)
     old_of_work[old.numbers_in(_CORRESPOND)] = np.arange(old.world_size)
     return old_of_work[new.numbers_in(_CORRESPOND)]
-
-
-def _domains(plan: Plan, topology: Topology, entry: int) -> tuple[int, ...]:
-    """Domain of an entry of the plan's nodes at each tier."""
-    names = [plan.nodes[entry]]
-    names += [
-        plan.domains.get(tier.name, [""] * len(plan.nodes))[entry]
-        for tier in topology.tiers[1:-1]
-    ]
-    found = [
-        known.index(name) if name in known else -1
-        for name, known in zip(names, topology.domain_names, strict=False)
-    ]
-    return (*found, 0)[: len(topology.tiers)]
 
 
 def _of_another_job(why: str) -> InputError:

@@ -79,7 +79,7 @@ def broken_rules(topology: Topology, job: Job, gpu_of_rank: IntArray) -> list[st
 
     Spares and hosts to avoid are left out: an exchange uses the same hosts.
     """
-    broken = list(violated(topology, job, gpu_of_rank))
+    broken = list(violated(topology.by_island, job, gpu_of_rank))
     rules = job.rules
     if rules.pin or rules.at_most or rules.budgets:
         seats, _ = seats_of_placement(Placement(gpu_of_rank), topology)

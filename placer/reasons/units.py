@@ -94,8 +94,9 @@ def _kinds(
     axes = job.parallelism
     at = axes.coordinates
     yield "rank", np.arange(job.world_size)[:, None]
-    for t, tier in enumerate(topology.tiers[:-1]):
-        domain = topology.domain_of_gpu[t][gpu_of_rank]
+    machine = topology.by_island
+    for t, tier in enumerate(machine.tiers[:-1]):
+        domain = machine.domain_of_gpu[t][gpu_of_rank]
         held = np.bincount(domain)
         alike = np.flatnonzero(held[domain] == held[domain[ranks[0]]])
         by_domain = alike[np.argsort(domain[alike], kind="stable")]

@@ -62,7 +62,9 @@ class _Distances:
 
     def __init__(self, topology: Topology) -> None:
         self._fabric = Fabric.of(topology)
-        self._distance = np.array([tier.distance for tier in topology.tiers])
+        self._distance = np.array(
+            [tier.distance for tier in self._fabric.topology.tiers]
+        )
 
     def __call__(self, gpus: IntArray, others: IntArray) -> FloatArray:
         found: FloatArray = self._distance[self._fabric.tier_between(gpus, others)]

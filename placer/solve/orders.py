@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.job.orders import framework_orders, in_order
-from placer.placement.previous import previous_seats
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.listed import Listed
@@ -25,7 +24,7 @@ from placer.solve.search import solve
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.placement.plan import Plan
+    from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
 
@@ -34,7 +33,7 @@ def solve_orders(
     problem: Problem,
     budget: Budget,
     progress: Progress | None = None,
-    previous: Plan | None = None,
+    previous: PreviousPlan | None = None,
 ) -> tuple[Problem, Solution]:
     """The problem in the order chosen for its job, and the best placement found.
 
@@ -48,6 +47,8 @@ def solve_orders(
     listed = Listed(problem)
     if progress is not None:
         progress = listed.told(progress)
+    if previous is not None:
+        previous = listed.earlier(previous)
     chosen, best = _solved(listed.by_name, budget, progress, previous)
     best = listed.listed(best, chosen.job)
     chosen = problem.on(problem.machine, chosen.job)
@@ -58,16 +59,16 @@ def _solved(
     problem: Problem,
     budget: Budget,
     progress: Progress | None,
-    previous: Plan | None,
+    previous: PreviousPlan | None,
 ) -> tuple[Problem, Solution]:
     """The same for a problem with its hosts by name."""
     machine = problem.machine
     orders = open_orders(problem.job)
     if previous is not None:
         # So that the order stays when no other is better.
-        orders.sort(key=lambda one: _name(one) != previous.job.get("order"))
+        orders.sort(key=lambda one: _name(one) != previous.order)
         # A plan of another job is refused before the search, not after it.
-        previous_seats(previous, machine, orders[0])
+        previous.seats(orders[0])
     shown = _better(progress) if progress and len(orders) > 1 else progress
     first, *others = [problem.on(machine, job) for job in orders]
     found = [_attempt(first, budget.share(len(orders)), shown)]
@@ -94,7 +95,7 @@ def _solved(
     if len(orders) > 1:
         left_out = len(orders) - len(tried)
         best = _of_all(chosen, best, [s for _, s in tried], left_out, budget)
-    seats = previous_seats(previous, machine, chosen.job) if previous else None
+    seats = previous.seats(chosen.job) if previous is not None else None
     return chosen, settled(chosen, best, seats)
 
 

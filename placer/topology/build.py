@@ -100,7 +100,6 @@ def build(
     machine = Topology(
         name=name,
         tiers=tuple(tiers),
-        node_names=nodes.names[0],
         gpus_of_node=nodes.gpus,
         bandwidth_factor=nodes.bandwidth_factor,
         domain_of_node=nodes.domains,

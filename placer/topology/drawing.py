@@ -14,6 +14,7 @@ from placer.units import format_bandwidth, format_seconds
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
+    from placer.topology.machine import Machine
     from placer.topology.model import Tier, Topology
 
 _MAX_SIZES = 8
@@ -117,7 +118,7 @@ def _row(tier: Tier, gpus: IntArray) -> tuple[str, ...]:
     )
 
 
-def _tree(topology: Topology) -> list[str]:
+def _tree(topology: Machine) -> list[str]:
     """``16 blocks x 18 nodes x 4 GPUs``; sizes of every uneven tier if it is not so."""
     names = [tier.name for tier in topology.tiers]
     sizes = [_gpus_of_domain(topology, t) for t in range(len(names))]
@@ -138,7 +139,7 @@ def _tree(topology: Topology) -> list[str]:
     return [f"{names[-1]}: {' x '.join(reversed(factors))}"]
 
 
-def _gpus_of_domain(topology: Topology, t: int) -> IntArray:
+def _gpus_of_domain(topology: Machine, t: int) -> IntArray:
     """GPUs of each domain of tier ``t``; shape (domains,)."""
     row = topology.domain_of_node[t]
     counts = np.bincount(row, weights=topology.gpus_of_node)

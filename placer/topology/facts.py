@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
+    from placer.topology.machine import Domains
     from placer.topology.model import Topology
 
 
@@ -16,7 +17,7 @@ def node_rows(topology: Topology) -> list[dict[str, Any]]:
     domains = {
         tier.name: [topology.domain_names[t][d] for d in topology.domain_of_node[t]]
         for t, tier in enumerate(topology.tiers)
-        if t > topology.node_tier
+        if t > 0
     }
     return [
         {
@@ -30,8 +31,8 @@ def node_rows(topology: Topology) -> list[dict[str, Any]]:
     ]
 
 
-def kinds(topology: Topology) -> IntArray:
-    """Number of each node's kind, as `Topology.kind_of_node` says; shape (N,)."""
+def kinds(topology: Domains) -> IntArray:
+    """Number of each node's kind, as `Domains.kind_of_node` says; shape (N,)."""
     facts = [topology.bandwidth_factor, topology.speed_of_node]
     links = topology.links
     for name in dict.fromkeys(link.tier for link in links):

@@ -5,30 +5,37 @@ Shapes: K tiers below the node, T tiers in all, N nodes, L islands with GPUs.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.topology.machine import Machine
+
 if TYPE_CHECKING:
     from placer.arrays import FloatArray, IntArray
+    from placer.topology.build import Nodes
     from placer.topology.model import Islands, Topology
 
 
-def seen_by_island(topology: Topology, islands: Islands) -> Topology:
+def seen_by_island(topology: Topology) -> Machine:
     """The view that `Topology.by_island` describes.
 
     An island without a healthy GPU is left out, as a node without one is; the uplinks
     keep the size they were built with.
     """
+    islands = topology.islands
+    if islands is None:
+        own = {one.name: getattr(topology, one.name) for one in fields(Machine)}
+        return Machine(**own)
     num_nodes, num_islands = islands.gpus.shape
     node_of_island = np.repeat(np.arange(num_nodes), num_islands)
     kept = np.flatnonzero(islands.gpus.ravel() > 0)
     rows: list[IntArray] = []
     names: list[tuple[str, ...]] = []
     built: list[IntArray] = []
-    for size, count in _inner_tiers(islands.sizes):
+    for size, count in inner_tiers(islands.sizes):
         per_node = num_islands // count
         inside = np.tile(np.arange(num_islands) // count, num_nodes)
         domain = node_of_island * per_node + inside
@@ -43,10 +50,9 @@ def seen_by_island(topology: Topology, islands: Islands) -> Topology:
         built.append(np.full(len(known), size, dtype=np.int64))
     node_of_kept = node_of_island[kept]
     outer = topology.domain_of_node[:, node_of_kept]
-    return replace(
-        topology,
+    return Machine(
+        name=topology.name,
         tiers=(*islands.tiers, *topology.tiers),
-        node_names=names[0],
         gpus_of_node=islands.gpus.ravel()[kept],
         bandwidth_factor=topology.bandwidth_factor[node_of_kept],
         compute_factor=None
@@ -54,15 +60,16 @@ def seen_by_island(topology: Topology, islands: Islands) -> Topology:
         else topology.compute_factor[node_of_kept],
         domain_of_node=np.vstack([*rows, outer]),
         domain_names=(*names, *topology.domain_names),
+        unavailable=topology.unavailable,
         built=(
             *built,
             *(topology.gpus_of_domain(t) for t in range(len(topology.tiers))),
         ),
         uplink_share=_with_inner(topology.uplink_share, built),
-        listed=None,
-        islands=None,
         node_tier=len(islands.tiers),
         gpu_index=topology.index_of_gpu,
+        gpu=topology.gpu,
+        links=topology.links,
     )
 
 
@@ -78,20 +85,41 @@ def _with_inner(
 def launcher_indices(islands: Islands) -> IntArray:
     """What a launcher calls each GPU on its node; shape (G,).
 
-    It counts the GPUs that are there. Those an island misses are taken to be its last.
+    It counts the GPUs that are there.
     """
-    groups = np.array(islands.groups)
     rows, row_of_node = np.unique(islands.gpus, axis=0, return_inverse=True)
-    of_row = []
-    for row in rows.tolist():
-        kept = np.concatenate(
-            [own[:count] for own, count in zip(groups, row, strict=True)]
-        )
-        of_row.append(np.argsort(np.argsort(kept)))
+    of_row = [np.argsort(np.argsort(_members_there(islands, row))) for row in rows]
     return np.concatenate([of_row[row] for row in row_of_node.ravel().tolist()])
 
 
-def _inner_tiers(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+def island_on(
+    islands: Islands, listed: Nodes | None, host: str, index: IntArray
+) -> IntArray:
+    """Island of each GPU that a launcher called ``index`` on a host; shape (any,).
+
+    The host may be gone, or have fewer GPUs than it had. Then it is taken to have had
+    all of them, unless the machine lists those that it had.
+    """
+    gpus = np.full(len(islands.groups), islands.sizes[0])
+    if listed is not None and listed.islands and host in listed.names[0]:
+        own = listed.islands.gpus[listed.names[0].index(host)]
+        gpus = own if own.sum() > index.max() else gpus
+    island = np.repeat(np.arange(len(gpus)), gpus)
+    by_index = island[np.argsort(_members_there(islands, gpus))]
+    found: IntArray = by_index[np.minimum(index, len(by_index) - 1)]
+    return found
+
+
+def _members_there(islands: Islands, gpus: IntArray) -> IntArray:
+    """What a launcher calls the GPUs of a host, island by island, if none was missing.
+
+    Those an island misses are taken to be its last.
+    """
+    pairs = zip(np.array(islands.groups), gpus.tolist(), strict=True)
+    return np.concatenate([own[:count] for own, count in pairs])
+
+
+def inner_tiers(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
     """GPUs of a domain of each tier below the node, and its innermost islands."""
     return [
         (prod(sizes[: k + 1]), prod(sizes[1 : k + 1])) for k in range(len(sizes) - 1)

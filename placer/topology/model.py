@@ -1,24 +1,22 @@
-"""The machine as arrays: tiers of nested domains over nodes and their GPUs.
+"""The machine as users know it: hosts, the tiers around them and those inside.
 
 Shapes: T tiers, N nodes, G GPUs. Tier 0 is the node, tier T-1 the whole cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray, by_appearance
+from placer.arrays import IntArray
 from placer.html_table import html_table
 from placer.topology.affinity import Affinity
 from placer.topology.drawing import parts, tier_rows
-from placer.topology.facts import kinds, node_rows
-from placer.topology.gpu import Gpu
-from placer.topology.links import Link, kept_links
+from placer.topology.facts import node_rows
+from placer.topology.machine import Domains, Machine
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -104,85 +102,37 @@ class Islands:
         return bool((self.gpus == self.sizes[0]).all())
 
 
-@dataclass(frozen=True, eq=False)
-class Topology:
-    """A machine, compiled: every node, its GPUs and its domain at each tier.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Topology(Domains):
+    """A machine whose nodes are hosts, as it is described, with what else is known.
 
     Attributes
     ----------
-    name : str
-    tiers : tuple of Tier
-        Innermost (the node) first, the whole cluster last.
-    node_names : tuple of str, length N
-        Usable nodes, in the order the input gives them.
-    gpus_of_node : ndarray, shape (N,)
-        Healthy GPUs of each node.
-    bandwidth_factor : ndarray, shape (N,)
-        Share of the nominal bandwidth a node reaches, in (0, 1].
-    domain_of_node : ndarray, shape (T, N)
-        Index of the node's domain at each tier; row 0 is ``arange(N)``.
-    domain_names : tuple of tuple of str
-        ``domain_names[t][d]`` is the name of domain ``d`` of tier ``t``.
-    unavailable : mapping of str to str
-        Nodes left out, with the reason.
     sources : tuple of str
         Where the figures come from.
     sha256 : str
         Digest of the machine's content (not of the file's layout).
     description : str
         One line for people.
-    built : tuple of ndarray or None
-        GPUs of every domain of each tier before any node was left out; None when none
-        was.
-    uplink_share : tuple of ndarray or None
-        Share of the uplink of every domain of each tier that other jobs leave, in
-        (0, 1]; None where there is none but this one.
     listed : Nodes or None
         Every node the machine lists, usable or not, whatever was left out since; None
         for a machine that was not built from a description.
     islands : Islands or None
         The tiers inside the node; None when all GPUs of a node talk alike.
-    node_tier : int
-        Index of the tier whose domains are hosts: 0, but in the view `by_island` of a
-        machine with islands, whose nodes are the islands.
-    gpu_index : ndarray, shape (G,), or None
-        What a launcher calls each GPU on its node; None when it counts as we do.
-    gpu : Gpu
-        What one GPU holds and can do.
     affinity : Affinity
         What the GPUs of a node are near to; no placement depends on it.
-    compute_factor : ndarray, shape (N,), or None
-        Share of the usual speed at which the GPUs of each node work, in (0, 1]; None
-        where all work alike.
-    links : tuple of Link
-        Between domains that are slower than their tier says.
     scheduler : str
         ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
     budgets : tuple of Budget
         What sets of hosts may run in all, across the tiers.
     """
 
-    name: str
-    tiers: tuple[Tier, ...]
-    node_names: tuple[str, ...]
-    gpus_of_node: IntArray
-    bandwidth_factor: FloatArray
-    domain_of_node: IntArray
-    domain_names: tuple[tuple[str, ...], ...]
-    unavailable: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     sha256: str = ""
     description: str = ""
-    built: tuple[IntArray, ...] | None = None
-    uplink_share: tuple[FloatArray, ...] | None = None
     listed: Nodes | None = None
     islands: Islands | None = None
-    node_tier: int = 0
-    gpu_index: IntArray | None = None
-    gpu: Gpu = field(default_factory=Gpu)
     affinity: Affinity = field(default_factory=Affinity)
-    compute_factor: FloatArray | None = None
-    links: tuple[Link, ...] = ()
     scheduler: str = ""
     budgets: tuple[Budget, ...] = ()
 
@@ -198,87 +148,21 @@ class Topology:
         return node_rows(self)
 
     @property
-    def num_nodes(self) -> int:
-        """Number of usable nodes."""
-        return len(self.node_names)
+    def node_names(self) -> tuple[str, ...]:
+        """Usable nodes, in the order the input gives them; length N."""
+        return self.domain_names[0]
+
+    def _of_nodes(self, nodes: IntArray) -> dict[str, Any]:
+        return super()._of_nodes(nodes) | {
+            "islands": self.islands.of_nodes(nodes) if self.islands else None,
+        }
 
     @property
-    def host_names(self) -> tuple[str, ...]:
-        """Names of the hosts: the nodes, or in the view by island what holds them."""
-        if self.node_tier:
-            return self.domain_names[self.node_tier]
-        return self.node_names
-
-    @property
-    def host_of_node(self) -> IntArray:
-        """Host of each node, another one only where nodes are islands; shape (N,)."""
-        hosts: IntArray = self.domain_of_node[self.node_tier]
-        return hosts
-
-    @property
-    def host_of_gpu(self) -> IntArray:
-        """Host of each GPU; shape (G,)."""
-        return self.host_of_node[self.node_of_gpu]
-
-    @property
-    def speed_of_node(self) -> FloatArray:
-        """Share of the usual speed at which each node's GPUs work; shape (N,)."""
-        if self.compute_factor is None:
-            return np.ones(self.num_nodes)
-        return self.compute_factor
-
-    @cached_property
-    def kind_of_node(self) -> IntArray:
-        """Number of each node's kind; shape (N,).
-
-        Nodes of a kind are as fast, and in the same domains that links name. Their GPUs
-        may differ in number.
-        """
-        return kinds(self)
-
-    @property
-    def num_gpus(self) -> int:
-        """Number of usable GPUs."""
-        return int(self.gpus_of_node.sum())
-
-    @cached_property
-    def first_gpu_of_node(self) -> IntArray:
-        """Global index of each node's GPU 0, the GPU count at the end; shape (N+1,)."""
-        return np.concatenate(([0], np.cumsum(self.gpus_of_node)))
-
-    @cached_property
-    def node_of_gpu(self) -> IntArray:
-        """Node of each global GPU index; shape (G,)."""
-        return np.repeat(np.arange(self.num_nodes), self.gpus_of_node)
-
-    def gpus_of(self, nodes: IntArray) -> IntArray:
-        """Global indices of the GPUs of some nodes, node after node."""
-        counts = self.gpus_of_node[nodes]
-        before = np.cumsum(counts) - counts
-        start = np.repeat(self.first_gpu_of_node[nodes] - before, counts)
-        gpus: IntArray = start + np.arange(len(start))
-        return gpus
-
-    def gpus_on(self, node_of_rank: IntArray) -> IntArray:
-        """GPU of every rank, those of a node taken by rank; shape (R,)."""
-        by_node = np.argsort(node_of_rank, kind="stable")
-        nodes = node_of_rank[by_node]
-        position = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
-        gpu_of_rank = np.empty(len(nodes), dtype=np.int64)
-        gpu_of_rank[by_node] = self.first_gpu_of_node[nodes] + position
-        return gpu_of_rank
-
-    @cached_property
-    def index_of_gpu(self) -> IntArray:
-        """What a launcher calls each GPU on its node, 0 for the first; shape (G,).
-
-        GPUs with neighbouring global indices are of one island where they can be, which
-        need not be how a launcher counts them.
-        """
-        if self.gpu_index is not None:
-            return self.gpu_index
-        first: IntArray = self.first_gpu_of_node[self.node_of_gpu]
-        return np.arange(self.num_gpus) - first
+    def gpus_by_island(self) -> IntArray:
+        """Healthy GPUs of each node, island by island; shape (N, islands of a node)."""
+        if self.islands is None:
+            return self.gpus_of_node[:, None]
+        return self.islands.gpus
 
     def gpu_at(self, node: IntArray, index: IntArray) -> IntArray:
         """Global index of the GPU that a launcher calls ``index`` on its ``node``."""
@@ -290,47 +174,6 @@ class Topology:
         gpu[of_node + self.index_of_gpu] = np.arange(self.num_gpus)
         found: IntArray = gpu[first + index]
         return found
-
-    @cached_property
-    def domain_of_gpu(self) -> IntArray:
-        """Domain of each GPU at each tier; shape (T, G)."""
-        return self.domain_of_node[:, self.node_of_gpu]
-
-    @cached_property
-    def scale_up_tier(self) -> int:
-        """Index of the largest tier whose GPUs talk over NVLink; -1 without one."""
-        count = 0
-        while count < len(self.tiers) and self.tiers[count].scale_up:
-            count += 1
-        return count - 1
-
-    def gpus_of_domain(self, tier: int) -> IntArray:
-        """GPUs that every domain of a tier was built with; shape (domains,).
-
-        Those of nodes left out count: uplinks do not shrink with them.
-        """
-        if self.built is not None:
-            return self.built[tier]
-        counts = np.bincount(self.domain_of_node[tier], self.gpus_of_node)
-        return counts.astype(np.int64)
-
-    def uplinks(self, tier: int) -> FloatArray:
-        """Size of the uplink of every domain of a tier, in GPUs; shape (domains,).
-
-        All GPUs that it was built with, less what other jobs use of it.
-        """
-        gpus = self.gpus_of_domain(tier).astype(np.float64)
-        return gpus if self.uplink_share is None else gpus * self.uplink_share[tier]
-
-    def tier_index(self, name: str) -> int:
-        """Index of the tier called ``name``.
-
-        Raises
-        ------
-        KeyError
-            If there is no such tier.
-        """
-        return {tier.name: t for t, tier in enumerate(self.tiers)}[name]
 
     def to_networkx(self, *, gpus: bool = False) -> nx.DiGraph:
         """The machine's tree as a directed graph, from the whole cluster down.
@@ -349,52 +192,9 @@ class Topology:
 
         return machine_tree(self, gpus=gpus)
 
-    def select(self, nodes: IntArray) -> Topology:
-        """The same machine with only ``nodes`` (indices), in that order.
-
-        The digest stays that of the whole machine: an allocation is not another
-        machine.
-        """
-        domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
-        names: list[tuple[str, ...]] = []
-        built, shares = [], []
-        for t, row in enumerate(self.domain_of_node[:, nodes]):
-            kept, domain_of_node[t] = by_appearance(row)
-            names.append(tuple(self.domain_names[t][d] for d in kept))
-            built.append(self.gpus_of_domain(t)[kept])
-            if self.uplink_share is not None:
-                shares.append(self.uplink_share[t][kept])
-        return replace(
-            self,
-            node_names=tuple(self.node_names[n] for n in nodes),
-            gpus_of_node=self.gpus_of_node[nodes],
-            bandwidth_factor=self.bandwidth_factor[nodes],
-            compute_factor=self._compute_factor_on(nodes),
-            links=kept_links(self.links, [tier.name for tier in self.tiers], names),
-            domain_of_node=domain_of_node,
-            domain_names=tuple(names),
-            built=tuple(built),
-            uplink_share=tuple(shares) if shares else None,
-            islands=self.islands.of_nodes(nodes) if self.islands else None,
-            gpu_index=self._gpu_index_on(nodes),
-        )
-
-    def _compute_factor_on(self, nodes: IntArray) -> FloatArray | None:
-        return None if self.compute_factor is None else self.compute_factor[nodes]
-
-    def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
-        return None if self.gpu_index is None else self.gpu_index[self.gpus_of(nodes)]
-
     @cached_property
-    def by_island(self) -> Topology:
-        """The machine with its innermost domains as nodes: what cost and search see.
-
-        The machine itself where nodes have no islands. Elsewhere every island is a node
-        of the view, called ``node/0``, ``node/1`` ..., and its tiers begin inside the
-        node. GPUs keep their global index.
-        """
-        if self.islands is None:
-            return self
+    def by_island(self) -> Machine:
+        """The machine with its innermost domains as nodes: what cost and search see."""
         from placer.topology.islands import seen_by_island
 
-        return seen_by_island(self, self.islands)
+        return seen_by_island(self)

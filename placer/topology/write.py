@@ -82,13 +82,13 @@ def _tier_entry(tier: Tier) -> dict[str, Any]:
     }
 
 
-def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | tuple[int, ...]]:
+def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | list[int]]:
     """``gpus`` of every entry: those of each island where only some have them all."""
     if islands is None:
         return [*map(int, gpus)]
     size, whole = islands.sizes[0], prod(islands.sizes)
     return [
-        whole if min(row) == size else 0 if max(row) == 0 else tuple(row)
+        whole if min(row) == size else 0 if max(row) == 0 else row
         for row in islands.gpus.tolist()
     ]
 
@@ -99,7 +99,7 @@ def speeds(compute_factor: FloatArray | None, num_nodes: int) -> list[float]:
 
 
 def unusual(
-    size: int, gpus: int | tuple[int, ...], bandwidth: float, compute: float
+    size: int, gpus: int | list[int], bandwidth: float, compute: float
 ) -> dict[str, Any]:
     """What an entry of ``nodes`` says of its GPUs, bandwidth and compute factor."""
     facts = {

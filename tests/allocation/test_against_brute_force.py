@@ -122,7 +122,7 @@ def test_a_part_on_which_nothing_was_found_is_no_proof(
 
     def sometimes(problem, *others):  # type: ignore[no-untyped-def]
         machine = problem.machine
-        drawn = random.Random(f"{machine.node_names} {problem.job.world_size}")
+        drawn = random.Random(f"{machine.host_names} {problem.job.world_size}")
         if machine.num_nodes < whole and drawn.random() < 0.7:
             raise InfeasibleError("none was found", is_proved=False)
         return solved(problem, *others)

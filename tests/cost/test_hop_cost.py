@@ -26,7 +26,6 @@ def machine(distances: tuple[float, ...] = (1.0, 3.0, 10.0)) -> Topology:
             Tier(f"t{i}", 1e9, 1e-6, i == 0, 1.0, 1.0, d)
             for i, d in enumerate(distances)
         ),
-        node_names=tuple(f"n{i}" for i in nodes),
         gpus_of_node=gpus,
         bandwidth_factor=np.ones(8),
         domain_of_node=rows,
@@ -196,7 +195,6 @@ def test_deltas_on_a_machine_of_many_large_tiers() -> None:
         tiers=tuple(
             Tier(f"t{i}", 1e9, 0.0, i == 0, 1.0, 1.0, float(2**i)) for i in range(6)
         ),
-        node_names=tuple(map(str, range(num_nodes))),
         gpus_of_node=np.ones(num_nodes, dtype=np.int64),
         bandwidth_factor=np.ones(num_nodes),
         domain_of_node=np.concatenate([rows, np.zeros((1, num_nodes), np.int64)]),

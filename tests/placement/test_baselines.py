@@ -32,7 +32,7 @@ def hosts(names: list[str], gpus: list[int]) -> Topology:
     """A machine of named hosts under one cluster."""
     tiers = random_tiers(random.Random(0), 2)
     topology = machine_of(gpus, [[0] * len(gpus)], tiers)
-    return replace(topology, node_names=tuple(names))
+    return replace(topology, domain_names=(tuple(names), *topology.domain_names[1:]))
 
 
 def test_given_order_fills_host_after_host() -> None:

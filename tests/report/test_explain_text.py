@@ -135,7 +135,7 @@ def test_long_names_are_wrapped() -> None:
     """Tables whose names are too long for a line become sentences."""
     topology = racks(2, gpus=16)
     names = tuple(f"{'very-' * 8}long-rack-{i}" for i in range(2))
-    long = replace(topology, domain_names=(names, ("cluster",)), node_names=names)
+    long = replace(topology, domain_names=(names, ("cluster",)))
     stage = JOB.parallelism.coordinates["pp"]
     text = text_of(long, JOB, np.argsort(np.argsort(stage, kind="stable")))
     assert max(map(len, text.splitlines())) <= 80

@@ -43,17 +43,16 @@ def machine_of(
     factors: list[float] | None = None,
 ) -> Topology:
     """A machine from each node's GPUs and its domain at each tier above the node."""
-    rows = [list(range(len(gpus))), *rows]
+    rows, names = [list(range(len(gpus))), *rows], [tier.name for tier in tiers[1:]]
     return Topology(
         name="random",
         tiers=tuple(tiers),
-        node_names=tuple(f"n{i}" for i in range(len(gpus))),
         gpus_of_node=np.array(gpus, dtype=np.int64),
         bandwidth_factor=np.array(factors or [1.0] * len(gpus)),
         domain_of_node=np.array(rows, dtype=np.int64),
         domain_names=tuple(
-            tuple(f"{tier.name}{d}" for d in range(max(row) + 1))
-            for tier, row in zip(tiers, rows, strict=True)
+            tuple(f"{name}{d}" for d in range(max(row) + 1))
+            for name, row in zip(["n", *names], rows, strict=True)
         ),
     )
 

@@ -74,21 +74,24 @@ def test_the_view_by_island_has_islands_for_nodes() -> None:
         (gpus // 8).tolist(),
         [0] * 32,
     ]
-    assert seen.node_names[:3] == ("n1/0", "n1/1", "n2/0")
+    assert seen.domain_names[0][:3] == ("n1/0", "n1/1", "n2/0")
     assert seen.gpus_of_domain(0).tolist() == [4] * 8
     assert seen.tiers[1].distance == 6.0  # over the bandwidth of an island
     assert seen.node_tier == 1
 
 
-def test_a_machine_without_islands_is_its_own_view() -> None:
+def test_without_islands_the_view_has_hosts_for_nodes() -> None:
     """Nothing changes where the node is the innermost tier."""
     text = MACHINE.replace("  - {name: island, size: 4", "  - {name: node, size: 4")
     text = text.replace(
         "  - {name: node, size: 2, bandwidth: 25GB/s, latency: 3us}\n", ""
     )
     plain = machine(text)
-    assert plain.by_island is plain
     assert plain.islands is None
+    seen = plain.by_island
+    assert seen.host_names == plain.node_names == seen.domain_names[0]
+    assert seen.domain_of_gpu.tolist() == plain.domain_of_gpu.tolist()
+    assert (seen.tiers, seen.node_tier) == (plain.tiers, 0)
 
 
 def test_missing_gpus_are_counted_by_island() -> None:
@@ -96,14 +99,14 @@ def test_missing_gpus_are_counted_by_island() -> None:
     found = machine(WOUNDED)
     assert found.gpus_of_node.tolist() == [8, 8, 7, 2]
     seen = found.by_island
-    assert seen.node_names == ("a1/0", "a1/1", "a2/0", "a2/1", "b/0", "b/1", "c/1")
+    assert seen.domain_names[0] == ("a1/0", "a1/1", "a2/0", "a2/1", "b/0", "b/1", "c/1")
     assert found.index_of_gpu[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]
     # b misses GPU 5 of its first island: the launcher counts the other seven.
     assert found.index_of_gpu[16:].tolist() == [0, 2, 3, 1, 4, 5, 6, 0, 1]
     # Links of the islands keep the size they were built with.
     assert seen.gpus_of_domain(0).tolist() == [4] * 7
     chosen = found.select(np.array([3, 0]))
-    assert chosen.by_island.node_names == ("c/1", "a1/0", "a1/1")
+    assert chosen.by_island.domain_names[0] == ("c/1", "a1/0", "a1/1")
     assert chosen.index_of_gpu.tolist() == [0, 1, 0, 2, 3, 5, 1, 4, 6, 7]
 
 
@@ -114,7 +117,7 @@ def test_documents_read_back(text: str) -> None:
     assert machine(json.dumps(to_document(found))).sha256 == found.sha256
     again = json.dumps(compact_document(found))
     assert machine(again).sha256 == found.sha256
-    assert machine(again).by_island.node_names == found.by_island.node_names
+    assert machine(again).by_island.domain_names == found.by_island.domain_names
 
 
 def test_islands_are_part_of_the_digest() -> None:

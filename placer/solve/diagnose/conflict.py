@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
-def infeasible(topology: Topology, job: Job) -> InfeasibleError:
+def infeasible(topology: Machine, job: Job) -> InfeasibleError:
     """The error that says which rule cannot hold, by how much, and what would fit."""
     if job.world_size > topology.num_gpus:
         return InfeasibleError(
@@ -60,7 +60,7 @@ def infeasible(topology: Topology, job: Job) -> InfeasibleError:
     return InfeasibleError(text, is_proved=is_proved)
 
 
-def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
+def smallest_relaxation(topology: Machine, job: Job) -> Job | None:
     """The job with the fewest tiers given up so that it fits, None when none does."""
     tiers = [tier.name for tier in topology.tiers]
     axes = list(job.require)
@@ -80,7 +80,7 @@ def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
     return None
 
 
-def _left_out(topology: Topology) -> str:
+def _left_out(topology: Machine) -> str:
     """Nodes that are not used, by reason."""
     reasons = Counter(topology.unavailable.values())
     if not reasons:
@@ -90,7 +90,7 @@ def _left_out(topology: Topology) -> str:
     )
 
 
-def smaller_job(topology: Topology, job: Job) -> str:
+def smaller_job(topology: Machine, job: Job) -> str:
     """What of a job a machine has GPUs for."""
     axes = job.parallelism
     if job.roles:
@@ -159,7 +159,7 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
 
 
 def _told(
-    topology: Topology, blamed: list[Blamed], smallest: Job
+    topology: Machine, blamed: list[Blamed], smallest: Job
 ) -> tuple[list[str], bool]:
     """Rules in conflict, the counts of a job with only these; whether it is proved."""
     lines = list(broken_counts(topology, smallest))
@@ -198,7 +198,7 @@ class _Trials:
 
 
 def _smallest_conflict(
-    topology: Topology, job: Job, trials: _Trials
+    topology: Machine, job: Job, trials: _Trials
 ) -> tuple[list[Blamed], Job]:
     """Rules in conflict, none of which can be left out, and the job with only these."""
     blamed = []
@@ -212,13 +212,13 @@ def _smallest_conflict(
     return blamed, current
 
 
-def _is_proved(topology: Topology, job: Job) -> bool:
+def _is_proved(topology: Machine, job: Job) -> bool:
     """Whether there is no placement, rather than none found."""
     seating = seat(Limits.of(topology, job))
     return seating is not None and seating.proved and seating.node_of_rank is None
 
 
-def _rules(topology: Topology, job: Job) -> Iterator[Blamed]:
+def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
     """Rules to leave out, those least likely to be to blame first."""
     if job.launcher != "free":
         yield Blamed(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
-from placer.hostlist import compress
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.colocation import colocation_of, groups_of
@@ -20,10 +19,10 @@ from placer.units import format_power
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
-def missing_parts(topology: Topology, job: Job) -> list[str]:
+def missing_parts(topology: Machine, job: Job) -> list[str]:
     """How many sets of each tier are needed and how many fit; too few come first."""
     blocks = launch_blocks(topology, job)
     if not blocks:
@@ -54,7 +53,7 @@ def missing_parts(topology: Topology, job: Job) -> list[str]:
     return [*(lines[t] for t in short), *holds]
 
 
-def is_packed_never(topology: Topology, job: Job) -> bool:
+def is_packed_never(topology: Machine, job: Job) -> bool:
     """Whether counts alone prove that required groups have no room, however launched.
 
     Sets of one size a tier are packed whole wherever they fit; of several sizes, one
@@ -69,7 +68,7 @@ def is_packed_never(topology: Topology, job: Job) -> bool:
 
 
 def _too_large(
-    topology: Topology, job: Job, sets: Colocation, capacity: IntArray
+    topology: Machine, job: Job, sets: Colocation, capacity: IntArray
 ) -> list[str]:
     """Lines that name the required groups whose ranks no one domain can take."""
     lines = []
@@ -87,7 +86,7 @@ def _too_large(
 
 
 def _line(
-    topology: Topology,
+    topology: Machine,
     job: Job,
     takes: list[IntArray],
     sizes: tuple[int, ...],
@@ -106,7 +105,7 @@ def _line(
     )
 
 
-def _tied(topology: Topology, job: Job, tier: int) -> str:
+def _tied(topology: Machine, job: Job, tier: int) -> str:
     """The axes whose groups must lie in one domain of a tier."""
     required = job.require.items()
     return " x ".join(
@@ -114,14 +113,14 @@ def _tied(topology: Topology, job: Job, tier: int) -> str:
     )
 
 
-def _fullest(topology: Topology, takes: list[IntArray], tier: int) -> IntArray:
+def _fullest(topology: Machine, takes: list[IntArray], tier: int) -> IntArray:
     """Children of the domain of ``tier`` that can take the most ranks."""
     parent = parent_of_domain(topology, tier)
     inside = np.bincount(parent, takes[tier - 1])
     return np.flatnonzero(parent == int(inside.argmax()))
 
 
-def _no_block(topology: Topology, job: Job) -> str:
+def _no_block(topology: Machine, job: Job) -> str:
     return (
         f"no number of ranks a node divides the {job.world_size:,} ranks and has "
         f"enough nodes of that size ({topology.num_nodes:,} nodes, "
@@ -129,7 +128,7 @@ def _no_block(topology: Topology, job: Job) -> str:
     )
 
 
-def broken_counts(topology: Topology, job: Job) -> Iterator[str]:
+def broken_counts(topology: Machine, job: Job) -> Iterator[str]:
     """A line for each count that no placement of ``job`` can meet; none proves nothing.
 
     Every line is a proof that the job does not fit on ``topology``.
@@ -147,7 +146,7 @@ def _full_hosts(limits: Limits) -> Iterator[str]:
     """Hosts with fewer GPUs than ranks pinned to them."""
     gpus = limits.topology.gpus_of_node
     ranks_on: dict[frozenset[int], list[int]] = {}
-    for rank, hosts in limits.hosts_of_rank.items():
+    for rank, hosts in limits.nodes_of_rank.items():
         ranks_on.setdefault(hosts, []).append(rank)
     for hosts in ranks_on:
         ranks = sorted(
@@ -155,7 +154,7 @@ def _full_hosts(limits: Limits) -> Iterator[str]:
         )
         room = int(gpus[list(hosts)].sum())
         if len(ranks) > room:
-            names = compress(limits.topology.node_names[host] for host in sorted(hosts))
+            names = limits.host_names(hosts)
             yield (
                 f"ranks {ranks_text(ranks)} are pinned to {names}: "
                 f"{len(ranks)} ranks, {room} GPUs"
@@ -166,17 +165,19 @@ def _long_runs(limits: Limits) -> Iterator[str]:
     """Ranks too far apart to be on one node of a node-contiguous launch."""
     if limits.job.launcher == "free":
         return
+    topology, host_of_node = limits.topology, limits.topology.host_of_node
+    gpus_of_host = _gpus_of_host(topology)
     ranks_on: dict[int, list[int]] = {}
-    for rank, hosts in limits.hosts_of_rank.items():
-        if len(hosts) == 1:
-            ranks_on.setdefault(min(hosts), []).append(rank)
+    for rank, hosts in limits.nodes_of_rank.items():
+        if len(homes := {int(host_of_node[node]) for node in hosts}) == 1:
+            ranks_on.setdefault(min(homes), []).append(rank)
     for host, ranks in sorted(ranks_on.items()):
         first, last = min(ranks), max(ranks)
-        room = int(limits.topology.gpus_of_node[host])
+        room = int(gpus_of_host[host])
         if last - first + 1 > room >= len(ranks):
             yield (
                 f"ranks {first} and {last} are pinned to "
-                f"{limits.topology.node_names[host]}, which with {room} GPUs holds at "
+                f"{topology.host_names[host]}, which with {room} GPUs holds at "
                 f"most {room} consecutive ranks"
             )
 
@@ -188,7 +189,7 @@ def _torn_parts(limits: Limits) -> Iterator[str]:
     for tier in range(len(topology.tiers) - 1):
         row = topology.domain_of_node[tier]
         left: dict[int, tuple[int, set[int]]] = {}
-        for rank, hosts in limits.hosts_of_rank.items():
+        for rank, hosts in limits.nodes_of_rank.items():
             part, there = int(label[tier, rank]), {int(row[host]) for host in hosts}
             first, before = left.get(part, (rank, there))
             left[part] = (first, before & there)
@@ -205,10 +206,7 @@ def _torn_parts(limits: Limits) -> Iterator[str]:
 def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
     """That two ranks of one set are pinned to different domains."""
     topology = limits.topology
-    there, here = (
-        compress(topology.node_names[h] for h in sorted(limits.hosts_of_rank[r]))
-        for r in (first, rank)
-    )
+    there, here = (limits.host_names(limits.nodes_of_rank[r]) for r in (first, rank))
     return (
         f"{_tied(topology, limits.job, tier)} groups tie ranks {first} and {rank} "
         f"together in one {topology.tiers[tier].name}, and they are pinned to "
@@ -252,7 +250,7 @@ def _too_few_domains(limits: Limits) -> Iterator[str]:
             )
             continue
         pinned: dict[int, set[int]] = {}
-        for rank, hosts in limits.hosts_of_rank.items():
+        for rank, hosts in limits.nodes_of_rank.items():
             homes = {int(topology.domain_of_node[tier, host]) for host in hosts}
             if len(homes) == 1:
                 replica = int(job.parallelism.coordinates["dp"][rank])
@@ -274,10 +272,11 @@ def _too_few_domains(limits: Limits) -> Iterator[str]:
 def _too_many_spares(limits: Limits) -> Iterator[str]:
     """What is left for ranks when spare nodes are kept."""
     topology, job = limits.topology, limits.job
+    gpus_of_host = _gpus_of_host(topology)
     for tier, number in limits.spares:
         name = topology.tiers[tier].name
-        row = topology.domain_of_node[tier]
-        kept = _largest_nodes(topology, row, number)
+        row = topology.domain_of_host(tier)
+        kept = _all_but_smallest(gpus_of_host, row, number)
         room = np.bincount(row, kept)
         roomiest = int(room.argmax())
         nodes = int((row == roomiest).sum())
@@ -286,11 +285,11 @@ def _too_many_spares(limits: Limits) -> Iterator[str]:
             f"{int(room[roomiest])} of its {nodes} nodes with {number} kept free"
         )
         sizes = colocation_of(topology, job, 1).uniform_sizes()
-        gpus = np.bincount(row, topology.gpus_of_node * kept).astype(np.int64)
+        gpus = np.bincount(row, gpus_of_host * kept).astype(np.int64)
         unit = sizes[tier] if sizes is not None and tier < len(sizes) - 1 else 1
         held = int((gpus // unit * unit).sum())
         if unit > gpus.max():
-            most = int(topology.gpus_of_node.max())
+            most = int(gpus_of_host.max())
             yield (
                 f"{offers}; {unit:,} ranks that stay together need {-(-unit // most)}"
             )
@@ -316,9 +315,15 @@ def _too_little_budget(limits: Limits) -> Iterator[str]:
     )
 
 
-def _largest_nodes(topology: Topology, row: IntArray, number: int) -> BoolArray:
-    """All nodes but the ``number`` with the fewest GPUs of each domain; shape (N,)."""
-    order = np.lexsort((topology.gpus_of_node, row))
+def _gpus_of_host(topology: Machine) -> IntArray:
+    """GPUs of each host, of all its islands; shape (hosts,)."""
+    gpus = np.bincount(topology.host_of_node, topology.gpus_of_node)
+    return gpus.astype(np.int64)
+
+
+def _all_but_smallest(gpus: IntArray, row: IntArray, number: int) -> BoolArray:
+    """All hosts but the ``number`` with the fewest GPUs of each domain."""
+    order = np.lexsort((gpus, row))
     start = np.searchsorted(row[order], row[order])
     kept = np.empty(len(row), dtype=bool)
     kept[order] = np.arange(len(row)) - start >= number

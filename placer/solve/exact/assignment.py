@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
     from placer.solve.problem.colocation import Colocation
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
     Literal = cp_model.IntVar | int
 
@@ -68,7 +68,7 @@ class Assignment:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Machine,
         colocation: Colocation,
         capacity_of_node: IntArray,
         tiers: Iterable[int],

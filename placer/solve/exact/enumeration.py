@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 STEPS_BETWEEN_STOPS = 1024
 # Steps of the walk for each placement that is listed.
@@ -192,7 +192,7 @@ class Enumeration:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Machine,
         colocation: Colocation,
         capacity_of_node: IntArray,
         most_steps: int,

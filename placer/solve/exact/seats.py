@@ -155,7 +155,7 @@ class _Program:
 
     def _pins(self) -> None:
         """Pinned ranks are on their hosts."""
-        for rank, hosts in self.limits.hosts_of_rank.items():
+        for rank, hosts in self.limits.nodes_of_rank.items():
             row = self.on[rank // self.homes.block]
             self.model.add_bool_or([row[n] for n in sorted(hosts) if n in row])
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # Domain of each unit in sequence, given units that fit each domain, units, and how many
 # values the outermost axis has.
@@ -59,7 +59,7 @@ class MoveRegion:
     """
 
     job: Job
-    topology: Topology
+    topology: Machine
     tier: int
     label: IntArray
     inner: IntArray
@@ -210,12 +210,12 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     return _with_choice(problem, label, innermost)
 
 
-def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
+def flow_region(problem: Problem, machine: Machine) -> MoveRegion | None:
     """Where single co-location sets move, None where nothing can.
 
     Parameters
     ----------
-    machine : Topology
+    machine : Machine
         That of the problem, with distances of its own.
     """
     innermost = base_tier(machine)

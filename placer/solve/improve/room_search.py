@@ -45,6 +45,8 @@ def room_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if best is None or not is_asked:
         return
     row = runs_of(problem.machine.node_of_gpu[best])
+    if len({run.node for run in row}) < len(row):
+        return  # a host's GPUs are counted across its islands: no run has all of one
     search = _Search(problem)
     offer_walked(problem, incumbent, budget, NAME, search, row, TRIES * len(row))
 

@@ -19,7 +19,7 @@ from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Colocation:
         return tuple(int(values[0]) for values in sizes)
 
 
-def check_requirements(topology: Topology, job: Job) -> None:
+def check_requirements(topology: Machine, job: Job) -> None:
     """Refuse requirements that name a tier the machine does not have.
 
     Raises
@@ -89,7 +89,7 @@ def check_requirements(topology: Topology, job: Job) -> None:
         raise InputError(problems)
 
 
-def colocation_of(topology: Topology, job: Job, block: int) -> Colocation:
+def colocation_of(topology: Machine, job: Job, block: int) -> Colocation:
     """The sets of ``job`` when nodes hold blocks of ``block`` ranks."""
     num_tiers = len(topology.tiers)
     world = job.world_size
@@ -108,7 +108,7 @@ def colocation_of(topology: Topology, job: Job, block: int) -> Colocation:
     return Colocation(np.array([_by_first_rank(row) for row in rows]), block)
 
 
-def _host_blocks(topology: Topology, job: Job, block: int) -> IntArray:
+def _host_blocks(topology: Machine, job: Job, block: int) -> IntArray:
     """Ranks that each host holds when its islands hold ``block``, a row a host.
 
     As many islands of every host as can be; a launch that may cut hosts anywhere ties

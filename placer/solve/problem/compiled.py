@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.objective import Objective
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains, Machine
 
 T = TypeVar("T")
 
@@ -41,13 +41,13 @@ class Problem:
 
     Attributes
     ----------
-    machine : Topology
+    machine : Machine
         Its nodes in launch order; where nodes have islands, its islands (`by_island`).
     by_name : bool
         Whether the nodes were put in the order of their names, and listed otherwise.
     """
 
-    machine: Topology
+    machine: Machine
     job: Job
     goal: Objective
     seed: int = 0
@@ -59,7 +59,7 @@ class Problem:
 
     @classmethod
     def of(
-        cls, machine: Topology, job: Job, objective: str | None = None, seed: int = 0
+        cls, machine: Domains, job: Job, objective: str | None = None, seed: int = 0
     ) -> Problem:
         """The problem with the objective called so; by default what the job is for.
 
@@ -69,17 +69,17 @@ class Problem:
             If a requirement names a tier that the machine lacks, or the job lacks what
             the objective needs.
         """
-        machine = machine.by_island
-        check_requirements(machine, job)
-        return cls(machine, job, objective_of(machine, job, objective), seed)
+        seen = machine.by_island
+        check_requirements(seen, job)
+        return cls(seen, job, objective_of(seen, job, objective), seed)
 
-    def on(self, machine: Topology, job: Job) -> Problem:
+    def on(self, machine: Domains, job: Job) -> Problem:
         """The same objective for another machine or job."""
-        machine = machine.by_island
-        if machine is self.machine and job is self.job:
+        seen = machine.by_island
+        if seen is self.machine and job is self.job:
             return self
-        goal = objective_of(machine, job, self.goal.name)
-        return replace(self, machine=machine, job=job, goal=goal)
+        goal = objective_of(seen, job, self.goal.name)
+        return replace(self, machine=seen, job=job, goal=goal)
 
     def with_params(self, **changes: Any) -> Problem:
         """The same problem, searched with some other `Params`."""

@@ -14,10 +14,10 @@ from placer.solve.tree.capacity import node_capacity, whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
-def launch_blocks(topology: Topology, job: Job) -> list[int]:
+def launch_blocks(topology: Machine, job: Job) -> list[int]:
     """Ranks a node may hold, best first: the block sizes a launch may use.
 
     A free launch places single ranks. A node-contiguous one gives every node the same
@@ -38,7 +38,7 @@ def launch_blocks(topology: Topology, job: Job) -> list[int]:
     return sorted(found, key=lambda block: bool(block % tp and tp % block))
 
 
-def forced_block(topology: Topology, job: Job) -> int:
+def forced_block(topology: Machine, job: Job) -> int:
     """Consecutive ranks that every node must hold, 0 when nodes may differ.
 
     With GPUs to spare a node-contiguous launch may also give nodes different numbers.
@@ -54,7 +54,7 @@ def forced_block(topology: Topology, job: Job) -> int:
 
 
 def fits(
-    topology: Topology, colocation: Colocation, work: float = Params.pack_work
+    topology: Machine, colocation: Colocation, work: float = Params.pack_work
 ) -> bool:
     """Whether the sets can be packed into the domains."""
     capacity = node_capacity(topology, colocation.block)
@@ -66,7 +66,7 @@ def fits(
 
 
 def feasible_colocations(
-    topology: Topology, job: Job, work: float = Params.pack_work
+    topology: Machine, job: Job, work: float = Params.pack_work
 ) -> list[Colocation]:
     """The sets of every launch block that can be packed, best first; may be empty."""
     found = []
@@ -77,7 +77,7 @@ def feasible_colocations(
     return found
 
 
-def counts_by_island(topology: Topology) -> bool:
+def counts_by_island(topology: Machine) -> bool:
     """Whether a launcher counts the GPUs of every host island by island."""
     if not topology.node_tier or topology.gpu_index is None:
         return True
@@ -86,7 +86,7 @@ def counts_by_island(topology: Topology) -> bool:
     return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())
 
 
-def launched(topology: Topology, node_of_rank: IntArray) -> IntArray:
+def launched(topology: Machine, node_of_rank: IntArray) -> IntArray:
     """GPU of every rank where a launch by nodes can start them so; shape (R,).
 
     Hosts count GPUs island by island, or as the launcher does where only that ascends.
@@ -110,7 +110,7 @@ def launched(topology: Topology, node_of_rank: IntArray) -> IntArray:
     return gpu_of_rank
 
 
-def run_tiers(topology: Topology) -> set[int]:
+def run_tiers(topology: Machine) -> set[int]:
     """Tiers whose domains hold one run of ranks each in a launch by nodes.
 
     Hosts do, and their islands where they are counted in turn.
@@ -119,7 +119,7 @@ def run_tiers(topology: Topology) -> set[int]:
     return {topology.node_tier} | islands
 
 
-def islands_are_alike(topology: Topology) -> bool:
+def islands_are_alike(topology: Machine) -> bool:
     """Whether the islands of each host have as many GPUs as one another."""
     host = topology.host_of_node
     return not (np.diff(topology.gpus_of_node)[np.diff(host) == 0]).any()

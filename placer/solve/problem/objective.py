@@ -13,7 +13,7 @@ from placer.errors import InputError, Problem
 if TYPE_CHECKING:
     from placer.arrays import IntArray
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 # For the order in which nestings are tried when the objective is time: what an edge of
 # an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel
@@ -102,7 +102,7 @@ class HopCostObjective:
         return 0.0
 
 
-def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:
+def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
     """The objective called ``name``; by default time where the job says what time is.
 
     Raises

@@ -20,7 +20,7 @@ from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, order=True)
@@ -36,7 +36,7 @@ class Kind:
 
 
 def pack(
-    topology: Topology, colocation: Colocation, capacity_of_node: IntArray, work: float
+    topology: Machine, colocation: Colocation, capacity_of_node: IntArray, work: float
 ) -> IntArray | None:
     """Node of every rank with every set in one domain of its tier, or None.
 
@@ -64,7 +64,7 @@ class Packing:
         Of each tier: (domain, kind) -> column.
     """
 
-    def __init__(self, topology: Topology, colocation: Colocation) -> None:
+    def __init__(self, topology: Machine, colocation: Colocation) -> None:
         self.topology, self.program = topology, Program()
         self.inside = [_inside(colocation, t) for t in range(1, len(colocation.label))]
         self.kinds = _kinds(colocation, self.inside)

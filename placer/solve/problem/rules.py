@@ -6,27 +6,28 @@ result again with its own code. Shapes: N nodes, R ranks, G GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
+from placer.hostlist import compress
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
     from placer.budget import Budget
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains, Machine
 
 
-def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
+def obeys(topology: Machine, job: Job, gpu_of_rank: IntArray) -> bool:
     """Whether every required group lies in one domain and the launcher can start it."""
     return next(violated(topology, job, gpu_of_rank), None) is None
 
 
-def violated(topology: Topology, job: Job, gpu_of_rank: IntArray) -> Iterator[str]:
+def violated(topology: Machine, job: Job, gpu_of_rank: IntArray) -> Iterator[str]:
     """Requirements that a placement breaks, as ``tp=rack``, and ``node-contiguous``."""
     for axis, tier in job.require.items():
         domain = topology.domain_of_gpu[topology.tier_index(tier)][gpu_of_rank]
@@ -39,7 +40,7 @@ def violated(topology: Topology, job: Job, gpu_of_rank: IntArray) -> Iterator[st
         yield job.launcher
 
 
-def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
+def _node_contiguous(topology: Machine, gpu_of_rank: IntArray) -> bool:
     """Whether every host holds consecutive ranks on ascending GPUs.
 
     GPUs ascend island by island, or as the launcher counts them, on each host.
@@ -74,7 +75,7 @@ class Cap:
     replicas: int | None
 
     @classmethod
-    def of(cls, budget: Budget, topology: Topology) -> Cap:
+    def of(cls, budget: Budget, topology: Domains) -> Cap:
         """A budget in the machine's indices."""
         named = [name in budget.names for name in topology.host_names]
         inside = np.array(named, dtype=bool)[topology.host_of_node]
@@ -87,7 +88,7 @@ class Limits:
 
     Attributes
     ----------
-    hosts_of_rank : dict of int to frozenset of int
+    nodes_of_rank : dict of int to frozenset of int
         Nodes that each pinned rank may be on.
     avoided : ndarray, shape (N,)
         Whether a node is to be avoided.
@@ -95,16 +96,16 @@ class Limits:
         Tier index and number, innermost tier first.
     """
 
-    topology: Topology
+    topology: Machine
     job: Job
-    hosts_of_rank: dict[int, frozenset[int]]
+    nodes_of_rank: dict[int, frozenset[int]]
     avoided: BoolArray
     at_most: tuple[tuple[int, int], ...]
     spares: tuple[tuple[int, int], ...]
     budgets: tuple[Cap, ...] = ()
 
     @classmethod
-    def of(cls, topology: Topology, job: Job) -> Limits:
+    def of(cls, topology: Machine, job: Job) -> Limits:
         """The rules of ``job`` on ``topology``, which has every host they name.
 
         Hosts to pin to that the machine lacks are left out, since a part of a machine
@@ -140,7 +141,7 @@ class Limits:
     def marks(self) -> IntArray:
         """A number for each node; equal ones where rules say the same; shape (N,)."""
         nodes = np.arange(self.topology.num_nodes)
-        pins = [np.isin(nodes, [*own]) for own in set(self.hosts_of_rank.values())]
+        pins = [np.isin(nodes, [*own]) for own in set(self.nodes_of_rank.values())]
         says = [self.avoided, *(cap.inside for cap in self.budgets), *pins]
         _, found = np.unique(np.array(says), axis=1, return_inverse=True)
         return np.asarray(found, dtype=np.int64).ravel()
@@ -149,7 +150,7 @@ class Limits:
     def pinned(self) -> BoolArray:
         """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
         found = np.zeros(self.topology.num_nodes, dtype=bool)
-        for hosts in set(self.hosts_of_rank.values()):
+        for hosts in set(self.nodes_of_rank.values()):
             found[list(hosts)] = True
         return found
 
@@ -158,11 +159,16 @@ class Limits:
         """Ranks of a data-parallel replica."""
         return self.job.world_size // self.job.parallelism.dp
 
+    def host_names(self, nodes: Iterable[int]) -> str:
+        """The hosts of some nodes as a host list."""
+        hosts = {int(self.topology.host_of_node[node]) for node in nodes}
+        return compress(self.topology.host_names[host] for host in sorted(hosts))
+
     def pins_hold(self, node_of_rank: IntArray) -> bool:
         """Whether every pinned rank is on one of its hosts."""
         return all(
             int(node_of_rank[rank]) in hosts
-            for rank, hosts in self.hosts_of_rank.items()
+            for rank, hosts in self.nodes_of_rank.items()
         )
 
     def numbers_hold(self, node_of_rank: IntArray) -> bool:
@@ -177,12 +183,10 @@ class Limits:
                 return False
         if not self.spares:
             return True
-        host_of_node = self.topology.host_of_node
-        used = np.zeros(int(host_of_node.max()) + 1, dtype=bool)
-        used[host_of_node[node_of_rank]] = True
-        _, first = np.unique(host_of_node, return_index=True)
+        used = np.zeros(len(self.topology.host_names), dtype=bool)
+        used[self.topology.host_of_node[node_of_rank]] = True
         for tier, least in self.spares:
-            row = self.topology.domain_of_node[tier][first]
+            row = self.topology.domain_of_host(tier)
             busy = np.bincount(row, used)
             if ((busy > 0) & (np.bincount(row) - busy < least)).any():
                 return False

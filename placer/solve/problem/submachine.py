@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
+
+
+AnyMachine = TypeVar("AnyMachine", bound="Domains")
 
 
 @dataclass(frozen=True, eq=False)
-class Submachine:
+class Submachine(Generic[AnyMachine]):
     """Some nodes of a machine as a machine of their own.
 
     Attributes
     ----------
-    whole, topology : Topology
+    whole, topology : Machine or Topology, as each other
         The machine, and the machine of only these nodes.
     nodes : ndarray, shape (nodes of the part,)
         Their indices in the whole.
     """
 
-    whole: Topology
-    topology: Topology
+    whole: AnyMachine
+    topology: AnyMachine
     nodes: IntArray
 
     @classmethod
-    def of(cls, whole: Topology, kept: BoolArray) -> Submachine:
+    def of(cls, whole: AnyMachine, kept: BoolArray) -> Submachine[AnyMachine]:
         """The part with the ``kept`` nodes."""
         nodes = np.flatnonzero(kept)
         topology = whole if kept.all() else whole.select(nodes)
         return cls(whole, topology, nodes)
 
     @classmethod
-    def by_name(cls, whole: Topology) -> Submachine:
+    def by_name(cls, whole: AnyMachine) -> Submachine[AnyMachine]:
         """All nodes, domain by domain, each tier in the order of its names.
 
         So the same hosts are the same machine however they are listed. One that is

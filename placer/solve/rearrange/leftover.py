@@ -87,7 +87,7 @@ class _Exchange:
         np.maximum.at(self.need, node, local + 1)
         # Nodes differ in speed and rules; one that holds a pinned rank stays.
         stays = np.full(machine.num_nodes, -1)
-        stays[node[[*limits.hosts_of_rank]]] = node[[*limits.hosts_of_rank]]
+        stays[node[[*limits.nodes_of_rank]]] = node[[*limits.nodes_of_rank]]
         facts = (machine.kind_of_node, limits.avoided, stays)
         self.facts = [*zip(*(values.tolist() for values in facts), strict=True)]
         self.has_uplinks = any(tier.oversubscription != 1 for tier in machine.tiers)

@@ -74,12 +74,12 @@ class PinnedRanks:
     def _candidates(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
         """Placements with all pins home, those that cost the least first."""
         tried: set[bytes] = set()
-        pinned = list(self.limits.hosts_of_rank)
+        pinned = list(self.limits.nodes_of_rank)
         for turned in self._turns(gpu_of_rank):
             key = turned[pinned].tobytes()
             if key not in tried:
                 tried.add(key)
-                moved = self._exchanged(turned, self.limits.hosts_of_rank)
+                moved = self._exchanged(turned, self.limits.nodes_of_rank)
                 if moved is not None:
                     yield moved
         for units in self.units:
@@ -100,14 +100,14 @@ class PinnedRanks:
             yield turned
 
     def _exchanged(
-        self, gpu_of_rank: IntArray, hosts_of_rank: dict[int, frozenset[int]]
+        self, gpu_of_rank: IntArray, nodes_of_rank: dict[int, frozenset[int]]
     ) -> IntArray | None:
         """The placement after an exchange of equal domains that brings ranks home."""
         homes: dict[int, frozenset[int]] = {}
         node_of_rank = self.topology.node_of_gpu[gpu_of_rank]
         if self.closed.any():
             homes = dict.fromkeys(np.unique(node_of_rank).tolist(), self.open_nodes)
-        for rank, hosts in hosts_of_rank.items():
+        for rank, hosts in nodes_of_rank.items():
             node = int(node_of_rank[rank])
             homes[node] = homes.get(node, hosts) & hosts
             if not homes[node]:
@@ -123,7 +123,7 @@ class PinnedRanks:
 
         ``units`` has a row of ranks a unit. Those next to the hosts are tried first.
         """
-        hosts = self.limits.hosts_of_rank
+        hosts = self.limits.nodes_of_rank
         unit_of_rank = row_of_number(units)
         pinned = list(dict.fromkeys(int(unit_of_rank[rank]) for rank in hosts))
         settled: dict[int, frozenset[int]] = {}
@@ -165,7 +165,7 @@ class PinnedRanks:
         node_of_rank = self.topology.node_of_gpu[gpu_of_rank].copy()
         local = gpu_of_rank - self.topology.first_gpu_of_node[node_of_rank]
         settled: set[int] = set()
-        for rank, hosts in self.limits.hosts_of_rank.items():
+        for rank, hosts in self.limits.nodes_of_rank.items():
             here = int(row[node_of_rank[rank]])
             if int(node_of_rank[rank]) in hosts:
                 settled.add(here)

@@ -128,26 +128,29 @@ def _stays(previous: Previous, gpu_of_rank: IntArray) -> bool:
 
 
 def repaired(problem: Problem, previous: Previous) -> IntArray | None:
-    """The previous placement, the ranks of lost nodes on unused ones; shape (R,).
+    """The previous placement, the ranks of lost hosts on unused ones; shape (R,).
 
-    The ranks of a lost node go to the nearest unused node that can hold them, the
+    The ranks of a lost host go to the nearest unused host that can hold them, the
     smallest of equally near ones. None where there is none, or where ranks are new.
     """
     if previous.is_new.any():
         return None
     topology = problem.machine
     gpu_of_rank = previous.gpu_of_rank.copy()
-    unused = np.ones(topology.num_nodes, dtype=bool)
-    unused[topology.node_of_gpu[gpu_of_rank[gpu_of_rank >= 0]]] = False
+    gpus = np.bincount(topology.host_of_gpu)
+    around = range(topology.node_tier, len(topology.tiers))
+    domain_of_host = np.array([topology.domain_of_host(t) for t in around])
+    unused = np.ones(len(gpus), dtype=bool)
+    unused[topology.host_of_gpu[gpu_of_rank[gpu_of_rank >= 0]]] = False
     for lost in previous.lost:
-        spare = np.flatnonzero(unused & (topology.gpus_of_node >= len(lost.ranks)))
+        spare = np.flatnonzero(unused & (gpus >= len(lost.ranks)))
         if not spare.size:
             return None
-        home = np.array(lost.domains)[:, None]
-        tiers_apart = (topology.domain_of_node[:, spare] != home).sum(axis=0)
-        nearest = np.lexsort((topology.gpus_of_node[spare], tiers_apart))[0]
-        node = int(spare[nearest])
-        unused[node] = False
-        first = topology.first_gpu_of_node[node]
-        gpu_of_rank[lost.ranks] = first + np.arange(len(lost.ranks))
+        home = previous.domain[around.start :, lost.ranks[:1]]
+        tiers_apart = (domain_of_host[:, spare] != home).sum(axis=0)
+        tiers_apart -= spare == lost.number
+        host = int(spare[np.lexsort((gpus[spare], tiers_apart))[0]])
+        unused[host] = False
+        own = np.flatnonzero(topology.host_of_gpu == host)
+        gpu_of_rank[lost.ranks] = own[: len(lost.ranks)]
     return gpu_of_rank

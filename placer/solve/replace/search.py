@@ -27,7 +27,7 @@ from placer.solve.run.front import Front, Point
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+    from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
 
@@ -82,7 +82,7 @@ class Replaced:
 
 def replaced(
     problem: Problem,
-    plan: Plan,
+    previous: PreviousPlan,
     terms: Terms,
     budget: Budget,
     progress: Progress | None = None,
@@ -94,8 +94,8 @@ def replaced(
     problem : Problem
         The machine without the nodes that failed; the job's ranks numbered as in the
         plan.
-    plan : Plan
-        Where the ranks are.
+    previous : PreviousPlan
+        Where the ranks are, on the same machine.
     budget : Budget
         Its clock is that of the fresh placement, where one is needed.
     progress : Progress, optional
@@ -104,23 +104,31 @@ def replaced(
     Raises
     ------
     InfeasibleError
-        If no placement satisfies the hard requirements, or none is known that moves as
-        few ranks as asked.
+        If no placement satisfies the hard requirements; a `TooFewMovesError` if none is
+        known that moves as few ranks as asked.
     StoppedError
         If the budget was stopped before there was any placement.
     """
-    return _Search(problem, plan, terms, budget).run(progress)
+    return _Search(problem, previous, terms, budget).run(progress)
+
+
+class TooFewMovesError(InfeasibleError):
+    """There are placements, but none is known that moves as few ranks as asked."""
 
 
 class _Search:
     """The repairs and the fresh placement of one failure."""
 
     def __init__(
-        self, problem: Problem, plan: Plan, terms: Terms, budget: Budget
+        self,
+        problem: Problem,
+        previous: PreviousPlan,
+        terms: Terms,
+        budget: Budget,
     ) -> None:
-        self._problem, self._plan, self._terms = problem, plan, terms
+        self._problem, self._previous, self._terms = problem, previous, terms
         self._budget = budget
-        self._state = repair_state(problem, plan)
+        self._state = repair_state(problem, previous)
         self._before = self._state.before
         self._front = Front(problem, budget, self._before.moved)
         self._repairs: OfferedRepairs | None = None
@@ -214,7 +222,7 @@ class _Search:
             return
 
         def search(tell: Progress, within: Budget) -> Solution:
-            return solve_orders(self._problem, within, tell, self._plan)[1]
+            return solve_orders(self._problem, within, tell, self._previous)[1]
 
         try:
             found = InTime(search, self._budget, progress).run()
@@ -237,7 +245,7 @@ class _Search:
             self._repairs.close_in(cost)
         chosen = front.choose(cost, self._terms.max_moves)
         if chosen is None:
-            raise self._too_many()
+            raise self._too_few()
         return Replaced(
             front.solution(),
             tuple(front.points),
@@ -254,11 +262,11 @@ class _Search:
         is_sum = isinstance(self._problem.goal, HopCostObjective)
         return fewest_moves(self._state, chosen.moves, cost if is_sum else None)
 
-    def _too_many(self) -> InfeasibleError:
+    def _too_few(self) -> TooFewMovesError:
         least = self._front.points[0].moves
         bound = fewest_moves(self._state, least).moves
         must = "that many" if bound == least else f"{bound:,}"
-        return InfeasibleError(
+        return TooFewMovesError(
             f"no placement is known that moves at most {self._terms.max_moves:,} "
             f"ranks: the fewest found are {least:,}, and at least {must} must"
             f"\n  hint: allow {least:,} moves"

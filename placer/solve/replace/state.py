@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray, row_of_number
+from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective
@@ -22,66 +22,9 @@ from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.placement.plan import Plan
+    from placer.placement.previous import Previous, PreviousPlan
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
-
-
-@dataclass(frozen=True, eq=False)
-class Before:
-    """The seats of a plan, some of which are gone.
-
-    Attributes
-    ----------
-    gpu_of_rank : ndarray, shape (R,)
-        GPU of the machine that is left; -1 for a rank whose node is gone.
-    domain : ndarray, shape (T, R)
-        Domain of every rank at each tier, numbered as the machine's. Nodes and domains
-        that are gone have numbers of their own, beyond those.
-    """
-
-    gpu_of_rank: IntArray
-    domain: IntArray
-
-    @property
-    def is_lost(self) -> BoolArray:
-        """Whether each rank needs another seat; shape (R,)."""
-        return self.gpu_of_rank < 0
-
-    def moved(self, gpu_of_rank: IntArray) -> int:
-        """How many ranks a placement puts elsewhere."""
-        return int(np.count_nonzero(gpu_of_rank != self.gpu_of_rank))
-
-
-def before_of(plan: Plan, machine: Topology) -> Before:
-    """Where ``plan`` has its ranks on ``machine``, which may lack some of its nodes.
-
-    A node that has fewer GPUs than the plan uses of it counts as gone.
-    """
-    index = {name: i for i, name in enumerate(machine.node_names)}
-    node = np.array([index.get(name, -1) for name in plan.nodes], dtype=np.int64)
-    needed = np.zeros(len(node), dtype=np.int64)
-    np.maximum.at(needed, plan.node_of_rank, plan.gpu_of_rank + 1)
-    is_there = (node >= 0) & (needed <= machine.gpus_of_node[node])
-    seat = machine.first_gpu_of_node[node[plan.node_of_rank]] + plan.gpu_of_rank
-    rows = [np.where(is_there, node, machine.num_nodes + np.arange(len(node)))]
-    for t, tier in enumerate(machine.tiers[1:-1], start=1):
-        named = _numbered(plan.domains.get(tier.name, plan.nodes), machine, t)
-        rows.append(np.where(node >= 0, machine.domain_of_node[t][node], named))
-    if len(machine.tiers) > 1:
-        rows.append(np.zeros(len(node), dtype=np.int64))
-    return Before(
-        np.where(is_there[plan.node_of_rank], seat, -1),
-        np.array(rows)[:, plan.node_of_rank],
-    )
-
-
-def _numbered(names: tuple[str, ...], machine: Topology, tier: int) -> IntArray:
-    """Number of each domain of a tier; unknown ones are numbered beyond the others."""
-    number = {name: d for d, name in enumerate(machine.domain_names[tier])}
-    return np.array(
-        [number.setdefault(name, len(number)) for name in names], dtype=np.int64
-    )
+    from placer.topology.machine import Machine
 
 
 class Edges(NamedTuple):
@@ -97,10 +40,10 @@ class RepairState:
     """A job on what is left of a machine."""
 
     problem: Problem
-    before: Before
+    before: Previous
 
     @property
-    def topology(self) -> Topology:
+    def topology(self) -> Machine:
         """What is left of the machine."""
         return self.problem.machine
 
@@ -253,9 +196,9 @@ class RepairState:
         return np.array(edges[is_whole[row_of_number(members)[edges[:, 0]]]])
 
 
-def repair_state(problem: Problem, plan: Plan) -> RepairState:
+def repair_state(problem: Problem, previous: PreviousPlan) -> RepairState:
     """The job of a plan on what is left of its machine."""
-    return RepairState(problem, before_of(plan, problem.machine))
+    return RepairState(problem, previous.seats(problem.job))
 
 
 def _joined_in_row(

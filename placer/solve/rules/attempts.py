@@ -18,6 +18,7 @@ from placer.solve.rules.budgets import within_budgets
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
+    from placer.topology.machine import Machine
 
 
 class Attempt(NamedTuple):
@@ -31,7 +32,7 @@ class Attempt(NamedTuple):
         Whether no legal placement is lost, up to equal nodes.
     """
 
-    inner: Submachine
+    inner: Submachine[Machine]
     job: Job
     exact: bool
 
@@ -148,7 +149,7 @@ def loses_nothing(limits: Limits, offered: BoolArray) -> bool:
         return True
     tiers = [tier for tier, _ in limits.spares]
     topology = limits.topology
-    if tiers != [1] or limits.hosts_of_rank:
+    if tiers != [1] or limits.nodes_of_rank:
         return False
     row = topology.domain_of_node[1]
     alike: list[IntArray] = [topology.kind_of_node]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Candidate
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 class _Limit(NamedTuple):
@@ -119,7 +119,7 @@ def _replica_major(job: Job, block: int) -> tuple[IntArray, int]:
 
 
 def _shares(
-    topology: Topology,
+    topology: Machine,
     room: IntArray,
     limits: list[_Limit],
     unit: int,

@@ -263,7 +263,7 @@ class _RuledSearch:
 
         Without nodes to avoid, unless these may be used ``everywhere``.
         """
-        unpinned = replace(self.limits, hosts_of_rank={})
+        unpinned = replace(self.limits, nodes_of_rank={})
         plain, kept = self.problem.without_rules, ~self.limits.avoided | everywhere
         if loses_nothing(unpinned, kept):
             kept = without_spares(unpinned, kept, unit_of(plain))

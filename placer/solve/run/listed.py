@@ -19,6 +19,7 @@ from placer.solve.run.solution import EXACT, Improvement, Progress, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
 
@@ -50,6 +51,11 @@ class Listed:
     def is_by_name(self) -> bool:
         """Whether the hosts are listed by name."""
         return self._part.topology is self.problem.machine
+
+    def earlier(self, previous: PreviousPlan) -> PreviousPlan:
+        """A plan made before on the machine as `by_name` has it."""
+        part = Submachine.by_name(previous.topology)
+        return previous._replace(topology=part.topology)
 
     def sorted(self, solution: Solution) -> Solution:
         """A solution of the problem as one of `by_name`."""

@@ -19,7 +19,7 @@ import numpy as np
 from placer.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 # Units of one domain that a job to come wants, and how often out of ten.
 DEMAND = ((16, 4), (8, 3), (4, 2), (1, 1))
@@ -33,7 +33,7 @@ class Rest:
     """
 
     def __init__(
-        self, machine: Topology, demand: Sequence[tuple[int, int]] = DEMAND
+        self, machine: Domains, demand: Sequence[tuple[int, int]] = DEMAND
     ) -> None:
         self._machine = machine
         self._demand = demand

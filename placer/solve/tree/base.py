@@ -10,22 +10,22 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
-def base_tier(topology: Topology) -> int:
+def base_tier(topology: Machine) -> int:
     """Largest tier, the last aside, inside which a hop costs the least."""
     return _widest_alike([tier.distance for tier in topology.tiers])
 
 
-def linked_tier(topology: Topology) -> int:
+def linked_tier(topology: Machine) -> int:
     """Largest tier, the last aside, whose links are as fast as those of a node."""
     return _widest_alike(
         [(t.bandwidth, t.latency, t.efficiency, t.scale_up) for t in topology.tiers]
     )
 
 
-def paced(machine: Topology) -> Topology:
+def paced(machine: Machine) -> Machine:
     """The machine with the seconds of a byte as distances, the fastest at 1."""
     seconds = [1 / (tier.bandwidth * tier.efficiency) for tier in machine.tiers]
     pace = np.maximum.accumulate(np.array(seconds))

@@ -10,10 +10,10 @@ import numpy as np
 from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 
-def node_capacity(topology: Topology, block: int) -> IntArray:
+def node_capacity(topology: Domains, block: int) -> IntArray:
     """Ranks each node may hold; shape (N,).
 
     A node of a node-contiguous launch holds one block or nothing.
@@ -23,7 +23,7 @@ def node_capacity(topology: Topology, block: int) -> IntArray:
 
 
 def whole_sets(
-    topology: Topology, capacity_of_node: IntArray, units: Sequence[int]
+    topology: Domains, capacity_of_node: IntArray, units: Sequence[int]
 ) -> list[IntArray]:
     """Ranks each domain can hold if it takes whole units only, one array a tier.
 
@@ -39,7 +39,7 @@ def whole_sets(
 
 
 def room_in_sets(
-    topology: Topology, capacity_of_node: IntArray, label: IntArray
+    topology: Domains, capacity_of_node: IntArray, label: IntArray
 ) -> list[IntArray]:
     """Most ranks of each domain in whole sets, one array a tier.
 
@@ -54,12 +54,12 @@ def room_in_sets(
     return whole_sets(topology, capacity_of_node, units)
 
 
-def parent_of_domain(topology: Topology, tier: int) -> IntArray:
+def parent_of_domain(topology: Domains, tier: int) -> IntArray:
     """Domain of ``tier`` that holds each domain of the tier below."""
     return ancestor_of_domain(topology, tier - 1, tier)
 
 
-def ancestor_of_domain(topology: Topology, tier: int, outer: int) -> IntArray:
+def ancestor_of_domain(topology: Domains, tier: int, outer: int) -> IntArray:
     """Domain of tier ``outer`` that holds each domain of ``tier``."""
     inner = topology.domain_of_node[tier]
     ancestor = np.empty(int(inner.max()) + 1, dtype=np.int64)

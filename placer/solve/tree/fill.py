@@ -11,7 +11,7 @@ from placer.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # Exact choice of the children with the least left over grows with the square of their
 # number; above this many the largest are taken.
@@ -19,7 +19,7 @@ EXACT_CHOICE_LIMIT = 256
 
 
 def fill(
-    topology: Topology,
+    topology: Machine,
     capacity_of_node: IntArray,
     sequence: IntArray,
     units: Sequence[int],
@@ -54,7 +54,7 @@ def fill(
 
 
 def fill_domains(
-    topology: Topology,
+    topology: Machine,
     takes: Sequence[IntArray],
     domain_of_rank: IntArray,
     sequence: IntArray,
@@ -78,26 +78,27 @@ def fill_domains(
     return node_of_rank
 
 
-def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
-    """GPU of every rank when those of a host take its first GPUs in turn.
+def in_turn(domain_of_gpu: IntArray, domain_of_rank: IntArray) -> IntArray:
+    """GPU of every rank when those of a domain take its first GPUs in turn.
 
     Parameters
     ----------
-    host_of_gpu : ndarray, shape (G,)
-    host_of_rank : ndarray, shape (R,)
+    domain_of_gpu : ndarray, shape (G,)
+    domain_of_rank : ndarray, shape (R,)
+        Numbered as domains of the same tier.
     """
     ranks, gpus = (
-        np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
+        np.argsort(row, kind="stable") for row in (domain_of_rank, domain_of_gpu)
     )
-    hosts = host_of_rank[ranks]
-    place = np.arange(len(ranks)) - np.searchsorted(hosts, hosts)
+    domains = domain_of_rank[ranks]
+    place = np.arange(len(ranks)) - np.searchsorted(domains, domains)
     gpu_of_rank = np.empty_like(ranks)
-    gpu_of_rank[ranks] = gpus[np.searchsorted(host_of_gpu[gpus], hosts) + place]
+    gpu_of_rank[ranks] = gpus[np.searchsorted(domain_of_gpu[gpus], domains) + place]
     return gpu_of_rank
 
 
 def share_down(
-    topology: Topology, takes: Sequence[IntArray], amounts: IntArray
+    topology: Machine, takes: Sequence[IntArray], amounts: IntArray
 ) -> IntArray:
     """Ranks that each node gets; shape (N,).
 
@@ -113,17 +114,17 @@ def share_down(
     return amounts
 
 
-def tree_order(topology: Topology) -> IntArray:
+def tree_order(topology: Machine) -> IntArray:
     """Nodes in tree order: those of a domain side by side, at every tier."""
     return np.lexsort(topology.domain_of_node)
 
 
-def in_tree_order(topology: Topology, tier: int) -> IntArray:
+def in_tree_order(topology: Machine, tier: int) -> IntArray:
     """Domains of a tier in tree order; shape (D,)."""
     return by_appearance(topology.domain_of_node[tier][tree_order(topology)])[0]
 
 
-def fullest_first(topology: Topology, capacity_of_node: IntArray) -> IntArray:
+def fullest_first(topology: Machine, capacity_of_node: IntArray) -> IntArray:
     """Nodes in tree order, at every tier the domain that can hold the most first."""
     keys = []
     for domain in topology.domain_of_node[-2::-1]:

@@ -23,13 +23,13 @@ from placer.loading import load
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Domains
 
 Pair = tuple[int, int]
 
 
 def on_other_nodes(
-    machine: Topology, gpu_of_rank: IntArray, becomes: IntArray
+    machine: Domains, gpu_of_rank: IntArray, becomes: IntArray
 ) -> IntArray:
     """GPU of every rank, the same of another node; shape (R,).
 
@@ -49,7 +49,7 @@ class Symmetry:
         Numbers that also tell nodes apart, such as those of what rules say of them.
     """
 
-    def __init__(self, topology: Topology, marks: IntArray | None = None) -> None:
+    def __init__(self, topology: Domains, marks: IntArray | None = None) -> None:
         self.topology = topology
         self._marks = np.zeros(topology.num_nodes, int) if marks is None else marks
 

@@ -152,7 +152,6 @@ def machine(gpus: list[int], rows: list[list[int]], distances: list[float]) -> T
     return Topology(
         name="random",
         tiers=tiers,
-        node_names=tuple(f"n{i}" for i in range(len(gpus))),
         gpus_of_node=np.array(gpus),
         bandwidth_factor=np.ones(len(gpus)),
         domain_of_node=np.array(rows),

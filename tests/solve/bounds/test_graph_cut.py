@@ -133,8 +133,9 @@ def test_a_line_of_cliques_is_cut_between_them():
 def test_a_torus_behind_thin_uplinks_is_proved():
     """Squares of squares, and no fewer bytes over any uplink."""
     torus = nx.grid_2d_graph(8, 8, periodic=True)
-    problem = problem_of(torus, machine_of(4, 4, 4, thinner=4))
-    result = placer.place(problem.machine, problem.job, time_limit=60)
+    topology = machine_of(4, 4, 4, thinner=4)
+    job = problem_of(torus, topology).job
+    result = placer.place(topology, job, time_limit=60)
     assert result.status == "optimal"
     assert result.bound["value"] == pytest.approx(4 * BYTES / 1e9)
 

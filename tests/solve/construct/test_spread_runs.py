@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import inf
 
 import numpy as np
 import pytest
 
+from placer.job.axes import Parallelism
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.stages.spread_runs import spread_runs
@@ -71,3 +73,13 @@ def test_nothing_where_uplinks_carry_all() -> None:
     machine = racks(dict.fromkeys("abcdefgh", 4))
     job = training(tp=4, pp=STAGES, vp=4, dp=4, require={"tp": "node"})
     assert spread(Problem.of(machine, job, "time")).value == inf
+
+
+def test_expert_groups_may_lie_across_those_of_context_parallelism() -> None:
+    """Members of a cp group are not tried apart where stages then differ in size."""
+    machine = racks(dict.fromkeys("abcd", 1), oversubscription=4)
+    job = training(cp=2, pp=2, dp=3)
+    model = replace(job.model, experts=6, top_k=1, moe_layers=job.model.layers)
+    axes = Parallelism(cp=2, pp=2, dp=3, ep=3)
+    problem = Problem.of(machine, replace(job, model=model, parallelism=axes), "time")
+    assert spread(problem).value == inf

@@ -15,6 +15,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.search import solve
+from tests.api.test_islands import machine as island_hosts
 from tests.solve.construct.test_whole_first import job, machine
 
 # Ten replicas on 14 GPUs: the ring is as fast as the node with the fewest of them.
@@ -71,3 +72,16 @@ def test_a_search_uses_the_room_of_hosts() -> None:
     )
     found = solve(problem, Budget(60))
     assert found.value == pytest.approx(searched("node-contiguous").value, rel=1e-12)
+
+
+def test_islands_that_are_counted_in_turn_are_left_alone() -> None:
+    """Where a launcher counts across islands, no run has all ranks of one."""
+    topology = island_hosts({}, {}, size=3, members=[[0, 2, 4], [1, 3, 5]])
+    for seed in range(5):
+        problem = Problem.of(topology, RING, "time", seed)
+        found = Incumbent(problem, Budget(60))
+        order = np.argsort(topology.index_of_gpu[:6])
+        found.offer("start", np.concatenate([order, 6 + order])[2:])
+        room_annealed(problem, found, Budget(60))
+        assert found.gpu_of_rank is not None
+        assert problem.allows(found.gpu_of_rank)

@@ -16,7 +16,7 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.placement.previous import previous_seats
+from placer.placement.previous import PreviousPlan
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
@@ -121,9 +121,9 @@ def test_equals_the_best_relabelling(
         if launcher != "free":
             before.sort()
             now.sort()
-        previous = previous_seats(
-            build_plan(topology, job, Placement(before)), topology, job
-        )
+        previous = PreviousPlan(
+            build_plan(topology, job, Placement(before)), topology
+        ).seats(job)
         node, old_node = topology.node_of_gpu[now], topology.node_of_gpu[before]
         local, old_local = now - first[node], before - first[old_node]
         kept = max(
@@ -232,8 +232,10 @@ def test_no_worse_than_without() -> None:
         nodes = rng.sample([0, 1, 2, 3, 4, 5, 6], 5)
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 5)
         plan = build_plan(topology, job, Placement(gpus))
-        _, found = solve_orders(problem, Budget(60.0), previous=plan)
-        previous = previous_seats(plan, topology, job)
+        _, found = solve_orders(
+            problem, Budget(60.0), previous=PreviousPlan(plan, topology)
+        )
+        previous = PreviousPlan(plan, topology).seats(job)
         assert found.value <= alone.value
         assert previous.kept(found.placement.gpu_of_rank) >= previous.kept(
             alone.placement.gpu_of_rank
@@ -253,7 +255,7 @@ def test_nearest_spare_first() -> None:
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 2)
         plan = build_plan(topology, job, Placement(gpus))
         left = topology.select(np.arange(1, topology.num_nodes))
-        found = repaired(Problem.of(left, job), previous_seats(plan, left, job))
+        found = repaired(Problem.of(left, job), PreviousPlan(plan, left).seats(job))
         assert found is not None
         names = [left.node_names[n] for n in left.node_of_gpu[found]]
         assert names[2:] == [topology.node_names[expected]] * 2
@@ -266,4 +268,4 @@ def test_no_spare_no_repair() -> None:
     topology = machine([("b0", [2, 2, 1])])
     plan = build_plan(topology, job, Placement(np.arange(4)))
     left = topology.select(np.array([1, 2]))
-    assert repaired(Problem.of(left, job), previous_seats(plan, left, job)) is None
+    assert repaired(Problem.of(left, job), PreviousPlan(plan, left).seats(job)) is None

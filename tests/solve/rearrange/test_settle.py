@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +12,15 @@ from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.previous import Previous, previous_seats
+from placer.placement.previous import Previous, PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.solution import Solution
 from tests.solve.rearrange.test_align import machine
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 JOB = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
 
@@ -29,21 +33,21 @@ def solved(problem: Problem, gpus: list[int], method: str = "searched") -> Solut
     )
 
 
-def seats(problem: Problem, gpus: list[int]) -> Previous:
-    plan = build_plan(problem.machine, problem.job, Placement(np.array(gpus)))
-    return previous_seats(plan, problem.machine, problem.job)
+def seats(topology: Topology, gpus: list[int]) -> Previous:
+    plan = build_plan(topology, JOB, Placement(np.array(gpus)))
+    return PreviousPlan(plan, topology).seats(JOB)
 
 
-def even(racks: int, nodes: int) -> Problem:
+def even(racks: int, nodes: int) -> Topology:
     """Racks of nodes of two GPUs; all hops out of a node cost the same."""
     topology = machine([("b0", [2] * nodes)] * racks)
     tiers = (topology.tiers[0], *(replace(t, distance=2.0) for t in topology.tiers[1:]))
-    return Problem.of(replace(topology, tiers=tiers), JOB)
+    return replace(topology, tiers=tiers)
 
 
 def test_a_scattered_baseline_is_tidied_up() -> None:
     """Where a baseline is optimal but in two racks, a nesting in one is taken."""
-    problem = even(2, 2)
+    problem = Problem.of(even(2, 2), JOB)
     found = settled(problem, solved(problem, [0, 1, 4, 5], "given-order"), None)
     rack = problem.machine.domain_of_gpu[1][found.placement.gpu_of_rank]
     assert len(set(rack.tolist())) == 1
@@ -53,29 +57,30 @@ def test_a_scattered_baseline_is_tidied_up() -> None:
 
 def test_the_previous_placement_is_tried() -> None:
     """Where it costs as much and no exchange leads to it, it is the result."""
-    problem = even(2, 2)
-    before = [0, 3, 2, 1]
-    found = settled(problem, solved(problem, [0, 1, 2, 3]), seats(problem, before))
+    topology, before = even(2, 2), [0, 3, 2, 1]
+    problem = Problem.of(topology, JOB)
+    found = settled(problem, solved(problem, [0, 1, 2, 3]), seats(topology, before))
     assert found.placement.gpu_of_rank.tolist() == before
     assert found.method == "searched, previous plan"
 
 
 def test_hosts_to_avoid_are_not_used_to_keep_ranks() -> None:
     """A rank stays where it was only as long as no more hosts to avoid are used."""
-    problem = even(1, 4)
-    names = problem.machine.node_names
+    topology = even(1, 4)
+    problem, names = Problem.of(topology, JOB), topology.node_names
     avoiding = replace(JOB, rules=Rules(avoid=(names[2], names[3])))
     ruled = problem.on(problem.machine, avoiding)
     solution = solved(ruled, [0, 1, 2, 3])
-    assert settled(problem, solution, seats(problem, [4, 5, 6, 7])) is not solution
-    assert settled(ruled, solution, seats(ruled, [4, 5, 6, 7])) is solution
+    previous = seats(topology, [4, 5, 6, 7])
+    assert settled(problem, solution, previous) is not solution
+    assert settled(ruled, solution, previous) is solution
 
 
 def test_replicas_change_places_where_domains_cannot() -> None:
     """Ranks of one node that were there in another order are put back."""
     topology = machine([("b0", [2]), ("b1", [2, 1])])
     problem = Problem.of(topology, JOB)
-    previous = seats(problem, [2, 3, 0, 1])
+    previous = seats(topology, [2, 3, 0, 1])
     first, *others = aligned(problem, np.array([0, 1, 2, 3]), previous)
     assert previous.kept(first) < 4
     assert max(previous.kept(found) for found in others) == 4

@@ -6,6 +6,7 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
+from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.run.budget import Budget
@@ -22,7 +23,8 @@ def check(seed: int, objective: str) -> tuple[int, int]:
     within = (0.0, 0.001, 0.05, 0.3)[seed % 4]
     try:
         problem = Problem.of(case.left, case.job, objective)
-        found = replaced(problem, case.plan, Terms(within), Budget(60.0))
+        previous = PreviousPlan(case.plan, case.left)
+        found = replaced(problem, previous, Terms(within), Budget(60.0))
     except InfeasibleError:
         assert case.legal == []
         return 0, 0

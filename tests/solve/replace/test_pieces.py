@@ -13,6 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
+from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.replace.affected import most_damaged
 from placer.solve.replace.candidates import led_back
@@ -20,7 +21,7 @@ from placer.solve.replace.fewest import fewest_moves, least_cover
 from placer.solve.replace.repair import Exit, Repairs, choices
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.replace.seating import Seating
-from placer.solve.replace.state import before_of, repair_state
+from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from tests.solve.rearrange.test_align import machine
 
@@ -75,7 +76,8 @@ def test_seats_of_a_plan_on_what_is_left() -> None:
     topology = machine([("b0", [2, 2]), ("b1", [2])])
     job = Job("j", Parallelism(tp=2, dp=3, etp=2), weights={"dp": 1})
     plan = build_plan(topology, job, Placement(np.arange(6)))
-    before = before_of(plan, topology.select(np.array([1])))
+    left = topology.select(np.array([1]))
+    before = PreviousPlan(plan, left).seats(job)
     assert before.gpu_of_rank.tolist() == [-1, -1, 0, 1, -1, -1]
     nodes, racks, blocks, all_of_it = before.domain.tolist()
     assert nodes[2:4] == [0, 0]
@@ -96,7 +98,7 @@ def test_spare_in_the_rack_first() -> None:
     seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    state = repair_state(Problem.of(left, job), plan)
+    state = repair_state(Problem.of(left, job), PreviousPlan(plan, left))
     repairs = Repairs(state, Seating(state, np.ones(6, dtype=bool)), 1.0)
     (chosen,) = repairs.choices(Budget(60.0))
     found = repairs.placement(chosen)
@@ -119,7 +121,7 @@ def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     seats = topology.first_gpu_of_node[nodes]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.arange(1, topology.num_nodes))
-    state = repair_state(Problem.of(left, job), plan)
+    state = repair_state(Problem.of(left, job), PreviousPlan(plan, left))
     assert fewest_moves(state, 8).moves == (2 if spares else 4)
     assert most_damaged(state, 1, 1) == [0]
 
@@ -131,7 +133,7 @@ def test_led_back_ends_at_home() -> None:
     plan = build_plan(topology, job, Placement(np.arange(5)))
     left = topology.select(np.arange(1, 6))
     problem = Problem.of(left, job)
-    state = repair_state(problem, plan)
+    state = repair_state(problem, PreviousPlan(plan, left))
     fresh = np.array([1, 3, 0, 4, 2])
     moved = [
         state.before.moved(found) for found in led_back(state, fresh, Budget(60.0))
@@ -148,5 +150,7 @@ def test_a_rack_of_many_move_groups() -> None:
     job = Job("j", Parallelism(dp=300), weights={"dp": 1}, launcher="free")
     plan = build_plan(topology, job, Placement(np.arange(300)))
     left = topology.select(np.arange(150, 600))
-    found = replaced(Problem.of(left, job), plan, Terms(0.5), Budget(60.0))
+    found = replaced(
+        Problem.of(left, job), PreviousPlan(plan, left), Terms(0.5), Budget(60.0)
+    )
     assert found.chosen.moves == found.fewest.moves == 150

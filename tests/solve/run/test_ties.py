@@ -15,7 +15,7 @@ from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.previous import previous_seats
+from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.ties import TieBreak
 from placer.topology.model import Tier
@@ -109,7 +109,7 @@ def test_ranks_kept_come_last() -> None:
     topology = even_links()
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
     plan = build_plan(topology, job, Placement(np.array([8, 9, 10, 11])))
-    ties = TieBreak(Problem.of(topology, job), previous_seats(plan, topology, job))
+    ties = TieBreak(Problem.of(topology, job), PreviousPlan(plan, topology).seats(job))
     here, there = np.array([0, 1, 2, 3]), np.array([8, 9, 10, 11])
     assert ties.prefers(there, here)
     assert not ties.prefers(here, there)

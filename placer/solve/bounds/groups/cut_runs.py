@@ -27,7 +27,7 @@ from placer.solve.problem.launch import run_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 MOST = 4096  # places of a block times lengths of a run: larger programs are left out
 ROUNDING = 1e-6
@@ -64,7 +64,7 @@ class CutRuns:
     @classmethod
     def of(
         cls,
-        topology: Topology,
+        topology: Machine,
         job: Job,
         members: IntArray,
         label: IntArray,

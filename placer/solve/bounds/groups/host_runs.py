@@ -20,7 +20,7 @@ from placer.solve.count.model import Program, Term
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 MOST_ISLANDS, MOST_COLUMNS = 4, 20_000  # of a host, and of the program
 ROUNDING = 1e-6
@@ -48,7 +48,7 @@ class Held(NamedTuple):
     after: State
 
 
-def hosts_of(topology: Topology) -> tuple[tuple[Host, int], ...]:
+def hosts_of(topology: Machine) -> tuple[tuple[Host, int], ...]:
     """Islands of each host, nodes being islands, and how many hosts are alike."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for host, gpus in zip(

@@ -24,7 +24,7 @@ from placer.solve.bounds.groups.run_program import consecutive
 from placer.solve.tree.capacity import ancestor_of_domain
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class LeafRuns:
 
     @classmethod
     def by_tier(
-        cls, topology: Topology, label: IntArray, tier: int, grain: int
+        cls, topology: Machine, label: IntArray, tier: int, grain: int
     ) -> Iterator[LeafRuns]:
         """Of every tier above the nodes whose domains hold sets whole.
 
         Parameters
         ----------
-        topology : Topology
+        topology : Machine
         label : ndarray, shape (T, R)
             Set of each rank at each tier.
         tier : int

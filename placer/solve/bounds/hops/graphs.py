@@ -32,7 +32,7 @@ from placer.solve.tree.capacity import whole_sets
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 DENSE_AXES = ("tp", "cp", "pp", "dp")
 EXPERT_AXES = ("ep", "etp", "pp", "edp")
@@ -117,7 +117,7 @@ def has_rows(job: Job) -> bool:
 
 
 def kept_whole(
-    topology: Topology, job: Job, tier: int
+    topology: Machine, job: Job, tier: int
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Set of each rank that rules keep in a domain of a tier; sets that each holds.
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 ARGUMENT = (
     "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
@@ -115,7 +115,7 @@ class HopCuts:
 
     Attributes
     ----------
-    topology : Topology
+    topology : Machine
     job : Job
     params : Params
     inside : float
@@ -127,7 +127,7 @@ class HopCuts:
         are cut for certain.
     """
 
-    topology: Topology
+    topology: Machine
     job: Job
     params: Params
     inside: float
@@ -140,7 +140,7 @@ class HopCuts:
         return cls.of(problem.machine, problem.job, problem.params)
 
     @classmethod
-    def of(cls, topology: Topology, job: Job, params: Params) -> HopCuts:
+    def of(cls, topology: Machine, job: Job, params: Params) -> HopCuts:
         """The cuts for every launch.
 
         Raises
@@ -249,7 +249,7 @@ class HopCuts:
 
 
 def _beside_cut_groups(
-    topology: Topology, job: Job, params: Params, tier: int
+    topology: Machine, job: Job, params: Params, tier: int
 ) -> Iterator[TierCut]:
     """Cuts where rules about outer tiers leave no room for all groups of an axis."""
     label = colocation_of(topology, job, 1).label

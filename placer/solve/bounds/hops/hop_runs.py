@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 Sizes = tuple[int, ...]
 
@@ -75,7 +75,7 @@ class HopRuns:
 
     @classmethod
     def of(
-        cls, topology: Topology, job: Job, rises: FloatArray, label: IntArray
+        cls, topology: Machine, job: Job, rises: FloatArray, label: IntArray
     ) -> HopRuns | None:
         """Of a launch by nodes; None for others, and where there are too many sorts.
 
@@ -155,7 +155,7 @@ class HopRuns:
         return solve(program, Limits(WORK, engine="highs")), columns
 
 
-def _islands_of(topology: Topology, tier: int) -> Iterator[Sizes]:
+def _islands_of(topology: Machine, tier: int) -> Iterator[Sizes]:
     """GPUs of the domains of a tier on each host, in order."""
     home = ancestor_of_domain(topology, tier, topology.node_tier)
     gpus = np.bincount(topology.domain_of_gpu[tier])

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from placer.job.model import Job
     from placer.solve.bounds.hops.isoperimetric import Product
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # HiGHS meets rows and bounds to this.
 TOLERANCE = 1e-6
@@ -117,7 +117,7 @@ class PartedGroups:
 
     @classmethod
     def of(
-        cls, topology: Topology, job: Job, tiers: Sequence[int], rises: FloatArray
+        cls, topology: Machine, job: Job, tiers: Sequence[int], rises: FloatArray
     ) -> PartedGroups | None:
         """None where experts have no edges.
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.cost.step import Step
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
 MOST_PLACES = 256
 
 
-def fastest_stages(topology: Topology, stages: int, ranks: int) -> FloatArray:
+def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
     """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
 
     ``ranks`` GPUs work on a stage; all stages must fit the machine.

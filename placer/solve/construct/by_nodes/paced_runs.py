@@ -48,15 +48,16 @@ def paced_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if parts is None or not are_runs(parts):
         return
     ranks, machine = parts.units.ranks, problem.machine
+    tier = parts.network.fabric.scale_up_tier
     for lengths, rooms in islice(paced_lengths(parts, budget), TRIED):
         gpus = on_hosts(problem, lengths * ranks, parts.units.pieces * ranks)
         incumbent.offer(NAME, gpus)
         free = {
             room: np.flatnonzero(parts.room == room).tolist() for room in set(rooms)
         }
-        hosts = [free[room].pop(0) for room in rooms]
-        host = np.repeat(hosts, lengths * ranks)
-        incumbent.offer(NAME, in_turn(machine.domain_of_gpu[machine.node_tier], host))
+        domains = [free[room].pop(0) for room in rooms]
+        domain = np.repeat(domains, lengths * ranks)
+        incumbent.offer(NAME, in_turn(machine.domain_of_gpu[tier], domain))
 
 
 def paced_lengths(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 Candidate = tuple[str, IntArray, bool]
 
@@ -103,7 +103,7 @@ def _promising(problem: Problem) -> list[Shape]:
     return [shape for value, _, shape in several if value <= most]
 
 
-def _is_even(topology: Topology, tier: int, capacity: IntArray) -> bool:
+def _is_even(topology: Machine, tier: int, capacity: IntArray) -> bool:
     """Whether domains of a tier hold equally much, and those above equally many."""
     return len(np.unique(capacity)) == 1 and all(
         len(np.unique(np.bincount(parent_of_domain(topology, t)))) == 1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.objective import Objective
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 class LaneAxis(NamedTuple):
@@ -165,7 +165,7 @@ def _splits_heaviest(axis: Axis, grid: _Grid, shape: Shape) -> bool:
     return axis.name in between and axis.size <= int(shape.room.max())
 
 
-def _leaf_tiers(topology: Topology, goal: Objective) -> list[int]:
+def _leaf_tiers(topology: Machine, goal: Objective) -> list[int]:
     """Tiers whose domains it costs something to leave, innermost first."""
     distance = [tier.distance for tier in topology.tiers]
     least = max(topology.scale_up_tier, 0) if goal.name == "time" else 0

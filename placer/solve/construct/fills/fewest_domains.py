@@ -16,13 +16,13 @@ import numpy as np
 from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 MOST_STEPS = 20_000_000  # of the program
 
 
 def fewest_domains(
-    machine: Topology, capacity: IntArray, tier: int, world: int
+    machine: Machine, capacity: IntArray, tier: int, world: int
 ) -> Iterator[IntArray]:
     """Capacities that leave out all but the fewest domains; shape (N,).
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -115,7 +115,7 @@ def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArr
 
 
 def _without_smallest(
-    machine: Topology, capacity: IntArray, tier: int, world: int
+    machine: Machine, capacity: IntArray, tier: int, world: int
 ) -> IntArray:
     """The capacity without as many domains of ``tier`` as can be spared; shape (N,)."""
     domain_of_node = machine.domain_of_node[tier]
@@ -178,14 +178,14 @@ def _relaxations(
             yield tuple(current)
 
 
-def _keeps(topology: Topology, colocation: Colocation, node_of_rank: IntArray) -> bool:
+def _keeps(topology: Machine, colocation: Colocation, node_of_rank: IntArray) -> bool:
     """Whether every set lies in one domain: units given up may have cut some."""
     rows = enumerate(topology.domain_of_node)
     return all(colocation.share(tier, row[node_of_rank]) for tier, row in rows)
 
 
 def _in_set_order(
-    topology: Topology,
+    topology: Machine,
     colocation: Colocation,
     capacity_of_node: IntArray,
     sizes: tuple[int, ...],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def _base_boxes(
     return [box for box in boxes if box is not None]
 
 
-def _boundaries(topology: Topology, job: Job) -> list[int]:
+def _boundaries(topology: Machine, job: Job) -> list[int]:
     """Tiers whose domains it costs something to leave, or that a requirement names."""
     tiers = topology.tiers
     required = set(job.require.values())
@@ -157,7 +157,7 @@ class _Chains:
             yield chain
 
 
-def _largest_capacity(topology: Topology, capacity_of_node: IntArray) -> list[int]:
+def _largest_capacity(topology: Machine, capacity_of_node: IntArray) -> list[int]:
     """Most ranks that one domain of each tier may hold."""
     single = [1] * len(topology.tiers)
     return [int(held.max()) for held in whole_sets(topology, capacity_of_node, single)]

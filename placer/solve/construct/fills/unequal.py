@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 # Exchanges of linked domains that are priced, at the most.
 MOST_EXCHANGES = 200
@@ -71,7 +71,7 @@ def exchanged(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         improved = incumbent.value < before
 
 
-def exchanges(machine: Topology) -> Iterator[IntArray]:
+def exchanges(machine: Machine) -> Iterator[IntArray]:
     """New node of each node when two linked domains of one size change places; (N,)."""
     for name in dict.fromkeys(link.tier for link in machine.links):
         t = machine.tier_index(name)
@@ -88,7 +88,7 @@ def exchanges(machine: Topology) -> Iterator[IntArray]:
                 yield becomes
 
 
-def _tree(machine: Topology, nodes: IntArray, t: int) -> list[IntArray]:
+def _tree(machine: Machine, nodes: IntArray, t: int) -> list[IntArray]:
     """Domains of the tiers below around some nodes, counted as they appear."""
     return [
         np.unique(row[nodes], return_inverse=True)[1].reshape(-1)

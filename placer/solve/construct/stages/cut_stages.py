@@ -84,6 +84,8 @@ class Stages:
         if tier < 0 or outer == fabric.num_tiers or sharded:
             return None
         ranks = _ranks_of_stage(model.job, parts_cp=parts_cp)
+        if ranks is None:
+            return None
         leaf_of_node = _along_tree(model.topology.domain_of_node[tier], model)
         room = np.bincount(leaf_of_node, room_of_node).astype(np.int64)
         size = ranks.shape[2]
@@ -131,13 +133,19 @@ class Stages:
         return node_of_rank
 
 
-def _ranks_of_stage(job: Job, *, parts_cp: bool) -> IntArray:
-    """Ranks of every stage of every replica; shape (D C, P, ranks of a stage)."""
+def _ranks_of_stage(job: Job, *, parts_cp: bool) -> IntArray | None:
+    """Ranks of every stage of every replica; shape (D C, P, ranks of a stage).
+
+    None where they are not as many: expert groups may lie across those of cp.
+    """
     axes = job.parallelism
     replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
     stage, cp = axes.coordinates["pp"], axes.coordinates["cp"]
     if parts_cp:
         replica = replica * axes.cp + cp
+    held = np.bincount(replica * axes.pp + stage)
+    if held.min() < held.max():
+        return None
     order = np.lexsort((np.arange(axes.world_size), cp, stage, replica))
     return order.reshape(int(replica.max()) + 1, axes.pp, -1)
 

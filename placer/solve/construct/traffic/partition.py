@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.solve.problem.flows import Flows
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 def partitioned_nodes(
-    topology: Topology,
+    topology: Machine,
     capacity: IntArray,
     label: IntArray,
     flows: Flows,

@@ -24,7 +24,7 @@ from placer.solve.tree.in_runs import fill_in_runs
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Floor:
         Whether each node holds one run of consecutive ranks, of any length.
     """
 
-    machine: Topology
+    machine: Machine
     colocation: Colocation
     tier: int
     in_runs: bool

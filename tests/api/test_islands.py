@@ -1,0 +1,194 @@
+"""Library calls on hosts with islands: a host is never taken for an island."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import placer
+from placer.document import parse_document
+from placer.job.read import decode_job
+from placer.topology.read import parse_topology
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+MODEL = {"layers": 8, "hidden": 1024, "ffn": 512, "heads": 16, "vocab": 1000}
+EXPERTS = {"experts": 24, "top_k": 2, "expert_ffn": 128}
+
+
+def machine(*hosts: dict[str, Any], size: int = 2, **more: Any) -> Topology:
+    """Hosts ``h0``, ``h1`` ... of two islands, and what differs about each."""
+    members = {"members": more.pop("members")} if "members" in more else {}
+    tiers = [
+        {"name": "island", "size": size, "bandwidth": 15e10, "scale_up": True}
+        | members,
+        {"name": "node", "size": 2, "bandwidth": 25e9},
+        {"name": "cluster", "bandwidth": 25e9, **more},
+    ]
+    for t, tier in enumerate(tiers):
+        tier["latency"] = 1e-6 * (1 + 2 * t)
+    nodes = [{"names": f"h{number}", **host} for number, host in enumerate(hosts)]
+    head = {"format": "placer/topology", "version": 1, "name": "islands"}
+    text = json.dumps({**head, "tiers": tiers, "nodes": nodes})
+    return parse_topology(text, "t.json")
+
+
+def job(axes: dict[str, int], **more: Any) -> Job:
+    """A job of a small model, with experts where it has groups of them."""
+    text = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "small",
+        "parallelism": axes,
+        "model": MODEL | (EXPERTS if "ep" in axes else {}),
+        "sequence": 1024,
+        "micro_batches": 4,
+        "compute": {"micro_batch_time": 0.001},
+        "weights": {"dp": 1},
+        **more,
+    }
+    return decode_job(parse_document(json.dumps(text), "j.json"))
+
+
+def names_of(plan: placer.Plan) -> list[tuple[str, int]]:
+    """Host of every rank, and what a launcher calls its GPU."""
+    return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "size", "axes"),
+    [
+        ([{}], 2, {"cp": 3, "ep": 3}),
+        ([{}, {}], 4, {"dp": 12, "ep": 6}),
+        ([{"gpus": [3, 4]}, {}, {}, {}], 4, {"pp": 2, "dp": 12, "ep": 12}),
+    ],
+    ids=str,
+)
+def test_experts_need_not_fill_hosts(
+    hosts: list[dict[str, Any]], size: int, axes: dict[str, int]
+) -> None:
+    """Runs of expert groups are laid along islands, whatever hosts hold of them."""
+    found = placer.place(machine(*hosts, size=size), job(axes), time_limit=5)
+    placer.check(found.plan)
+    assert found.status == "optimal"
+
+
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+@pytest.mark.parametrize("members", [[[0, 1], [2, 3]], [[0, 2], [1, 3]]], ids=str)
+@pytest.mark.parametrize("gpus", [[1, 2], [2, 1]], ids=str)
+def test_a_plan_stays_beside_itself(
+    gpus: list[int], members: list[list[int]], launcher: str
+) -> None:
+    """Seats are found again by host and launcher's number, and lost ones only move."""
+    topology = machine({}, {"gpus": gpus}, {}, members=members)
+    small = job({"dp": 7}, launcher={"ranks": launcher})
+    options = {"objective": "hop-cost", "time_limit": 5}
+    plan = placer.place(topology, small, hosts=["h0", "h1"], **options).plan
+    again = placer.place(topology, small, hosts=["h1", "h0"], previous=plan, **options)
+    assert again.plan.previous == {"kept": 7, "moved": 0, "new": 0}
+    assert names_of(again.plan) == names_of(plan)
+    left = placer.replace(plan, failed="h1", added="h2").plan
+    kept = [seat for seat in names_of(plan) if seat[0] == "h0"]
+    assert left.previous["kept"] == len(kept)
+    assert [seat for seat in names_of(left) if seat[0] == "h0"] == kept
+
+
+def test_the_ranks_of_a_lost_host_go_to_one_host() -> None:
+    """A host of two islands is lost and replaced as one."""
+    topology = machine({}, {}, {}, {})
+    small = job({"dp": 8}, weights={"dp": 1})
+    before = placer.place(topology, small, hosts="h[0-1]").plan
+    options = {"exclude": "h0", "previous": before, "time_limit": 5}
+    after = placer.place(topology, small, **options).plan
+    assert after.previous == {"kept": 4, "moved": 4, "new": 0}
+
+
+def test_a_fresh_plan_is_like_one_that_was_read() -> None:
+    """Lists of GPUs by island are no obstacle to checks, scores and repairs."""
+    topology = machine(*[{"gpus": [1, 2]}] * 3)
+    plan = placer.place(topology, job({"dp": 4})).plan
+    placer.check(plan)
+    assert placer.score(plan)["step_time_s"] == plan.score["step_time_s"]
+    used = {*plan.nodes}
+    assert placer.replace(plan, failed=min({"h0", "h1", "h2"} - used)).plan.nodes
+
+
+def test_islands_are_refused_where_hosts_are_asked_for() -> None:
+    """A machine by island is not a topology."""
+    topology, small = machine({}, {}), job({"dp": 4})
+    with pytest.raises(placer.InputError, match="topology"):
+        placer.place(topology.by_island, small)
+
+
+def test_explanations_know_hosts_and_islands() -> None:
+    """A rank is on a host; it could change places with others, or its island could."""
+    topology = machine({}, {"bandwidth_factor": 0.5}, {})
+    plan = placer.place(topology, job({"tp": 2, "dp": 6}), time_limit=5).plan
+    asked = {"ranks": [0], "hosts": ["h1"], "groups": ["dp:0"]}
+    rank, group, host = placer.explain(plan, **asked)["subjects"]
+    assert (rank["host"], host["host"]) == (plan.host_of_rank[0], "h1")
+    assert group["facts"]["slowest_node"] == "h1"
+    units = {name for kind in rank["exchanges"] for name in kind["unit"].split(" = ")}
+    assert {"rank", "island", "node", "tp group"} <= units
+
+
+def test_pins_that_cannot_hold_name_hosts() -> None:
+    """What cannot be pinned is told by host, with the GPUs of all its islands."""
+    topology = machine({}, {}, {})
+    pinned = job({"dp": 8}, rules={"pin": [{"ranks": "0-4", "nodes": "h1"}]})
+    with pytest.raises(placer.InfeasibleError) as caught:
+        placer.place(topology, pinned)
+    assert "ranks 0-4 are pinned to h1: 5 ranks, 4 GPUs" in str(caught.value)
+    far = job({"dp": 8}, rules={"pin": [{"ranks": "0,7", "nodes": "h1"}]})
+    with pytest.raises(placer.InfeasibleError, match="pinned to h1, which with 4 GPUs"):
+        placer.place(topology, far)
+
+
+def test_allocations_count_hosts() -> None:
+    """All placements on the free hosts are a proof for a job that shares uplinks."""
+    topology = machine({"gpus": [1, 2]}, {}, {}, oversubscription=4)
+    small = job({"cp": 3, "pp": 2}, launcher={"ranks": "free"})
+    found = placer.allocate(topology, [small], time_limit=2)
+    placer.check(found.jobs[0].plan)
+    assert len(found.jobs[0].plan.nodes) == 2
+
+
+def test_the_report_shows_busy_uplinks_of_hosts() -> None:
+    """Gradients cross the uplinks of all hosts, and the report says so."""
+    plan = placer.place(machine({}, {}, {}), job({"dp": 12}), time_limit=5).plan
+    page = placer.report_html(plan)
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert text is not None
+    busy = json.loads(text[1])["sides"][-1]["busy"]
+    assert len(busy) == len(plan.nodes)
+    assert min(busy) > 0
+
+
+def test_spares_that_cannot_be_kept_are_hosts() -> None:
+    """A spare is a host with all its islands."""
+    spared = job({"dp": 9}, rules={"spares": {"cluster": 1}})
+    with pytest.raises(placer.InfeasibleError, match="offers 2 of its 3 nodes"):
+        placer.place(machine({}, {}, {}), spared)
+
+
+def test_what_is_left_may_fill_islands_unevenly() -> None:
+    """A replica of five ranks fits a host of islands of three, and is not given up."""
+    topology = machine({}, {}, size=3)
+    small = job({"cp": 5, "dp": 2}, sequence=1000)
+    plan = placer.place(topology, small, time_limit=5).plan
+    left = placer.replace(plan, failed="h0", shrink=True, time_limit=5)
+    assert (left.job.parallelism.dp, left.plan.nodes) == (1, ("h1",))
+
+
+def test_too_few_moves_are_no_reason_to_shrink() -> None:
+    """Where the job fits what is left, the moves are in the way and are told."""
+    topology = machine({}, {}, size=3)
+    small = job({"dp": 5})
+    plan = placer.place(topology, small, hosts="h0", time_limit=5).plan
+    with pytest.raises(placer.InfeasibleError, match="moves at most 4"):
+        placer.replace(plan, failed="h0", added="h1", max_moves=4, shrink=True)
