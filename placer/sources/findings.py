@@ -101,6 +101,11 @@ class Findings:
         What changes the step and no key of the job can say.
     ignored : list of Remark
         What changes nothing here.
+    missing : list of Problem
+        Files that the source needs and that are not there; told before all else where
+        something is asked for.
+    unsure : set of str
+        Keys that are asked for because their value is given and not known.
     notes : list of str
         What a user should know.
     problems : list of Problem
@@ -117,6 +122,8 @@ class Findings:
     asked: list[Problem] = field(default_factory=list)
     not_modelled: list[Remark] = field(default_factory=list)
     ignored: list[Remark] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)

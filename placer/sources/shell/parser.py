@@ -17,6 +17,7 @@ from placer.sources.shell.syntax import (
     Chain,
     Choice,
     Condition,
+    Count,
     Function,
     Group,
     HereDocument,
@@ -227,11 +228,10 @@ class Parser:
                 return tuple(patterns)
 
     def _for(self) -> Node:
-        self._expect("for", "select")
+        is_menu = self._expect("for", "select") == "select"
         self.lexer.skip_blanks()
         if self.lexer.raw.startswith("((", self.lexer.at):
-            self._parentheses()
-            return Loop(None, (), (), self._body())
+            return self._count()
         name = self.lexer.word()
         words: list[Text] | None = None
         self._skip_lines()
@@ -243,7 +243,18 @@ class Parser:
                 words.append(word)
                 self.lexer.skip_blanks()
         body = self._body()
-        return Loop(name, None if words is None else tuple(words), (), body)
+        given = None if words is None else tuple(words)
+        return Loop(name, given, (), body, is_menu=is_menu)
+
+    def _count(self) -> Node:
+        start = self.lexer.at
+        node = self._parentheses()
+        parts: list[Text] = []
+        if isinstance(node, Arithmetic):
+            parts = list(node.expression.divided(";"))
+        if len(parts) != 3:
+            refuse_at(self.lexer.text, start, "expected for (( a; b; c ))")
+        return Count((parts[0], parts[1], parts[2]), self._body())
 
     def _body(self) -> tuple[Node, ...]:
         self._skip_separators()
@@ -264,7 +275,7 @@ class Parser:
         self.lexer.at += 1
         body = self.commands()
         self._expect(close)
-        return Group(body)
+        return Group(body, close == ")")
 
     def _parentheses(self) -> Node:
         """``(( expression ))`` or ``( commands )``."""

@@ -1,0 +1,51 @@
+"""What ``printf`` prints.
+
+Source: POSIX.1-2024, printf; of its conversions, ``%s``, ``%d`` and ``%%``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from placer.sources.shell.text import Text, join, text_at
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+
+_CONVERSION = re.compile(r"%([sd%])")
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
+_MOST_TIMES = 10_000
+
+
+def formatted(words: Sequence[Text], place: Place) -> Text | None:
+    """What is printed of a format and its arguments; None where that is not plain.
+
+    The format is used again as long as there are arguments.
+    """
+    if words and words[0].text == "--":
+        words = words[1:]
+    if not words or words[0].is_open:
+        return None
+    form, given = words[0], list(words[1:])
+    pieces = _CONVERSION.split(form.text)
+    if any("%" in text for text in pieces[::2]):
+        return None
+    each = sum(kind != "%" for kind in pieces[1::2])
+    times = -(-len(given) // each) if each and given else 1
+    if times > _MOST_TIMES:
+        return None
+    found: list[Text] = []
+    for _ in range(times):
+        for text, kind in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+            plain = re.sub(r"\\[nt\\]", lambda m: _ESCAPES[m[0]], text)
+            if "\\" in plain:
+                return None
+            found.append(text_at(plain, place))
+            if kind == "%":
+                found.append(text_at("%", place))
+            elif kind:
+                empty = text_at("" if kind == "s" else "0", place)
+                found.append(given.pop(0) if given else empty)
+    return join(found)
