@@ -46,10 +46,13 @@ class Unknown:
         The value as it is written.
     hint : str
         The option that says it.
+    message : str
+        What asks for it in so many words; empty where its text does.
     """
 
     text: str
     hint: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,20 @@ _SEQUENCE = 8192
 class _Variables:
     """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
 
-    def __init__(self, found: Findings, given: dict[str, Text]) -> None:
+    def __init__(
+        self, found: Findings, given: dict[str, Text], asked: Asked
+    ) -> None:
         self.found = found
+        self.asked = asked
         self.given = given
         self.defaults: dict[str, Text] = {}
 
     def get(self, *names: str) -> Text | None:
         """The first of these that is set, else the first default."""
+        for name in names:
+            given = self.asked.setting(name)
+            if given is not None:
+                return text_at(given, Place(f"--set {name}"))
         for values in (self.given, self.defaults):
             for name in names:
                 if name in values and values[name].text not in ("", "null", "None"):
@@ -123,7 +130,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     script = read_script(text, source, asked)
     found = Findings(source)
     note_left_out(found, script)
-    variables = _Variables(found, script.variables)
+    variables = _Variables(found, script.variables, asked)
     _defaults(variables, asked)
     _axes(found, variables)
     each, nodes = variables.get(*_EACH), variables.get(*_NODES)

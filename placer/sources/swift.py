@@ -57,7 +57,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     launch = select(launches, asked, source)
     found = Findings(source)
     note_left_out(found, script)
-    ask_for_anything(launch, found)
+    ask_for_anything(launch, found, script)
     _gpus(found, launch, script, asked)
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)

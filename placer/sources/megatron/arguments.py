@@ -218,10 +218,10 @@ def arguments_of(words: Sequence[Text], either: Either) -> Given:
                 (found.anything if flags is None and program else found.before).append(
                     word
                 )
+            elif flags is None and values:
+                found.anything.append(word)
             elif is_value:
                 values.append(word)
-                if flags is None and len(values) > 1:
-                    found.anything.append(word)
             hidden += [Argument(name, (word,), word.place) for name in flags or ()]
             continue
         end()

@@ -153,10 +153,17 @@ def launch_of_command(command: Command, either: Either) -> Launch:
     )
 
 
-def ask_for_anything(launch: Launch, found: Findings) -> None:
-    """Ask for words that may be any arguments; what nobody sets is empty, and noted."""
+def ask_for_anything(launch: Launch, found: Findings, script: Script) -> None:
+    """Ask for words that may be any arguments.
+
+    A variable of the environment that is not set is empty, and noted.
+    """
     for word in launch.anything:
-        unset = [part.name for part in opens(word.text) if part.is_unset]
+        unset = [
+            part.name
+            for part in opens(word.text)
+            if part.is_unset and part.name not in script.variables
+        ]
         if len(unset) == len(opens(word.text)) and not known(word.text):
             names = ", ".join(visible(name) for name in unset)
             found.notes.append(f"{names} is not set: it is taken to be empty")
@@ -186,7 +193,10 @@ def _bare(script: Script) -> Launch | None:
         if not any(other is not text and text.text in other.text for other in texts):
             words += text.words()
     given = arguments_of(words, script.either)
-    launch = Launch(tuple(given.arguments), tuple(given.before), {})
+    # No program stands before the arguments, and what stands there may be some.
+    first = [word for word in given.before if word.is_open and not known(word.text)]
+    anything = (*first, *given.anything)
+    launch = Launch(tuple(given.arguments), tuple(given.before), {}, anything)
     return launch if launch.markers else None
 
 

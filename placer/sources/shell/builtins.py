@@ -89,7 +89,12 @@ def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     if included is None:
         included = shell.asked.include(shell.script.source, name)
     if included is None:
-        shell.script.missing.append(Remark(name or readable(written.text), written.place))
+        shown = name or readable(written.text)
+        if shell.is_sure():
+            shell.script.missing.append(Remark(shown, written.place))
+        else:  # it may not be wanted
+            remark = Remark(f"source {shown}", written.place, "it is not there")
+            shell.script.left_out.append(remark)
         return Outcome(False, (f"source {name}",))
     text = text_of_file(*included)
     shell.environment.allow(len(text.text))

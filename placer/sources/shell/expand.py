@@ -237,11 +237,13 @@ class Expander:
             return unknown(name, place)
         if not isinstance(value, dict):
             return value if index in (None, "0", *_ALL) else text_at("", place)
-        wanted = self._index(index or "0", place)
+        written = self.text(text_at(index or "0", place)).text
+        if causes := roots(written):
+            return unknown(f"{name}[{readable(written)}]", place, "", causes)
+        wanted = self._index(written)
         return value.get(wanted, text_at("", place))
 
-    def _index(self, index: str, place: Place) -> str:
-        found = known(self.text(text_at(index, place)).text)
+    def _index(self, found: str) -> str:
         if re.fullmatch(r"[A-Za-z_]\w*", found):
             value = self.variables.value(found)
             if isinstance(value, Text) and value.text.isdigit():

@@ -183,6 +183,10 @@ class Shell:
                 [self.environment.kept(), *(state for state, _ in states)], names
             )
 
+    def is_sure(self) -> bool:
+        """Whether it is known that the script comes here."""
+        return not self._doubts
+
     def taken_for_empty(self) -> tuple[str, ...]:
         """The variables that nobody sets and that lead here."""
         return next((names for names in reversed(self._absent) if names), ())

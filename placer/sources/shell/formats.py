@@ -1,6 +1,7 @@
 """What ``printf`` prints.
 
-Source: POSIX.1-2024, printf; of its conversions, ``%s``, ``%d`` and ``%%``.
+Source: POSIX.1-2024, printf; of its conversions, ``%s``, ``%d``, ``%%`` and ``%.0s``, which
+prints nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from placer.sources.shell.text import Text, join, text_at
 if TYPE_CHECKING:
     from placer.sources.findings import Place
 
-_CONVERSION = re.compile(r"%([sd%])")
+_CONVERSION = re.compile(r"%([sd%]|\.0s)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 _MOST_TIMES = 10_000
 
@@ -46,6 +47,8 @@ def formatted(words: Sequence[Text], place: Place) -> Text | None:
             if kind == "%":
                 found.append(text_at("%", place))
             elif kind:
-                empty = text_at("" if kind == "s" else "0", place)
-                found.append(given.pop(0) if given else empty)
+                empty = text_at("0" if kind == "d" else "", place)
+                value = given.pop(0) if given else empty
+                if kind != ".0s":
+                    found.append(value)
     return join(found)

@@ -15,7 +15,7 @@ def question(label: str, text: Text, key: str = "") -> tuple[str, str]:
     """The message and the hint that ask for what a text needs."""
     parts = opens(text.text)
     causes = [cause for part in parts for cause in part.causes]
-    hint = setting([*causes, *(part.name for part in parts)])
+    hint = setting(causes) or setting([part.name for part in parts])
     if not hint:
         hint = f"--set job.{key}=VALUE" if key else "write its value in the script"
     if causes:
@@ -48,21 +48,20 @@ def unknown_value(text: Text) -> Unknown:
     """An open text as the value of a setting."""
     parts = opens(text.text)
     causes = [cause for part in parts for cause in part.causes]
-    names = [*causes, *(part.name for part in parts)]
-    return Unknown(_shown(readable(text.text)), setting(names))
+    hint = setting(causes) or setting([part.name for part in parts])
+    message = depends(causes) if causes else ""
+    return Unknown(_shown(readable(text.text)), hint, message)
 
 
 def missing_files(script: Script) -> list[Problem]:
     """That files are not there which a script sources, as one problem."""
-    names = list(dict.fromkeys(visible(remark.key) for remark in script.missing))
+    names = [remark.key.removeprefix("./") for remark in script.missing]
     if not names:
         return []
-    listed = _listed(names)
-    words = "which it sources, is not there"
-    if len(names) > 1:
-        words = "which it sources, are not there"
-    message = f"{listed}, {words}"
-    return [Problem(message, *script.missing[0].place, hint="put it beside the script")]
+    are, them = ("are", "them") if len(set(names)) > 1 else ("is", "it")
+    message = f"{_listed(names)}, which it sources, {are} not there"
+    hint = f"put {them} beside the script"
+    return [Problem(message, *script.missing[0].place, hint=hint)]
 
 
 def note_left_out(found: Findings, script: Script) -> None:

@@ -19,6 +19,7 @@ from placer.sources.shell.text import (
     join,
     known,
     renamed,
+    roots,
     text_at,
     unknown,
 )
@@ -113,12 +114,20 @@ class Environment:
 
     def assign(self, name: str, value: Text) -> None:
         """Set a variable, unless a setting does; an unknown value takes its name."""
-        if self.asked.setting(name) is None:
+        if not self._is_given(name):
             self.state.values[name] = renamed(value, name)
+
+    def _is_given(self, name: str) -> bool:
+        """Whether a setting says what a variable is, which it has from here on."""
+        given = self.asked.setting(name)
+        if given is not None:
+            self.state.values[name] = text_at(given, Place(f"--set {name}"))
+        return given is not None
 
     def default(self, name: str, value: Text) -> None:
         """Set a variable that is not set."""
-        self.state.values.setdefault(name, value)
+        if not self._is_given(name):
+            self.state.values.setdefault(name, value)
 
     def drop(self, name: str) -> None:
         """Unset a variable."""
@@ -232,10 +241,10 @@ class Environment:
             value = text_at("", assignment.name.place)
         values = self.state.values
         if assignment.index is not None:
-            index = known(self.expander.text(assignment.index).text)
-            if self.asked.setting(name) is None and not isinstance(
-                values.get(name), Text
-            ):
+            index = self.expander.text(assignment.index).text
+            if causes := roots(index):
+                self.assign(name, unknown(name, assignment.name.place, "", causes))
+            elif not (self._is_given(name) or isinstance(values.get(name), Text)):
                 self._owned(name)[index] = value
             return
         before = values.get(name) if assignment.append else None
@@ -250,7 +259,7 @@ class Environment:
 
     def set_array(self, name: str, words: Iterable[Text]) -> None:
         """Set an array, unless a setting does."""
-        if self.asked.setting(name) is None:
+        if not self._is_given(name):
             self.state.values[name] = _numbered(words)
             self._own.add(name)
 
@@ -270,11 +279,12 @@ class Environment:
         for word in raw:
             if keyed := _KEYED.match(word.text):
                 index = known(self.expander.text(word.part(*keyed.span(1))).text)
+                # Which element it is may not be known; it is none that is read then.
                 rest = word.part(keyed.end(), len(word.text))
                 elements.append((index, self.expander.text(rest)))
             else:
                 elements += [(None, found) for found in self.expander.words(word)]
-        if self.asked.setting(name) is not None:
+        if self._is_given(name):
             return
         before = self.state.values.get(name) if append else None
         if isinstance(before, dict):
