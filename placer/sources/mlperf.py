@@ -63,9 +63,7 @@ _SEQUENCE = 8192
 class _Variables:
     """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
 
-    def __init__(
-        self, found: Findings, given: dict[str, Text], asked: Asked
-    ) -> None:
+    def __init__(self, found: Findings, given: dict[str, Text], asked: Asked) -> None:
         self.found = found
         self.asked = asked
         self.given = given

@@ -95,7 +95,9 @@ def _launch(
 def _value(word: Text, start: int) -> Any:
     """The value of an argument, from an offset of its word on."""
     value = word.part(start, len(word.text))
-    return unknown_value(value) if value.is_open else plain_value(value.text.strip("'\""))
+    return (
+        unknown_value(value) if value.is_open else plain_value(value.text.strip("'\""))
+    )
 
 
 def _is_of_actor(word: Text, either: Either) -> bool:

@@ -38,6 +38,7 @@ def statement(chance: random.Random, depth: int = 0) -> str:
         return block(chance, depth + 1) if depth < 3 else "go deep"
 
     name, test = chance.choice("ABC"), chance.choice(TESTS)
+    passes = chance.randrange(4)
     jump = chance.choice(("break", "continue", "true"))
     forms = (
         lambda: f"go {words(4)}",
@@ -48,14 +49,20 @@ def statement(chance: random.Random, depth: int = 0) -> str:
         lambda: f"N=$(( N + {chance.randrange(4)} ))",
         lambda: f"{test} && go and || go or",
         lambda: f"for A in {words(4)}; do\n{inner()}\ndone",
-        lambda: f"for ((i{depth}=0; i{depth}<{chance.randrange(4)}; i{depth}++)); do {inner()}; done",
-        lambda: f"j{depth}=0; while ((j{depth} < {chance.randrange(4)})); do let j{depth}+=1; {inner()}; done",
+        lambda: (
+            f"for ((i{depth}=0; i{depth}<{passes}; i{depth}++)); do {inner()}; done"
+        ),
+        lambda: f"j{depth}=0; while ((j{depth}++ < {passes})); do {inner()}; done",
         lambda: f"for B in {{1..3}} {{b,c}}; do {test} && {jump}; {inner()}; done",
         lambda: f"printf -v {name} '%s,' {words(3)}; go ${name}",
-        lambda: f"read -r A B <<< '{chance.choice(('a', 'a b', 'a b c', ''))}'; go $A.$B",
+        lambda: (
+            f"read -r A B <<< '{chance.choice(('a', 'a b', 'a b c', ''))}'; go $A.$B"
+        ),
         lambda: f"(({chance.choice(STEPS)})) && go $N; go $((N--)) $[2*N]",
         lambda: f"({name}=in; {inner()}); go ${name}",
-        lambda: f"f() {{ local {name}=in; {test} && return; {inner()}\n}}\nf; go ${name}",
+        lambda: (
+            f"f() {{ local {name}=in; {test} && return; {inner()}\n}}\nf; go ${name}"
+        ),
         lambda: f"go \\\n {words(3)} \\\n {words(2)} # tail",
         lambda: f"if {test}; then\n{inner()}\nelse {inner()}\nfi",
         lambda: f"case ${name} in\n x|7) {inner()} ;;\n a*)\n{inner()};;\n*) go\nesac",

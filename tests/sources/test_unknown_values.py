@@ -92,9 +92,7 @@ WAYS = (
 
 @pytest.mark.parametrize("every", [23, *slow([1])])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_what_is_unknown_is_asked_for_or_has_no_effect(
-    samples, tmp_path, name, every
-):
+def test_what_is_unknown_is_asked_for_or_has_no_effect(samples, tmp_path, name, every):
     """No job is claimed that would be another one with a value of the variable."""
     source = samples / "jobs" / name
     folder = tmp_path / "beside"

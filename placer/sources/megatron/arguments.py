@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.sources.findings import Findings, Place, Remark
-from placer.sources.shell import Text, open_names
+from placer.sources.shell import Text
 from placer.sources.shell.either import Either
 from placer.sources.shell.questions import ask
 from placer.sources.shell.text import known, opens

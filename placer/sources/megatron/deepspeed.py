@@ -24,7 +24,11 @@ _STAGES = {0: "ddp", 1: "zero1", 2: "zero2", 3: "zero3"}
 _BUCKET = 500_000_000
 _NUMBER = "987650"  # begins the numbers that stand for what is not known
 # What layers of a model are called in DeepSpeed's pipeline.
-_LAYER, _EMBEDDING, _HEAD = "paralleltransformerlayerpipe", "embeddingpipe", "lmheadpipe"
+_LAYER, _EMBEDDING, _HEAD = (
+    "paralleltransformerlayerpipe",
+    "embeddingpipe",
+    "lmheadpipe",
+)
 
 
 def read_deepspeed(
@@ -62,7 +66,10 @@ def pipeline_ends(found: Findings, arguments: Arguments) -> None:
         found.notes.append(f"stages by {visible(method)} are taken as equally long")
         return
     untied = arguments.flag("untie_embeddings_and_output_weights")
-    for end, layer in (("embedding", _EMBEDDING), ("loss", _HEAD if untied else _EMBEDDING)):
+    for end, layer in (
+        ("embedding", _EMBEDDING),
+        ("loss", _HEAD if untied else _EMBEDDING),
+    ):
         if any(word in layer for word in words):
             found.derive(f"stages.{end}", 1, f"partition by {visible(wanted)}", place)
 
@@ -177,6 +184,9 @@ def _read(found: Findings, config: _Config, stage: str) -> str:
     if steps and batch and one and batch % (steps * one) == 0:
         rule = f"batch {batch} / (micro_batch {one} x {steps} accumulation steps)"
         found.derive(
-            "parallelism.dp", batch // (steps * one), rule, config.at("train_batch_size")
+            "parallelism.dp",
+            batch // (steps * one),
+            rule,
+            config.at("train_batch_size"),
         )
     return stage

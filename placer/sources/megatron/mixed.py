@@ -50,7 +50,11 @@ def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
     """Mamba layers, of which shares are attention and MLP instead."""
     spec = arguments.texts("spec")
     hybrid = next(
-        (name for name in (*_RATIOS.values(), "is_hybrid_model") if arguments.flag(name)),
+        (
+            name
+            for name in (*_RATIOS.values(), "is_hybrid_model")
+            if arguments.flag(name)
+        ),
         "spec" if any("mamba" in word for word in spec) else "",
     )
     if not (hybrid or _PROGRAM.search(arguments.program)):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, Findings
-
 from placer.sources.megatron.deepspeed import pipeline_ends
 from placer.sources.megatron.refusals import refuse_fact
 

@@ -11,7 +11,6 @@ from placer.sources.shell.conditions import FAILS, HOLDS, Outcome
 from placer.sources.shell.control import BreakError, ExitError, ReturnError
 from placer.sources.shell.formats import formatted
 from placer.sources.shell.inputs import read_array, read_words
-from placer.sources.shell.script import Command
 from placer.sources.shell.text import (
     Text,
     join,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
 # What always succeeds, or is taken to.
-SUCCEED = frozenset("echo printf mkdir touch sleep date cat tee pushd popd".split())
+SUCCEED = frozenset(["echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd", "popd"])
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
 _COMMAND = re.compile(r"-[a-z]*c")
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
@@ -90,7 +89,7 @@ def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
         included = shell.asked.include(shell.script.source, name)
     if included is None:
         shown = name or readable(written.text)
-        if shell.is_sure():
+        if shell.ways.is_sure():
             shell.script.missing.append(Remark(shown, written.place))
         else:  # it may not be wanted
             remark = Remark(f"source {shown}", written.place, "it is not there")
@@ -124,7 +123,7 @@ def _exec(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
 
 
 def _exit(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    raise ExitError(words[0].place, shell.taken_for_empty())
+    raise ExitError(words[0].place, shell.ways.taken_for_empty())
 
 
 def _return(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
@@ -137,9 +136,9 @@ def _return(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
 
 
 def _break(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    if not shell.loops:
+    if not shell.ways.loops:
         return HOLDS
-    levels = min(_number(words), len(shell.loops))
+    levels = min(_number(words), len(shell.ways.loops))
     raise BreakError(levels, is_over=words[0].text == "break")
 
 

@@ -74,6 +74,10 @@ def _replaced(value: Text, rest: Text, place: Place, expand: Expand) -> Text | N
         return None
     old = expand(text_at(wanted, place)).text
     new = expand(text_at(instead, place)).text
-    if not old or roots(old + new) or len(new) * (value.text.count(old) + 1) > 1_000_000:
+    if (
+        not old
+        or roots(old + new)
+        or len(new) * (value.text.count(old) + 1) > 1_000_000
+    ):
         return None
     return text_at(value.text.replace(old, new, -1 if every else 1), place)

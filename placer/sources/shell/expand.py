@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from placer.sources.shell.arithmetic import evaluate
 from placer.sources.shell.braces import unbraced
+from placer.sources.shell.calculation import calculated
 from placer.sources.shell.changes import changed
 from placer.sources.shell.either import Value
 from placer.sources.shell.lexer import Lexer
 from placer.sources.shell.pieces import Part, Words
 from placer.sources.shell.text import (
     Text,
-    filled,
     join,
     known,
     opens,
@@ -381,44 +380,7 @@ class Expander:
     def number(self, expression: Text, place: Place) -> Text:
         """What ``$(( ))`` computes; unknown when a variable of it is."""
         written = self.text(expression, quoted=True)
-        missing = [written.text] if written.is_open else []
-        changes: dict[str, int] = {}
-        depth = 0
-
-        def value_of(name: str) -> int:
-            nonlocal depth
-            if name in changes:
-                return changes[name]
-            value = self.variables.value(name)
-            if isinstance(value, dict):
-                value = value.get("0")
-            if value is None or value.is_open:
-                missing.append((value or unknown(name, place)).text)
-                return 1
-            depth += 1
-            if depth > 200:
-                raise ValueError("variables that stand for each other")
-            found = evaluate(value.text, value_of, changes.__setitem__)
-            depth -= 1
-            return found
-
-        shown = f"$(({readable(written.text).strip()}))"
-        unsure: tuple[str, ...] = ()
-        number = 0
-        try:
-            plain = filled(written.text, "1")
-            number = evaluate(plain, value_of, changes.__setitem__)
-        except (ValueError, RecursionError):
-            unsure = (shown,)
-        unsure = roots("".join(missing)) or unsure
-        for name, change in changes.items():
-            value = text_at(str(change), place)
-            if unsure:
-                value = unknown(name, place, shown, unsure)
-            self.variables.assign(name, value)
-        if unsure:
-            return unknown(unsure[0], place, shown, unsure)
-        return text_at(str(number), place)
+        return calculated(written, place, self.variables)
 
 
 def _listed(value: Value | None) -> list[Text]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Place
 from placer.sources.shell.builtins import (
     DECLARES,
@@ -21,14 +20,9 @@ from placer.sources.shell.builtins import (
     keep_written,
 )
 from placer.sources.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
-from placer.sources.shell.control import (
-    BreakError,
-    ControlError,
-    ExitError,
-    ReturnError,
-)
+from placer.sources.shell.control import ControlError, ExitError, ReturnError
 from placer.sources.shell.either import Value
-from placer.sources.shell.loops import Frame, follow_count, follow_loop
+from placer.sources.shell.loops import follow_count, follow_loop
 from placer.sources.shell.parser import Parser
 from placer.sources.shell.script import Command, Script
 from placer.sources.shell.slurm import batch_variables
@@ -46,10 +40,10 @@ from placer.sources.shell.syntax import (
     Simple,
 )
 from placer.sources.shell.text import Text, known, opens, readable, roots, text_at
-from placer.sources.shell.variables import Environment, State
+from placer.sources.shell.variables import Environment
+from placer.sources.shell.ways import Ways
 
 MOST_NESTED = 20
-_MOST_DEPTH, _MOST_FORKS = 90, 2000
 _LONGEST_SHOWN = 60
 
 Branches = Sequence[tuple[tuple[Node, ...] | None, tuple[Node, ...]]]
@@ -60,8 +54,7 @@ class Shell:
 
     Attributes
     ----------
-    loops : list of Frame
-        Those that are being followed, one in another.
+    ways : Ways
     passes : int
         Of all loops together.
     """
@@ -71,16 +64,9 @@ class Shell:
         self.asked = asked
         self.environment = Environment(script.source, asked, script.either)
         self.expander = self.environment.expander
-        self.loops: list[Frame] = []
+        self.ways = Ways(self.environment)
         self.passes = 0
-        self._returns: list[list[tuple[State, tuple[str, ...]]]] = []
         self._nested = 0
-        self._depth = 0
-        self._forks = 0
-        # What decides the branches that are being followed: what is not known, and
-        # what nobody sets.
-        self._doubts: list[tuple[str, ...]] = []
-        self._absent: list[tuple[str, ...]] = []
         self._locals: list[dict[str, Value | None]] = []
 
     def run(self, text: Text) -> None:
@@ -106,15 +92,15 @@ class Shell:
         for name, value in batch_variables(text):
             self.environment.default(name, value)
         self._nested += 1
-        self._returns.append([])
+        self.ways.returns.append([])
         try:
             self.follow(Parser(text).script())
         except ends:
             pass
         finally:
             self._nested -= 1
-            returned = self._returns.pop()
-        self.settle(returned)
+            returned = self.ways.returns.pop()
+        self.ways.settle(returned)
 
     def calculate(self, expression: Text) -> Outcome:
         """Do what ``(( ))`` does; whether the result is not 0."""
@@ -130,72 +116,13 @@ class Shell:
             self.environment.status = status
         return status
 
-    def fork(
-        self, names: tuple[str, ...], ways: Sequence[Callable[[], Outcome]]
-    ) -> Outcome:
-        """Follow each of several ways of which one is taken, as ``names`` decide."""
-        self._forks += len(ways)
-        if self._forks > _MOST_FORKS:
-            self._refuse("too many branches depend on what is not known")
-        start = self.environment.kept()
-        ended: list[tuple[State, Outcome]] = []
-        errors: list[tuple[ControlError, State]] = []
-        self._doubts.append(names)
-        for way in ways:
-            self.environment.restore(start)
-            try:
-                status = self.branch(HOLDS, way)
-            except ControlError as error:
-                state = self.environment.kept()
-                errors.append((error, state))
-                self._stash(error, state, names)
-            else:
-                ended.append((self.environment.kept(), status))
-        self._doubts.pop()
-        if not ended:
-            on = [e for e in errors if not isinstance(e[0], ExitError)] or errors
-            self.environment.restore(on[-1][1])
-            raise on[-1][0]
-        self.environment.merge([state for state, _ in ended], names)
-        found = [status for _, status in ended]
-        if all(not s.names and s.holds == found[0].holds for s in found):
-            return Outcome(found[0].holds)
-        causes = (*names, *(name for s in found for name in s.names))
-        return Outcome(False, tuple(dict.fromkeys(causes)))
-
-    def branch(self, outcome: Outcome, way: Callable[[], Outcome]) -> Outcome:
-        """Follow what an outcome leads to."""
-        self._absent.append(outcome.absent)
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            self._refuse("it is nested too deeply to be followed")
-        try:
-            return way()
-        finally:
-            self._absent.pop()
-            self._depth -= 1
-
-    def settle(self, states: Sequence[tuple[State, tuple[str, ...]]]) -> None:
-        """Go on after ways that have ended before, as what is not known decides."""
-        if states:
-            names = dict.fromkeys(name for _, causes in states for name in causes)
-            self.environment.merge(
-                [self.environment.kept(), *(state for state, _ in states)], names
-            )
-
-    def is_sure(self) -> bool:
-        """Whether it is known that the script comes here."""
-        return not self._doubts
-
-    def taken_for_empty(self) -> tuple[str, ...]:
-        """The variables that nobody sets and that lead here."""
-        return next((names for names in reversed(self._absent) if names), ())
-
     def start(
         self, node: Simple, words: list[Text], environment: dict[str, Text]
     ) -> Outcome:
         """Note a command that the script would run, and follow a script in it."""
-        causes = tuple(dict.fromkeys(name for names in self._doubts for name in names))
+        causes = tuple(
+            dict.fromkeys(name for names in self.ways.doubts for name in names)
+        )
         self.script.commands.append(Command(tuple(words), environment, causes))
         for text in inner_scripts(self, node, words):
             self.nest(text, ReturnError, ExitError)
@@ -203,18 +130,6 @@ class Shell:
             return HOLDS
         shown = readable(" ".join(word.text for word in words[:8]))
         return Outcome(False, (shown[:_LONGEST_SHOWN],))
-
-    def _refuse(self, message: str) -> None:
-        raise InputError([Problem(message, self.script.source)])
-
-    def _stash(
-        self, error: ControlError, state: State, names: tuple[str, ...]
-    ) -> None:
-        """Keep what a function or a loop has where one way leaves it."""
-        if isinstance(error, ReturnError) and self._returns:
-            self._returns[-1].append((state, names))
-        if isinstance(error, BreakError) and error.levels <= len(self.loops):
-            self.loops[-error.levels].left(state, names, is_over=error.is_over)
 
     def _node(self, node: Node) -> Outcome:
         self.environment.spend(1)
@@ -230,15 +145,15 @@ class Shell:
             case Group():
                 if node.is_inner:
                     return self._inside(partial(self.follow, node.body))
-                return self.branch(HOLDS, partial(self.follow, node.body))
+                return self.ways.branch(HOLDS, partial(self.follow, node.body))
             case Choice():
                 return self._choice(node.branches)
             case Case():
                 return self._case(node)
             case Loop():
-                return self.branch(HOLDS, partial(follow_loop, self, node))
+                return self.ways.branch(HOLDS, partial(follow_loop, self, node))
             case Count():
-                return self.branch(HOLDS, partial(follow_count, self, node))
+                return self.ways.branch(HOLDS, partial(follow_count, self, node))
             case Function():
                 self.environment.state.functions[node.name] = node
         return HOLDS
@@ -246,22 +161,20 @@ class Shell:
     def _inside(self, way: Callable[[], Outcome]) -> Outcome:
         """Follow what runs in a shell of its own, and changes files alone."""
         before = self.environment.kept()
-        loops, self.loops = self.loops, []
-        self._returns.append([])
+        loops, self.ways.loops = self.ways.loops, []
+        self.ways.returns.append([])
         try:
-            status = self.branch(HOLDS, way)
+            status = self.ways.branch(HOLDS, way)
         except ControlError:
             status = Outcome(False, ("what runs in a shell of its own",))
         finally:
-            self.loops = loops
-            self._returns.pop()
+            self.ways.loops = loops
+            self.ways.returns.pop()
         before.files = self.environment.state.files
         self.environment.restore(before)
         return status
 
-    def _chain(
-        self, links: Sequence[tuple[str, Node]], status: Outcome
-    ) -> Outcome:
+    def _chain(self, links: Sequence[tuple[str, Node]], status: Outcome) -> Outcome:
         is_left_out = False
         for number, (join_sign, link) in enumerate(links):
             sign = join_sign.rstrip("!")
@@ -269,7 +182,7 @@ class Shell:
                 if status.names:
                     rest = links[number:]
                     ways = [partial(self._chain, rest, way) for way in (HOLDS, FAILS)]
-                    return self.fork(status.names, ways)
+                    return self.ways.fork(status.names, ways)
                 is_left_out = status.holds != (sign == "&&")
             if is_left_out:
                 continue
@@ -278,7 +191,7 @@ class Shell:
             if is_piped and not isinstance(link, Simple):
                 found = self._inside(partial(self._node, link))
             else:
-                found = self.branch(status, partial(self._node, link))
+                found = self.ways.branch(status, partial(self._node, link))
             status = found.negated() if join_sign.endswith("!") else found
         return status
 
@@ -289,8 +202,8 @@ class Shell:
         outcome = HOLDS if condition is None else self.follow(condition)
         ways = [partial(self.follow, body), partial(self._choice, rest)]
         if outcome.names:
-            return self.fork(outcome.names, ways)
-        return self.branch(outcome, ways[0 if outcome.holds else 1])
+            return self.ways.fork(outcome.names, ways)
+        return self.ways.branch(outcome, ways[0 if outcome.holds else 1])
 
     def _case(self, node: Case) -> Outcome:
         word = self.expander.text(node.word)
@@ -302,7 +215,9 @@ class Shell:
                 written = self.expander.text(pattern).text
                 found = self._fits(word.text, written)
                 names += roots(written)
-                fits = True if True in (fits, found) else None if found is None else fits
+                fits = (
+                    True if True in (fits, found) else None if found is None else fits
+                )
             if fits is not False:
                 bodies.append(body)
             if fits:
@@ -311,8 +226,8 @@ class Shell:
             bodies.append(())
         ways = [partial(self.follow, body) for body in bodies]
         if len(ways) == 1:
-            return self.branch(HOLDS, ways[0])
-        return self.fork(tuple(dict.fromkeys(names)), ways)
+            return self.ways.branch(HOLDS, ways[0])
+        return self.ways.fork(tuple(dict.fromkeys(names)), ways)
 
     def _fits(self, text: str, pattern: str) -> bool | None:
         """Whether a word fits a pattern; None where that is not known."""
@@ -409,17 +324,17 @@ class Shell:
         self.environment.state.given = arguments
         self._nested += 1
         self.environment.calls += 1
-        self._returns.append([])
+        self.ways.returns.append([])
         self._locals.append({})
         try:
-            status = self.branch(HOLDS, partial(self.follow, function.body))
+            status = self.ways.branch(HOLDS, partial(self.follow, function.body))
         except ReturnError as error:
             status = error.status
         finally:
             self._nested -= 1
             self.environment.calls -= 1
-            returned, hidden = self._returns.pop(), self._locals.pop()
-        self.settle(returned)
+            returned, hidden = self.ways.returns.pop(), self._locals.pop()
+        self.ways.settle(returned)
         if returned:
             names = dict.fromkeys(name for _, causes in returned for name in causes)
             status = Outcome(False, tuple(names))

@@ -11,29 +11,17 @@ from typing import TYPE_CHECKING
 
 from placer.sources.shell.conditions import HOLDS, Outcome
 from placer.sources.shell.control import BreakError
-from placer.sources.shell.text import Text, known, opens, roots, unknown
+from placer.sources.shell.text import known, opens, roots, unknown
+from placer.sources.shell.ways import Frame
 
 if TYPE_CHECKING:
     from placer.sources.shell.follow import Shell
     from placer.sources.shell.syntax import Count, Loop
-    from placer.sources.shell.variables import State
 
 _MOST_PASSES, _MOST_PASSES_IN_ALL = 1000, 10_000
 _MOST_TRIES = 6
 _FILE_NAMES = re.compile(r"[*?]|\[.*\]")
 _QUOTED = re.compile(r"[\"'\\$`]")
-
-
-class Frame:
-    """A loop that is being followed, and what it had where one way left it."""
-
-    def __init__(self) -> None:
-        self.over: list[tuple[State, tuple[str, ...]]] = []
-        self.passes: list[tuple[State, tuple[str, ...]]] = []
-
-    def left(self, state: State, names: tuple[str, ...], *, is_over: bool) -> None:
-        """Keep what there was where the loop, or only a pass of it, was left."""
-        (self.over if is_over else self.passes).append((state, names))
 
 
 def follow_loop(shell: Shell, node: Loop) -> Outcome:
@@ -95,8 +83,8 @@ def follow_count(shell: Shell, node: Count) -> Outcome:
         except BreakError as error:
             if error.is_over or error.levels > 1:
                 raise
-        frame = shell.loops[-1]
-        shell.settle(frame.passes)
+        frame = shell.ways.loops[-1]
+        shell.ways.settle(frame.passes)
         frame.passes = []
         return shell.calculate(step)
 
@@ -131,13 +119,13 @@ class _Follower:
         return self._in_frame(lambda: self._blurred(names, first))
 
     def _in_frame(self, way: Callable[[], Outcome]) -> Outcome:
-        self.shell.loops.append(self.frame)
+        self.shell.ways.loops.append(self.frame)
         try:
             return way()
         except BreakError as error:  # of a loop around this one
             raise BreakError(error.levels - 1, is_over=error.is_over) from None
         finally:
-            self.shell.loops.pop()
+            self.shell.ways.loops.pop()
 
     def _run(self, condition: Callable[[], Outcome], is_counted: bool) -> Outcome:
         shell, count = self.shell, 0
@@ -161,14 +149,14 @@ class _Follower:
                 break
             if count < 2:
                 before = shell.environment.kept()
-        shell.settle(self.frame.over)
+        shell.ways.settle(self.frame.over)
         return HOLDS
 
     def _pass(self, outcome: Outcome) -> bool:
         """Follow the body once; whether the loop is over."""
         is_over = False
         try:
-            self.shell.branch(outcome, self.body)
+            self.shell.ways.branch(outcome, self.body)
         except BreakError as error:
             if error.levels > 1:
                 raise
@@ -179,7 +167,7 @@ class _Follower:
             self.frame.left(self.shell.environment.kept(), names, is_over=True)
             self.shell.environment.restore(state)
             is_over = False
-        self.shell.settle(passes)
+        self.shell.ways.settle(passes)
         return is_over
 
     def _blurred(
@@ -192,10 +180,10 @@ class _Follower:
         for _ in range(_MOST_TRIES):
             before = shell.environment.kept()
             del shell.script.commands[commands:], self.frame.over[over:]
-            shell.fork(names, [lambda: self._tried(condition), lambda: HOLDS])
+            shell.ways.fork(names, [lambda: self._tried(condition), lambda: HOLDS])
             if not shell.environment.blur(start, before, names):
                 break
-        shell.settle(self.frame.over)
+        shell.ways.settle(self.frame.over)
         return Outcome(False, names)
 
     def _tried(self, condition: Callable[[], Outcome]) -> Outcome:

@@ -37,7 +37,6 @@ _ENDS = frozenset(
 )
 _QUOTES = re.compile(r"[\"'\\]")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
-_MOST_NESTED = MOST_DEPTH
 
 
 class Parser:
@@ -66,7 +65,7 @@ class Parser:
         """Commands up to a word or sign that ends a list of them."""
         found: list[Node] = []
         self._depth += 1
-        if self._depth > _MOST_NESTED:
+        if self._depth > MOST_DEPTH:
             refuse_at(self.lexer.text, self.lexer.at, "nested too deeply")
         while True:
             self._skip_separators()
@@ -150,16 +149,11 @@ class Parser:
         compound = _COMPOUNDS.get(self._peek())
         if compound is None:
             return self._simple()
-        node = compound(self)
-        self._redirections()
-        return node
-
-    def _redirections(self) -> None:
-        """Go over redirections behind a compound command."""
-        command = Simple()
+        node, behind = compound(self), Simple()
         self.lexer.skip_blanks()
-        while self._redirection(command):
+        while self._redirection(behind):
             self.lexer.skip_blanks()
+        return node
 
     def _expect(self, *words: str) -> str:
         self.lexer.skip_blanks()
@@ -242,18 +236,16 @@ class Parser:
             while (word := self.lexer.word()).text:
                 words.append(word)
                 self.lexer.skip_blanks()
-        body = self._body()
         given = None if words is None else tuple(words)
-        return Loop(name, given, (), body, is_menu=is_menu)
+        return Loop(name, given, (), self._body(), is_menu=is_menu)
 
     def _count(self) -> Node:
-        start = self.lexer.at
         node = self._parentheses()
-        parts: list[Text] = []
-        if isinstance(node, Arithmetic):
-            parts = list(node.expression.divided(";"))
+        parts = (
+            list(node.expression.divided(";")) if isinstance(node, Arithmetic) else []
+        )
         if len(parts) != 3:
-            refuse_at(self.lexer.text, start, "expected for (( a; b; c ))")
+            self._unexpected("for (( a; b; c ))")
         return Count((parts[0], parts[1], parts[2]), self._body())
 
     def _body(self) -> tuple[Node, ...]:

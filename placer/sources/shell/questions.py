@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placer.document.tree import visible
 from placer.errors import Problem
-from placer.sources.findings import Findings, Place, Unknown
+from placer.sources.findings import Findings, Unknown
 from placer.sources.shell.script import Script
 from placer.sources.shell.text import Text, is_settable, opens, readable
 

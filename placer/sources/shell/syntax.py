@@ -119,4 +119,15 @@ class Function:
     body: tuple[Node, ...]
 
 
-Node = Simple | Condition | Arithmetic | Chain | Choice | Case | Loop | Count | Group | Function
+Node = (
+    Simple
+    | Condition
+    | Arithmetic
+    | Chain
+    | Choice
+    | Case
+    | Loop
+    | Count
+    | Group
+    | Function
+)
