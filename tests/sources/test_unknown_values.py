@@ -13,8 +13,8 @@ from placer.sources.job import Options, open_job
 from tests.marks import slow
 
 _ASSIGNED = re.compile(
-    r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(?!\()((?:\"(?:[^\"\\]|\\[\s\S])*\"|'[^']*'"
-    r"|\$\(\(.*?\)\)|\$\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|`[^`\n]*`|[^\s;&|#\"'`])*)",
+    r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(?!\()((?:\"(?:[^\"\\]|\\[\s\S])*\""
+    r"|'[^']*'|\$\(\(.*?\)\)|\$\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|`[^`\n]*`|[^\s;&|#\"'`])*)",
     re.MULTILINE,
 )
 _SHAPE = {

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.sources.findings import Findings, Place, Remark
-from placer.sources.shell import Text
-from placer.sources.shell.either import Either
 from placer.sources.shell.questions import ask
 from placer.sources.shell.text import known, opens
+
+if TYPE_CHECKING:
+    from placer.sources.shell import Text
+    from placer.sources.shell.either import Either
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
 _SPLIT = re.compile(r"--[A-Za-z][\w-]*\s+\S")

@@ -12,12 +12,12 @@ from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.sources.findings import GPUS, Asked, Findings, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
-from placer.sources.shell.either import Either
 from placer.sources.shell.questions import ask, depends, question, setting
 from placer.sources.shell.text import known, opens
 
 if TYPE_CHECKING:
     from placer.sources.shell import Command, Script, Text
+    from placer.sources.shell.either import Either
 
 _MARKERS = frozenset(
     {

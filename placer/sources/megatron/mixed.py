@@ -1,7 +1,8 @@
 """Models of which some layers are no transformer layers, which no job can say.
 
-Source: NVIDIA/Megatron-LM d98e8a64, ``megatron/core/ssm/mamba_hybrid_layer_allocation.py``
-and ``megatron/core/models/gpt/experimental_attention_variant_module_specs.py``.
+Source: NVIDIA/Megatron-LM d98e8a64, ``megatron/core/``:
+``ssm/mamba_hybrid_layer_allocation.py`` and
+``models/gpt/experimental_attention_variant_module_specs.py``.
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
 # What always succeeds, or is taken to.
-SUCCEED = frozenset(["echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd", "popd"])
+SUCCEED = (
+    "echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd",
+    "popd",
+)  # fmt: skip
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
 _COMMAND = re.compile(r"-[a-z]*c")
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")

@@ -1,7 +1,7 @@
 """What ``[ ... ]`` and ``[[ ... ]]`` say, where it is known.
 
-What nobody sets is empty for ``-z`` and ``-n``, as in a fresh shell, and not known where
-it is compared. Source: GNU Bash Reference Manual, Bash Conditional Expressions.
+What nobody sets is empty for ``-z`` and ``-n``, as in a fresh shell, and not known
+where it is compared. Source: GNU Bash Reference Manual, Bash Conditional Expressions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from placer.sources.findings import Place
-from placer.sources.shell.conditions import Outcome
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+    from placer.sources.shell.conditions import Outcome
 
 
 class ControlError(Exception):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 from placer.sources.shell.braces import unbraced
 from placer.sources.shell.calculation import calculated
 from placer.sources.shell.changes import changed
-from placer.sources.shell.either import Value
 from placer.sources.shell.lexer import Lexer
 from placer.sources.shell.pieces import Part, Words
 from placer.sources.shell.text import (
@@ -29,6 +28,7 @@ from placer.sources.shell.text import (
 
 if TYPE_CHECKING:
     from placer.sources.findings import Place
+    from placer.sources.shell.either import Value
 
 _PLAIN = re.compile(r"[^\"'\\$`]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")

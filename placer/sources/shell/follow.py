@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from placer.sources.findings import Asked, Place
 from placer.sources.shell.builtins import (
@@ -21,7 +22,6 @@ from placer.sources.shell.builtins import (
 )
 from placer.sources.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
 from placer.sources.shell.control import ControlError, ExitError, ReturnError
-from placer.sources.shell.either import Value
 from placer.sources.shell.loops import follow_count, follow_loop
 from placer.sources.shell.parser import Parser
 from placer.sources.shell.script import Command, Script
@@ -42,6 +42,9 @@ from placer.sources.shell.syntax import (
 from placer.sources.shell.text import Text, known, opens, readable, roots, text_at
 from placer.sources.shell.variables import Environment
 from placer.sources.shell.ways import Ways
+
+if TYPE_CHECKING:
+    from placer.sources.shell.either import Value
 
 MOST_NESTED = 20
 _LONGEST_SHOWN = 60
@@ -133,29 +136,14 @@ class Shell:
 
     def _node(self, node: Node) -> Outcome:
         self.environment.spend(1)
-        match node:
-            case Simple():
-                return self._simple(node)
-            case Chain():
-                return self._chain(node.links, HOLDS)
-            case Condition():
-                return self._condition(node)
-            case Arithmetic():
-                return self.calculate(node.expression)
-            case Group():
-                if node.is_inner:
-                    return self._inside(partial(self.follow, node.body))
-                return self.ways.branch(HOLDS, partial(self.follow, node.body))
-            case Choice():
-                return self._choice(node.branches)
-            case Case():
-                return self._case(node)
-            case Loop():
-                return self.ways.branch(HOLDS, partial(follow_loop, self, node))
-            case Count():
-                return self.ways.branch(HOLDS, partial(follow_count, self, node))
-            case Function():
-                self.environment.state.functions[node.name] = node
+        return _DOES[type(node)](self, node)
+
+    def _group(self, node: Group) -> Outcome:
+        way = partial(self.follow, node.body)
+        return self._inside(way) if node.is_inner else self.ways.branch(HOLDS, way)
+
+    def _define(self, node: Function) -> Outcome:
+        self.environment.state.functions[node.name] = node
         return HOLDS
 
     def _inside(self, way: Callable[[], Outcome]) -> Outcome:
@@ -346,3 +334,21 @@ class Shell:
             else:
                 state.values[name] = value
         return status
+
+
+_DOES: dict[type, Callable[[Shell, Any], Outcome]] = {
+    Simple: Shell._simple,
+    Chain: lambda shell, node: shell._chain(node.links, HOLDS),
+    Condition: Shell._condition,
+    Arithmetic: lambda shell, node: shell.calculate(node.expression),
+    Group: Shell._group,
+    Choice: lambda shell, node: shell._choice(node.branches),
+    Case: Shell._case,
+    Loop: lambda shell, node: shell.ways.branch(
+        HOLDS, partial(follow_loop, shell, node)
+    ),
+    Count: lambda shell, node: shell.ways.branch(
+        HOLDS, partial(follow_count, shell, node)
+    ),
+    Function: Shell._define,
+}

@@ -1,7 +1,7 @@
 """What ``printf`` prints.
 
-Source: POSIX.1-2024, printf; of its conversions, ``%s``, ``%d``, ``%%`` and ``%.0s``, which
-prints nothing.
+Source: POSIX.1-2024, printf; of its conversions, ``%s``, ``%d``, ``%%`` and ``%.0s``,
+which prints nothing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ def formatted(words: Sequence[Text], place: Place) -> Text | None:
 
     The format is used again as long as there are arguments.
     """
-    if words and words[0].text == "--":
-        words = words[1:]
-    if not words or words[0].is_open:
+    if not words:
         return None
-    form, given = words[0], list(words[1:])
-    pieces = _CONVERSION.split(form.text)
-    if any("%" in text for text in pieces[::2]):
+    form, *given = words[words[0].text == "--" :] if len(words) > 1 else words
+    pieces = [] if form.is_open else _pieces(form.text)
+    if not pieces:
         return None
     each = sum(kind != "%" for kind in pieces[1::2])
     times = -(-len(given) // each) if each and given else 1
@@ -40,10 +38,7 @@ def formatted(words: Sequence[Text], place: Place) -> Text | None:
     found: list[Text] = []
     for _ in range(times):
         for text, kind in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-            plain = re.sub(r"\\[nt\\]", lambda m: _ESCAPES[m[0]], text)
-            if "\\" in plain:
-                return None
-            found.append(text_at(plain, place))
+            found.append(text_at(text, place))
             if kind == "%":
                 found.append(text_at("%", place))
             elif kind:
@@ -52,3 +47,13 @@ def formatted(words: Sequence[Text], place: Place) -> Text | None:
                 if kind != ".0s":
                     found.append(value)
     return join(found)
+
+
+def _pieces(form: str) -> list[str]:
+    """Texts and the conversions between them; none where these are not plain."""
+    pieces = _CONVERSION.split(form)
+    texts = [re.sub(r"\\[nt\\]", lambda m: _ESCAPES[m[0]], t) for t in pieces[::2]]
+    if any("\\" in text or "%" in text for text in texts):
+        return []
+    pieces[::2] = texts
+    return pieces

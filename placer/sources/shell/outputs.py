@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.errors import InputError
@@ -47,19 +48,18 @@ def printed(command: Text, place: Place, environment: Environment) -> Text:
     if not words:
         return nowhere
     name, given = words[0].text, words[1:]
-    if name == "pwd":
-        return text_at(".", place)
     if name == "expr":
         return expander.number(_spaced(given, place), place)
-    if name == "echo":
-        return _spaced([w for w in given if w.text not in ("-n", "-e")], place)
-    if name == "printf":
-        return formatted(given, place) or nowhere
-    if name == "seq":
-        return _sequence(given, place) or nowhere
+    if does := _PRINT.get(name):
+        return does(given, place) or nowhere
+    return _of_path(name, given, place) or nowhere
+
+
+def _of_path(name: str, given: list[Text], place: Place) -> Text | None:
+    """What commands print that take a path apart."""
     paths = [word for word in given if not word.text.startswith("-")]
     if len(paths) < 1:
-        return nowhere
+        return None
     path = paths[0]
     if name in ("realpath", "readlink"):
         return path
@@ -70,7 +70,7 @@ def printed(command: Text, place: Place, environment: Environment) -> Text:
         found = path.text.rstrip("/").rpartition("/")[2]
         end = paths[1].text if len(paths) == 2 and not paths[1].is_open else ""
         return text_at(found.removesuffix(end) if len(paths) < 3 else found, place)
-    return nowhere
+    return None
 
 
 def _content(name: Text, environment: Environment) -> Text | None:
@@ -126,3 +126,15 @@ def _words(command: Text, expander: Expander) -> list[Text]:
 def _spaced(words: list[Text], place: Place) -> Text:
     blank = text_at(" ", place)
     return join([part for word in words for part in (word, blank)][:-1])
+
+
+def _echo(given: list[Text], place: Place) -> Text:
+    return _spaced([word for word in given if word.text not in ("-n", "-e")], place)
+
+
+_PRINT: dict[str, Callable[[list[Text], Place], Text | None]] = {
+    "pwd": lambda _given, place: text_at(".", place),
+    "echo": _echo,
+    "printf": formatted,
+    "seq": _sequence,
+}

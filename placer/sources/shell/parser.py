@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from placer.sources.shell.lexer import MOST_DEPTH, Lexer, refuse_at
 from placer.sources.shell.syntax import (
@@ -26,9 +26,7 @@ from placer.sources.shell.syntax import (
     Redirection,
     Simple,
 )
-
-if TYPE_CHECKING:
-    from placer.sources.shell.text import Text
+from placer.sources.shell.text import NOTHING, Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 _DECLARES = ("export", "declare", "local", "readonly", "typeset")
@@ -241,9 +239,8 @@ class Parser:
 
     def _count(self) -> Node:
         node = self._parentheses()
-        parts = (
-            list(node.expression.divided(";")) if isinstance(node, Arithmetic) else []
-        )
+        written = node.expression if isinstance(node, Arithmetic) else NOTHING
+        parts = list(written.divided(";"))
         if len(parts) != 3:
             self._unexpected("for (( a; b; c ))")
         return Count((parts[0], parts[1], parts[2]), self._body())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.sources.findings import Findings, Unknown
-from placer.sources.shell.script import Script
 from placer.sources.shell.text import Text, is_settable, opens, readable
+
+if TYPE_CHECKING:
+    from placer.sources.shell.script import Script
 
 _MOST_NAMES = 4
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from placer.sources.findings import Asked, Place, Remark
-from placer.sources.shell.control import ExitError
 from placer.sources.shell.either import Either
 from placer.sources.shell.text import Text, text_of_file
+
+if TYPE_CHECKING:
+    from placer.sources.shell.control import ExitError
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,11 @@ MOST_TEXT, MORE_TEXT = 2 * 1024 * 1024, 8
 _KEYED = re.compile(r"\[([^\]]*)\]=")
 _MOST_ARGUMENTS = 9
 # What every shell has, and no script tells.
-_EVERYWHERE = frozenset(
-    ["HOME", "HOSTNAME", "HOSTTYPE", "LINENO", "LOGNAME", "MACHTYPE", "OSTYPE", "PATH", "PPID", "RANDOM", "SECONDS", "SHELL", "UID", "EUID", "USER", "BASHPID", "BASH_VERSION", "EPOCHSECONDS", "$", "!"]
-)
+_EVERYWHERE = (
+    "HOME", "HOSTNAME", "HOSTTYPE", "LINENO", "LOGNAME", "MACHTYPE", "OSTYPE",
+    "PATH", "PPID", "RANDOM", "SECONDS", "SHELL", "UID", "EUID", "USER", "BASHPID",
+    "BASH_VERSION", "EPOCHSECONDS", "$", "!",
+)  # fmt: skip
 
 
 @dataclass
