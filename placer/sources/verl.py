@@ -14,7 +14,8 @@ from placer.errors import InputError, Problem
 from placer.sources import adapters, mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
-from placer.sources.megatron.launches import Launch, select
+from placer.sources.megatron.arguments import Argument
+from placer.sources.megatron.launches import Launch, ask_for_anything, select
 from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Setting, Settings, plain_value
 from placer.sources.shell import read_script
@@ -27,7 +28,7 @@ from placer.sources.shell.questions import (
 from placer.sources.shell.text import known, opens
 
 if TYPE_CHECKING:
-    from placer.sources.shell import Text
+    from placer.sources.shell import Command, Text
     from placer.sources.shell.either import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
@@ -36,6 +37,7 @@ _OVERRIDE = f"{_MEGATRON}override_transformer_config."
 _DDP = f"{_MEGATRON}override_ddp_config."
 _WORD = re.compile(r"[+~]{0,2}([A-Za-z_][\w.@/-]*)=(.*)", re.DOTALL)
 _OPTION = re.compile(r"--config-name[= ]?(.*)")
+_PROGRAM = re.compile(r"\bmain_ppo\b|=")
 _MOST_DEPTH = 12
 
 
@@ -69,7 +71,7 @@ def _launch(
     """Arguments of the one command that trains."""
     script = read_script(text, source, asked)
     launches = [
-        Launch((), command.words, command.environment, (), command.causes)
+        _launch_of(command, script.either)
         for command in script.commands
         if any(_is_of_actor(word, script.either) for word in command.words)
     ]
@@ -80,6 +82,7 @@ def _launch(
         raise InputError([*missing_files(script), *(end(script) or nothing)])
     launch = select(launches, asked, source)
     note_left_out(found, script)
+    ask_for_anything(launch, found, script)
     values: dict[str, Setting] = {}
     for word in launch.launcher:
         for key in _hidden(word, script.either):
@@ -90,6 +93,22 @@ def _launch(
         elif option:
             values["--config-name"] = Setting(_value(word, option.start(1)), word.place)
     return values
+
+
+def _launch_of(command: Command, either: Either) -> Launch:
+    """A command as the launch of a trainer, each word an argument."""
+    words = command.words
+    first = next((n for n, word in enumerate(words) if _PROGRAM.search(word.text)), 0)
+    anything = (
+        word
+        for word in words[first + 1 :]
+        if not known(word.text)
+        and any(not either.of(o.number) for o in opens(word.text))
+    )
+    arguments = tuple(Argument(word.text, (), word.place) for word in words)
+    return Launch(
+        arguments, words, command.environment, tuple(anything), command.causes
+    )
 
 
 def _value(word: Text, start: int) -> Any:
@@ -122,8 +141,12 @@ def _any(settings: Settings, prefix: str) -> bool:
 
 
 def _read_gpus(settings: Settings) -> None:
-    nodes = settings.integer("trainer.nnodes")
-    each = settings.integer("trainer.n_gpus_per_node")
+    nodes = settings.integer("trainer.nnodes", fact=GPUS)
+    each = settings.integer("trainer.n_gpus_per_node", fact=GPUS)
+    if settings.unknown("trainer.nnodes") or settings.unknown(
+        "trainer.n_gpus_per_node"
+    ):
+        return  # asked for
     place = settings.place("trainer.nnodes", "trainer.n_gpus_per_node")
     if nodes is not None or each is not None:
         # One node of eight is the default of the trainer's configuration.

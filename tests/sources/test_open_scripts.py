@@ -184,7 +184,7 @@ def test_missing_files_come_first_and_notes_are_kept(tmp_path):
         ),
         ("--spec megatron.core.models.mamba.mamba_layer_specs x", "8 Mamba"),
         (
-            "--experimental-attention-variant gated_delta_net --linear-attention-freq 4",
+            "--linear-attention-type gated_delta_net --linear-attention-freq 4",
             "2 attention, 6 gated delta net",
         ),
         ("--hybrid-override-pattern M*GE", "1 Mamba, 1 gated delta net, 1 attention"),
@@ -274,6 +274,13 @@ def test_verl_names_why_nothing_starts(tmp_path):
     start = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp"
     told = asked(tmp_path, f'[ -z "$K" ] && exit 1\n{start}', "verl")
     assert told == [("the script ends at line 1 as K is not set", "--set K=x")]
+    told = asked(tmp_path, f"{start}\n{start} trainer.nnodes=2", "verl")
+    assert told[0][0] == "it starts 2 programs: 1 at line 1, 2 at line 2"
+    told = asked(tmp_path, f"A=$(cmd)\n{start} trainer.nnodes=2 $A", "verl")
+    assert told[0] == ("an argument is $(cmd), which nothing sets", "--set A=VALUE")
+    text = f"if [ $M = a ]; then A=trainer.nnodes=4; fi\n{start} $A"
+    told = asked(tmp_path, text, "verl")
+    assert ("it depends on M, which nothing sets", "--set M=VALUE") in told
 
 
 def test_amds_name_for_parameters_gathered_in_fp8(tmp_path):

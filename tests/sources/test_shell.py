@@ -200,6 +200,14 @@ def test_commands_in_branches_are_kept_with_what_decides():
     assert found == [("moe", ("MODE",)), ("dense", ("MODE",)), ("on", ())]
 
 
+def test_expressions_that_take_for_ever_are_not_tried():
+    """One of many repetitions is not known to fit."""
+    text = f"X={'a' * 60}\n[[ $X =~ ^{'a*' * 30}b$ ]] && X=1\n[[ $X =~ ^a+$ ]] && Y=2"
+    variables = followed(text).variables
+    assert opens(variables["X"].text)
+    assert variables["Y"]
+
+
 def test_too_many_branches_end():
     """A script that calls itself in branches is refused, not followed for ever."""
     with pytest.raises(InputError, match="too many branches"):

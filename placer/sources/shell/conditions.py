@@ -27,6 +27,7 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
 }
 _TEXTS = ("=", "==", "!=", "<", ">", "=~")
 _MOST_DEPTH = 40
+_MOST_TEXT, _MOST_REPEATS = 200, 2
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,9 @@ class Tester:
 
 def _found(text: str, expression: str) -> bool | None:
     """Whether a plain regular expression is found; None where it is not plain."""
-    if len(text) > 200 or not _PLAIN_EXPRESSION.fullmatch(expression):
+    repeats = sum(expression.count(sign) for sign in "*+?{")
+    plain = _PLAIN_EXPRESSION.fullmatch(expression) is not None
+    if len(text) > _MOST_TEXT or repeats > _MOST_REPEATS or not plain:
         return None
     try:
         return re.search(expression, text) is not None
