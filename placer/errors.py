@@ -50,9 +50,19 @@ class Problem:
 
 
 class InputError(PlacerError):
-    """An input cannot be used; ``problems`` lists everything that is wrong with it."""
+    """An input cannot be used; ``problems`` lists everything that is wrong with it.
 
-    def __init__(self, problems: Iterable[Problem] | str) -> None:
+    Attributes
+    ----------
+    problems : tuple of Problem
+    notes : tuple of str
+        What else a user should know of the input.
+    """
+
+    def __init__(
+        self, problems: Iterable[Problem] | str, notes: Iterable[str] = ()
+    ) -> None:
+        self.notes = tuple(notes)
         self.problems = (
             (Problem(problems),) if isinstance(problems, str) else tuple(problems)
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,6 +53,17 @@ def read_given_job(
     InputError
         If it cannot be read, or cannot have this order.
     """
+    with notes_told(options):
+        return _given_job(options, machine, hosts, ranks, cuts_batch)
+
+
+def _given_job(
+    options: dict[str, Any],
+    machine: Topology | None,
+    hosts: str | None,
+    ranks: int | None,
+    cuts_batch: bool,
+) -> Job:
     from placer.errors import InputError
     from placer.job.resize import reordered
     from placer.topology.allocation import allocate
@@ -65,7 +77,7 @@ def read_given_job(
                 raise _no_batch(error, ranks) from None
             cut = {f"job.{key}": "1" for key in open_}
             options = options | {"settings": {**cut, **(options["settings"] or {})}}
-            return read_given_job(options, machine, hosts, ranks)
+            return _given_job(options, machine, hosts, ranks, False)
         if "parallelism.dp" not in asked:
             raise
         if ranks is None and machine is not None and hosts is not None:
@@ -133,6 +145,19 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
     source = error.problems[0].source
     asked = Problem(message, source, key="global_batch", hint="--global-batch N")
     return InputError([*others, asked])
+
+
+@contextmanager
+def notes_told(options: dict[str, Any]) -> Iterator[None]:
+    """A context in which the notes of an input are told before its error."""
+    from placer.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        for note in error.notes:
+            teller(options)(note)
+        raise
 
 
 def _read_job(options: dict[str, Any], gpus: int | None) -> Job:

@@ -11,7 +11,7 @@ from placer.cli import complete
 from placer.cli.format_list import format_list
 from placer.cli.grouped import Command
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
-from placer.cli.job import read_given_job
+from placer.cli.job import notes_told, read_given_job
 from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
@@ -87,9 +87,10 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
     from placer.sources.job import Options, open_job
 
     given = {name: options[name] for name in SOURCE_OPTIONS}
-    opened = open_job(
-        job, Options(**given, strict=options["strict"], name=options["name"])
-    )
+    with notes_told(options):
+        opened = open_job(
+            job, Options(**given, strict=options["strict"], name=options["name"])
+        )
     if isinstance(opened, Job):
         raise click.UsageError(f"{opened.name} is a job file; jobs show prints it.")
     found, output = opened.job(), options["output"] or "-"

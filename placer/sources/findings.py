@@ -46,10 +46,13 @@ class Unknown:
         The value as it is written.
     hint : str
         The option that says it.
+    message : str
+        What asks for it in so many words; empty where its text does.
     """
 
     text: str
     hint: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ class Findings:
         What changes the step and no key of the job can say.
     ignored : list of Remark
         What changes nothing here.
+    missing : list of Problem
+        Files that the source needs and that are not there; told before all else where
+        something is asked for.
+    unsure : set of str
+        Keys that are asked for because their value is given and not known.
     notes : list of str
         What a user should know.
     problems : list of Problem
@@ -117,6 +125,8 @@ class Findings:
     asked: list[Problem] = field(default_factory=list)
     not_modelled: list[Remark] = field(default_factory=list)
     ignored: list[Remark] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)

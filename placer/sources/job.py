@@ -24,7 +24,7 @@ from placer.arguments import (
 )
 from placer.document import closest
 from placer.document.tree import CONTROL, visible
-from placer.errors import InputError, Problem, refuse
+from placer.errors import InputError, Problem, capped, refuse
 from placer.job.model import Job
 from placer.sources import report
 from placer.sources.convert import to_job, to_text
@@ -207,10 +207,23 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     joined = join(findings)
     joined.source = texts[0].shown
     settle(joined)
-    refuse([*joined.problems, *joined.asked])
+    _refuse_all(joined)
     if options.strict:
         refuse(report.doubts(joined))
     return joined
+
+
+def _refuse_all(joined: Findings) -> None:
+    """Refuse what is wrong and what is missing.
+
+    A file that is not there comes first, as the rest may follow from it. What options
+    give is not asked for.
+    """
+    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
+    asked = [problem for problem in joined.asked if problem.key not in given]
+    if problems := [*joined.problems, *asked]:
+        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
+        raise InputError(capped([*joined.missing, *problems]), notes)
 
 
 def _given(options: Options) -> Findings:

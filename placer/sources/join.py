@@ -30,8 +30,17 @@ def join(findings: Sequence[Findings]) -> Findings:
                 joined.facts[key] = fact
             elif before.kind == fact.kind == "read" and before.value != fact.value:
                 problems.append(_contradiction(key, before, fact))
-        for name in ("asked", "not_modelled", "ignored", "notes", "problems", "rules"):
+        for name in (
+            "asked",
+            "not_modelled",
+            "ignored",
+            "missing",
+            "notes",
+            "problems",
+            "rules",
+        ):
             getattr(joined, name).extend(getattr(found, name))
+        joined.unsure |= found.unsure
     refuse(problems)
     return joined
 

@@ -12,9 +12,11 @@ from placer.document.tree import visible
 from placer.errors import Problem
 from placer.job.models import read_model
 from placer.sources import adapters, core_rules
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
+from placer.sources.megatron.launches import read_world
 from placer.sources.shell import Text, read_script
-from placer.sources.shell.text import readable, text_at
+from placer.sources.shell.questions import ask, note_left_out
+from placer.sources.shell.text import text_at
 
 _CUSTOM = "conf/custom.yaml"
 _DEFAULT = re.compile(r"\$\{oc\.env:([A-Z][A-Z0-9_]*),([^${}]*)\}")
@@ -61,13 +63,18 @@ _SEQUENCE = 8192
 class _Variables:
     """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
 
-    def __init__(self, found: Findings, given: dict[str, Text]) -> None:
+    def __init__(self, found: Findings, given: dict[str, Text], asked: Asked) -> None:
         self.found = found
+        self.asked = asked
         self.given = given
         self.defaults: dict[str, Text] = {}
 
     def get(self, *names: str) -> Text | None:
         """The first of these that is set, else the first default."""
+        for name in names:
+            given = self.asked.setting(name)
+            if given is not None:
+                return text_at(given, Place(f"--set {name}"))
         for values in (self.given, self.defaults):
             for name in names:
                 if name in values and values[name].text not in ("", "null", "None"):
@@ -78,14 +85,8 @@ class _Variables:
 
     def integer(self, key: str, *names: str) -> int | None:
         """An integer, read as a fact; None, with a question, where it is open."""
-        text = self.get(*names)
+        text = self.closed(key, *names)
         if text is None:
-            return None
-        if text.is_open:
-            message = (
-                f"{names[0]} is {visible(readable(text.text))}, which nothing sets"
-            )
-            self.found.ask(key, message, f"--set {names[0]}=N", text.place)
             return None
         if not re.fullmatch(r"[0-9]{1,9}", text.text) or int(text.text) < 1:
             message = f'{names[0]}: expected a number, got "{visible(text.text)}"'
@@ -100,9 +101,17 @@ class _Variables:
             self.found.read(key, value, text.place)
         return value
 
-    def flag(self, name: str) -> tuple[bool, Place]:
+    def closed(self, key: str, *names: str) -> Text | None:
+        """A text as `get`; None, with a question, where it is open."""
+        text = self.get(*names)
+        if text is None or not text.is_open:
+            return text
+        ask(self.found, key, names[0], text)
+        return None
+
+    def flag(self, *names: str, key: str = "") -> tuple[bool, Place]:
         """Whether a variable is true, and where that stands."""
-        text = self.get(name)
+        text = self.closed(key, *names)
         if text is None:
             return False, Place(self.found.source)
         return text.text.lower() in ("true", "1"), text.place
@@ -118,16 +127,18 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     script = read_script(text, source, asked)
     found = Findings(source)
-    for remark in script.left_out:
-        found.notes.append(f"{remark.key} at {remark.place}: {remark.reason}")
-    variables = _Variables(found, script.variables)
+    note_left_out(found, script)
+    variables = _Variables(found, script.variables, asked)
     _defaults(variables, asked)
     _axes(found, variables)
+    each, nodes = variables.get(*_EACH), variables.get(*_NODES)
+    if each is not None and nodes is not None:
+        read_world(found, each, nodes, asked)
     _batch(found, variables)
     _overlaps(found, variables)
     _model(found, variables)
     segment = variables.get("SEGMENT")
-    if segment is not None and segment.text.isdecimal():
+    if segment is not None and segment.text.isdecimal():  # an open one decides nothing
         found.notes.append(
             f"SEGMENT {segment.text[:9]}: so many nodes lie in one domain; a job says "
             "it as require"
@@ -144,6 +155,8 @@ def _defaults(variables: _Variables, asked: Asked) -> None:
     if included is None:
         stages = variables.given.get("PIPELINE_MODEL_PARALLEL")
         large = nvidia and stages is not None and stages.text != "1"
+        if stages is not None and stages.is_open:
+            large = False  # asked for
         usual = (_USUAL if nvidia else {}) | (_USUAL_405B if large else {})
         variables.defaults = {n: text_at(v, _ASSUMED) for n, v in usual.items()}
         if large or not nvidia:
@@ -174,11 +187,6 @@ def _axes(found: Findings, variables: _Variables) -> None:
         counts, place = variables.flag(name)
         if counts:
             found.read(f"stages.{key}", 1, place)
-    nodes, each = variables.get(*_NODES), variables.get(*_EACH)
-    if nodes and each and nodes.text.isdecimal() and each.text.isdecimal():
-        world = int(nodes.text[:7]) * int(each.text[:7])
-        if world:
-            found.read(GPUS, world, nodes.place)
 
 
 def _batch(found: Findings, variables: _Variables) -> None:
@@ -201,7 +209,7 @@ def _batch(found: Findings, variables: _Variables) -> None:
 
 def _overlaps(found: Findings, variables: _Variables) -> None:
     for key, name in _FLAGS.items():
-        is_on, place = variables.flag(name)
+        is_on, place = variables.flag(name, key=key)
         if variables.get(name) is None:
             found.derive(key, False, f"{name} is not set")
         elif place == _ASSUMED:
@@ -219,14 +227,15 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     found.derive("bytes.activation", 2, "bf16 between the products")
     found.derive("bytes.gradient", 2, "gradients are reduced in bf16")
     _precision(found, variables)
-    gather, place = variables.flag("FP8_PARAM_GATHER")
+    # AMD's name is the other one.
+    gather, place = variables.flag("FP8_PARAM_GATHER", "FP8_PARAMS")
     if gather:
         found.read("bytes.parameter_gather", 1, place)
     else:
         found.derive("bytes.parameter_gather", 2, "no FP8_PARAM_GATHER")
-    bucket = variables.get("BUCKET_SIZE")
+    key = "data_parallel.bucket_parameters"
+    bucket = variables.closed(key, "BUCKET_SIZE")
     if bucket and bucket.text.isdecimal() and int(bucket.text[:13]) >= _LEAST_BUCKET:
-        key = "data_parallel.bucket_parameters"
         found.read(key, int(bucket.text[:13]), bucket.place)
     p2p, _ = variables.flag("OVERLAP_P2P_COMM")
     core_rules.messages(found, overlap=p2p)
@@ -237,7 +246,7 @@ def _precision(found: Findings, variables: _Variables) -> None:
     for name in ("FP4", "FP8"):
         is_on, place = variables.flag(name)
         if is_on:
-            recipe = variables.get(f"{name}_RECIPE")
+            recipe = variables.closed("memory.gemm", f"{name}_RECIPE")
             text = recipe.text if recipe else ""
             core_rules.precision(found, name.lower(), text, place)
             return
@@ -245,11 +254,12 @@ def _precision(found: Findings, variables: _Variables) -> None:
 
 def _model(found: Findings, variables: _Variables) -> None:
     """The shape that the benchmark fixes."""
-    lora = variables.get(*_LORA)
+    key = "adapters.rank"
+    lora = variables.closed(key, *_LORA)
     if lora is not None:
-        rank = variables.get("LORA_DIM", "LORA_RANK")
+        rank = variables.closed(key, "LORA_DIM", "LORA_RANK")
         adapters.read_mlperf(found, rank.text if rank else "16", lora.place)
-    size = variables.get("MODEL_SIZE", "SIZE")
+    size = variables.closed("model.name", "MODEL_SIZE", "SIZE")
     name = _MODELS.get(size.text.lower()) if size else None
     if size is None or name is None:
         return
@@ -259,7 +269,7 @@ def _model(found: Findings, variables: _Variables) -> None:
     for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
         found.derive(f"model.{key}", getattr(model, key), rule, size.place)
     found.derive("model.tied_embeddings", model.tied_embeddings, rule, size.place)
-    layers = variables.get("OVERWRITTEN_NUM_LAYERS")
+    layers = variables.closed("model.layers", "OVERWRITTEN_NUM_LAYERS")
     if layers is not None and layers.text.isdecimal() and int(layers.text[:5]):
         found.read("model.layers", int(layers.text[:5]), layers.place)
 

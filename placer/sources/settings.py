@@ -109,7 +109,7 @@ class Settings:
             return got and (got[0], got[1].value)
         key, (unknown, place) = got
         words = f"is {words_of(unknown)}, which the file does not tell"
-        message = f"{key} {words}" if fact else words
+        message = unknown.message or (f"{key} {words}" if fact else words)
         hint = unknown.hint or f"--set {key}=VALUE"
         question = Problem(message, *place, fact or key, hint)
         before = self.questions.get(key)

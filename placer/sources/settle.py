@@ -148,7 +148,7 @@ def _ask(found: Findings) -> None:
     for key, words in _NEEDED.items():
         if found.has(key) or key in asked:
             continue
-        if key == "micro_batches" and _DP in asked and found.has(GLOBAL_BATCH):
+        if key == "micro_batches" and asked & {_DP, GPUS} and found.has(GLOBAL_BATCH):
             continue  # follows from the GPUs
         shape = _SHAPE_HINT if key.startswith("model.") else ""
         hint = f"{shape}--set job.{key}=N"

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from placer.errors import InputError, Problem
 from placer.sources import adapters
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Scalar
-from placer.sources.megatron.arguments import Arguments, arguments_of
+from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Scalar
+from placer.sources.megatron.arguments import Arguments
 from placer.sources.megatron.facts import read_facts
-from placer.sources.megatron.launches import Launch, select
+from placer.sources.megatron.launches import (
+    Launch,
+    ask_for_anything,
+    launch_of_command,
+    read_world,
+    select,
+)
 from placer.sources.megatron.rules import add_rules
-from placer.sources.shell import Command, Script, Text, read_script
+from placer.sources.shell import Command, Script, read_script
+from placer.sources.shell.questions import end, missing_files, note_left_out
+from placer.sources.shell.text import readable
 
 _TASKS = ("sft", "pt", "rlhf")
 _DEFAULT = "ms-swift's default"
@@ -37,13 +45,20 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it cannot be followed, or starts no training or several.
     """
     script = read_script(text, source, asked)
-    launches = [_launch(command) for command in script.commands if _trains(command)]
+    launches = [
+        launch_of_command(command, script.either)
+        for command in script.commands
+        if _trains(command)
+    ]
     if not launches:
         hint = "megatron sft --tensor_model_parallel_size 4 ..."
-        raise InputError([Problem("it starts no training", source, hint=hint)])
+        nothing = [Problem("it starts no training", source, hint=hint)]
+        raise InputError([*missing_files(script), *(end(script) or nothing)])
     launch = select(launches, asked, source)
     found = Findings(source)
-    _gpus(found, launch, script)
+    note_left_out(found, script)
+    ask_for_anything(launch, found, script)
+    _gpus(found, launch, script, asked)
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     arguments = Arguments(found, launch.arguments)
@@ -63,24 +78,14 @@ def _trains(command: Command) -> bool:
     )
 
 
-def _launch(command: Command) -> Launch:
-    arguments, before = arguments_of(command.words)
-    return Launch(tuple(arguments), tuple(before), command.environment)
-
-
-def _gpus(found: Findings, launch: Launch, script: Script) -> None:
+def _gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None:
     """``NNODES`` nodes, one if not set, of ``NPROC_PER_NODE`` processes."""
-
-    def value(name: str) -> Text | None:
-        return launch.environment.get(name) or script.variables.get(name)
-
-    each, nodes = value("NPROC_PER_NODE"), value("NNODES")
-    if each is None or not each.text.isdecimal() or not int(each.text[:7]):
-        return
-    if nodes is None:
-        found.read(GPUS, int(each.text[:7]), each.place)
-    elif nodes.text.isdecimal() and int(nodes.text[:7]):
-        found.read(GPUS, int(each.text[:7]) * int(nodes.text[:7]), each.place)
+    each, nodes = (
+        launch.environment.get(name) or script.variables.get(name)
+        for name in ("NPROC_PER_NODE", "NNODES")
+    )
+    if each is not None:
+        read_world(found, each, nodes, asked)
 
 
 def _changes(found: Findings, arguments: Arguments) -> None:
@@ -89,12 +94,13 @@ def _changes(found: Findings, arguments: Arguments) -> None:
     place = arguments.place(name)
     if place is not None and not arguments.flag(name):
         found.read("data_parallel.sharding", "ddp", place)
-    if arguments.get("recompute_granularity") is None:
+    if arguments.noted("recompute_granularity") is None:
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)
-    model, place = arguments.text("model"), arguments.place("model")
-    if model and place is not None:
-        found.notes.append(f"the shape is that of {model}: join its hf:config.json")
+    model = arguments.noted("model")
+    if model is not None and model.values:
+        name = readable(model.values[0].text)
+        found.notes.append(f"the shape is that of {name}: join its hf:config.json")
 
 
 def _last(joined: Findings, arguments: Arguments) -> None:

@@ -8,15 +8,28 @@ Sources: volcengine/verl b178a3cd, ``verl/trainer/config/`` (defaults),
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError, Problem
 from placer.sources import adapters, mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
+from placer.sources.megatron.arguments import Argument
+from placer.sources.megatron.launches import Launch, ask_for_anything, select
 from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Setting, Settings, plain_value
 from placer.sources.shell import read_script
-from placer.sources.shell.text import readable
+from placer.sources.shell.questions import (
+    end,
+    missing_files,
+    note_left_out,
+    unknown_value,
+)
+from placer.sources.shell.text import known, opens
+
+if TYPE_CHECKING:
+    from placer.sources.shell import Command, Text
+    from placer.sources.shell.either import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
 _MEGATRON = f"{_ACTOR}megatron."
@@ -24,6 +37,8 @@ _OVERRIDE = f"{_MEGATRON}override_transformer_config."
 _DDP = f"{_MEGATRON}override_ddp_config."
 _WORD = re.compile(r"[+~]{0,2}([A-Za-z_][\w.@/-]*)=(.*)", re.DOTALL)
 _OPTION = re.compile(r"--config-name[= ]?(.*)")
+_PROGRAM = re.compile(r"\bmain_ppo\b|=")
+_MOST_DEPTH = 12
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -35,7 +50,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If the script cannot be followed, or starts none or several.
     """
     found = Findings(source)
-    settings = Settings(found, _launch(text, source, asked), asked)
+    settings = Settings(found, _launch(text, source, asked, found), asked)
     _read_gpus(settings)
     _read_batch(settings)
     strategy = settings.text(f"{_ACTOR}strategy")
@@ -50,29 +65,75 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     return found
 
 
-def _launch(text: str, source: str, asked: Asked) -> dict[str, Setting]:
+def _launch(
+    text: str, source: str, asked: Asked, found: Findings
+) -> dict[str, Setting]:
     """Arguments of the one command that trains."""
     script = read_script(text, source, asked)
     launches = [
-        command.words
+        _launch_of(command, script.either)
         for command in script.commands
-        if any(word.text.lstrip("+").startswith(_ACTOR) for word in command.words)
+        if any(_is_of_actor(word, script.either) for word in command.words)
     ]
-    if len(launches) != 1:
-        count = len(launches)
-        message = f"{count} commands have arguments actor_rollout_ref.actor.*"
-        hint = "one of them is wanted: leave the others out"
-        raise InputError([Problem(message, source, hint=hint)])
+    if not launches:
+        message = f"no command has arguments {_ACTOR}*"
+        hint = "the script that starts verl.trainer.main_ppo is wanted"
+        nothing = [Problem(message, source, hint=hint)]
+        raise InputError([*missing_files(script), *(end(script) or nothing)])
+    launch = select(launches, asked, source)
+    note_left_out(found, script)
+    ask_for_anything(launch, found, script)
     values: dict[str, Setting] = {}
-    for word in launches[0]:
-        said = readable(word.text)
-        pair, option = _WORD.fullmatch(said), _OPTION.fullmatch(said)
+    for word in launch.launcher:
+        for key in _hidden(word, script.either):
+            values[key] = Setting(unknown_value(word), word.place)
+        pair, option = _WORD.fullmatch(word.text), _OPTION.fullmatch(word.text)
         if pair:
-            value = plain_value(pair[2].strip("'\""))
-            values[pair[1]] = Setting(value, word.place)
+            values[pair[1]] = Setting(_value(word, pair.start(2)), word.place)
         elif option:
-            values["--config-name"] = Setting(option[1], word.place)
+            values["--config-name"] = Setting(_value(word, option.start(1)), word.place)
     return values
+
+
+def _launch_of(command: Command, either: Either) -> Launch:
+    """A command as the launch of a trainer, each word an argument."""
+    words = command.words
+    first = next((n for n, word in enumerate(words) if _PROGRAM.search(word.text)), 0)
+    anything = (
+        word
+        for word in words[first + 1 :]
+        if not known(word.text)
+        and any(not either.of(o.number) for o in opens(word.text))
+    )
+    arguments = tuple(Argument(word.text, (), word.place) for word in words)
+    return Launch(
+        arguments, words, command.environment, tuple(anything), command.causes
+    )
+
+
+def _value(word: Text, start: int) -> Any:
+    """The value of an argument, from an offset of its word on."""
+    value = word.part(start, len(word.text))
+    return (
+        unknown_value(value) if value.is_open else plain_value(value.text.strip("'\""))
+    )
+
+
+def _is_of_actor(word: Text, either: Either) -> bool:
+    keys = [word.text.lstrip("+"), *_hidden(word, either)]
+    return any(key.startswith(_ACTOR) for key in keys)
+
+
+def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
+    """Keys of the arguments that an unknown word may be."""
+    if depth > _MOST_DEPTH or known(word.text):
+        return []
+    keys: list[str] = []
+    for part in opens(word.text):
+        for inner in (word for way in either.of(part.number) for word in way):
+            pair = _WORD.fullmatch(inner.text)
+            keys += [pair[1]] if pair else _hidden(inner, either, depth + 1)
+    return keys
 
 
 def _any(settings: Settings, prefix: str) -> bool:
@@ -80,8 +141,12 @@ def _any(settings: Settings, prefix: str) -> bool:
 
 
 def _read_gpus(settings: Settings) -> None:
-    nodes = settings.integer("trainer.nnodes")
-    each = settings.integer("trainer.n_gpus_per_node")
+    nodes = settings.integer("trainer.nnodes", fact=GPUS)
+    each = settings.integer("trainer.n_gpus_per_node", fact=GPUS)
+    if settings.unknown("trainer.nnodes") or settings.unknown(
+        "trainer.n_gpus_per_node"
+    ):
+        return  # asked for
     place = settings.place("trainer.nnodes", "trainer.n_gpus_per_node")
     if nodes is not None or each is not None:
         # One node of eight is the default of the trainer's configuration.

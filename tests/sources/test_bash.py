@@ -23,6 +23,7 @@ TESTS = (
     "[[ $A != 7 && -n $A ]]", "[[ ! $B == x || 1 -eq 2 ]]", "[ $N -gt 3 ]", "! true",
     "[ $N -lt 3 -o $N -eq 4 ]", "[[ ( $N -ge 4 ) && ! -z $B ]]",
 )  # fmt: skip
+STEPS = ("N++", "--N", "N += 3", "N = N > 2 ? 1 : 7", "N %= 3, N *= 2", "N = M = 5")
 
 
 def block(chance: random.Random, depth: int) -> str:
@@ -37,6 +38,8 @@ def statement(chance: random.Random, depth: int = 0) -> str:
         return block(chance, depth + 1) if depth < 3 else "go deep"
 
     name, test = chance.choice("ABC"), chance.choice(TESTS)
+    passes = chance.randrange(4)
+    jump = chance.choice(("break", "continue", "true"))
     forms = (
         lambda: f"go {words(4)}",
         lambda: f"{name}={chance.choice(WORDS)}",
@@ -45,6 +48,21 @@ def statement(chance: random.Random, depth: int = 0) -> str:
         lambda: f"LIST+=({words(3)} # more\n)",
         lambda: f"N=$(( N + {chance.randrange(4)} ))",
         lambda: f"{test} && go and || go or",
+        lambda: f"for A in {words(4)}; do\n{inner()}\ndone",
+        lambda: (
+            f"for ((i{depth}=0; i{depth}<{passes}; i{depth}++)); do {inner()}; done"
+        ),
+        lambda: f"j{depth}=0; while ((j{depth}++ < {passes})); do {inner()}; done",
+        lambda: f"for B in {{1..3}} {{b,c}}; do {test} && {jump}; {inner()}; done",
+        lambda: f"printf -v {name} '%s,' {words(3)}; go ${name}",
+        lambda: (
+            f"read -r A B <<< '{chance.choice(('a', 'a b', 'a b c', ''))}'; go $A.$B"
+        ),
+        lambda: f"(({chance.choice(STEPS)})) && go $N; go $((N--)) $[2*N]",
+        lambda: f"({name}=in; {inner()}); go ${name}",
+        lambda: (
+            f"f() {{ local {name}=in; {test} && return; {inner()}\n}}\nf; go ${name}"
+        ),
         lambda: f"go \\\n {words(3)} \\\n {words(2)} # tail",
         lambda: f"if {test}; then\n{inner()}\nelse {inner()}\nfi",
         lambda: f"case ${name} in\n x|7) {inner()} ;;\n a*)\n{inner()};;\n*) go\nesac",
@@ -62,17 +80,15 @@ def test_words_are_those_of_bash(count: int) -> None:
     for _ in range(count):
         script = START + "\n".join(statement(chance) for _ in range(6))
         bash = subprocess.run(
-            ["bash", "-c", show + script], capture_output=True, text=True
+            ["bash", "-c", show + script], capture_output=True, text=True, timeout=10
         )
         if bash.stderr:  # it means nothing to bash
             continue
+        commands = read_script(show + script, "x.sh", Asked()).commands
         found = [
-            "".join(f"<{text}>" for text in (str(len(words) - 1), *words[1:]))
-            for words in (
-                [word.text for word in command.words]
-                for command in read_script(script, "x.sh", Asked()).commands
-            )
-            if words[0] == "go"
+            "".join(f"<{word.text}>" for word in command.words[2:])
+            for command in commands
+            if command.words[1].text == "<%s>"
         ]
         assert found == bash.stdout.split("\036")[:-1], script
         compared += 1

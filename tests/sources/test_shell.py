@@ -5,6 +5,7 @@ import pytest
 from placer.errors import InputError
 from placer.sources.findings import Asked
 from placer.sources.shell import open_names, read_script
+from placer.sources.shell.text import opens
 
 
 def followed(text, files=(), **settings):
@@ -125,13 +126,92 @@ def test_what_nobody_sets_keeps_its_name():
     assert found == [[], ["T"], ["D"], ["H"], ["DP"]]
 
 
-def test_a_branch_on_what_nobody_sets_can_be_taken_the_other_way():
-    """It is noted, and its other outcome can be followed."""
-    text = 'if [ "$MODE" = moe ]; then go moe; else go dense; fi'
-    script = followed(text)
-    assert [choice.key for choice in script.choices] == ["MODE"]
-    other = read_script(text, "run.sh", Asked(), 0)
-    assert [w.text for w in other.commands[0].words] == ["go", "moe"]
+@pytest.mark.parametrize(
+    ("text", "expected", "causes"),
+    [
+        ("if [ $M = a ]; then X=1; else X=2; fi", None, ["M"]),
+        ("if [ $M = a ]; then X=2; else X=2; fi", "2", []),
+        ("X=1\n[[ $(hostname) == a* ]] && X=2", None, ["$(hostname)"]),
+        ("X=1\n[ -f gone ] || exit 1", "1", []),
+        ("X=1\nif cmd | grep -q b; then X=2; fi", None, ["grep -q b"]),
+        ("case $M in a) X=1 ;; b) X=2 ;; *) exit 1 ;; esac", None, ["M"]),
+        ("case $M in a) X=1 ;; *) exit 1 ;; esac", "1", []),
+        ('X=1\n[ -z "$(cmd)" ] && X=2', "1", []),
+        ("f() { if [ $M = a ]; then return; fi; X=2; }\nX=1; f", None, ["M"]),
+        ("f() { [ $M = a ] && return 0 || return 1; }\nX=1; f && X=2", None, ["M"]),
+        ("X=1\nfor i in 1 2; do [ $M = $i ] && break; X=2; done", None, ["M"]),
+        ("X=1\nfor i in $L; do X=2; done", None, ["L"]),
+        ("X=1\nfor i in $L; do X=1; done", "1", []),
+        ("X=1\nfor f in *.sh; do X=2; done", None, ["*.sh"]),
+        ("X=\nwhile read -r l; do X+=$l; done < file", None, ["read l"]),
+        ("for ((i=0; i<N; i++)); do X=$i; done", None, ["N"]),
+        ("X=0\nwhile true; do ((X++)); done", None, ["a loop of very many passes"]),
+        ("while sleep 9; do X=1; done", None, None),
+        ("( X=1 )\nX=${X:-2}", "2", []),
+        ("T=$1\nX=${T:-8}", "8", []),
+        ("X=1; true; [ $? -eq 0 ] && X=2", "2", []),
+        ("X=1; cmd a; [ $? -eq 0 ] && X=2", None, ["cmd a"]),
+        ("select X in a b; do break; done", None, ["X"]),
+        ("declare -A A=([p]=1)\nX=${A[$G]}", None, ["G"]),
+        ("read -r X < file", None, []),
+        ("mapfile -t X < <(cmd)", None, []),
+        ("printf -v X '%s' $(cmd)", None, []),
+        ("X=$((N * 2))", None, ["N"]),
+        ("X=$[96/4]", "24", []),
+        ("X=$(seq -s, 1 3)", "1,2,3", []),
+        ("P=$(printf '0,%.0s' {1..3})\nX=${P%,}", "0,0,0", []),
+        ("A=1\nfor n in A; do X=${!n}; done", "1", []),
+        ('D=$(cd -- "$(dirname "$0")" &>/dev/null && pwd)\nX=$D', ".", []),
+        ("cat > f <<E\n7\nE\nX=$(cat f)", "7", []),
+        ('#SBATCH -N 2\nX=1\n[ -z "$SLURM_JOB_ID" ] && exit', "1", []),
+    ],
+)
+def test_what_is_not_known_stays_unknown(text, expected, causes):
+    """A value is known, or open with what decides it; never that of one branch."""
+    (word,) = followed(f"{text}\ngo $X").commands[-1].words[1:] or [None]
+    if expected is not None:
+        assert word is not None
+        assert word.text == expected
+    elif word is not None and causes is not None:
+        assert [list(part.causes) for part in opens(word.text)] == [causes]
+
+
+def test_branches_share_what_they_begin_with():
+    """Arguments that all branches have stay known beside those that some have."""
+    text = 'A="--a 1"\nif [ $M = x ]; then A="$A --b 2"; fi\nA="$A --c 3"\ngo $A'
+    *known, open_word, flag, value = words(text)[1:]
+    assert (known, flag, value) == (["--a", "1"], "--c", "3")
+    assert opens(open_word)[0].causes == ("M",)
+
+
+def test_a_script_that_ends_says_why():
+    """The variables that it takes to be empty where it ends."""
+    ended = followed('if [ -z "$KEY" ]; then echo no; exit 1; fi\ngo').ended
+    assert (ended.place.line, ended.names) == (1, ("KEY",))
+    assert followed('[ -n "$KEY" ] || exit 1\ngo').ended.names == ("KEY",)
+    assert followed("if [ $# -lt 1 ]; then exit; fi").ended.names == ("1",)
+    assert followed("[ $M = a ] || exit 1\ngo").ended is None
+
+
+def test_commands_in_branches_are_kept_with_what_decides():
+    """What runs in either branch, and what decides which."""
+    text = 'if [ "$MODE" = moe ]; then go moe; else go dense; fi\ngo on'
+    found = [(c.words[1].text, c.causes) for c in followed(text).commands]
+    assert found == [("moe", ("MODE",)), ("dense", ("MODE",)), ("on", ())]
+
+
+def test_expressions_that_take_for_ever_are_not_tried():
+    """One of many repetitions is not known to fit."""
+    text = f"X={'a' * 60}\n[[ $X =~ ^{'a*' * 30}b$ ]] && X=1\n[[ $X =~ ^a+$ ]] && Y=2"
+    variables = followed(text).variables
+    assert opens(variables["X"].text)
+    assert variables["Y"]
+
+
+def test_too_many_branches_end():
+    """A script that calls itself in branches is refused, not followed for ever."""
+    with pytest.raises(InputError, match="too many branches"):
+        followed("f() { [ $M = a ] && f || f; }\nf")
 
 
 def test_included_files_share_variables_and_missing_ones_are_noted():
@@ -139,7 +219,10 @@ def test_included_files_share_variables_and_missing_ones_are_noted():
     text = 'TP=2\n. `pwd`/CONFIG.sh\nsource "$DIR/gone.sh"\ngo $PARAMS'
     script = followed(text, {"CONFIG.sh": 'PARAMS="--tp ${TP}"'})
     assert [w.text for w in script.commands[-1].words] == ["go", "--tp", "2"]
-    assert [remark.key for remark in script.left_out] == ["source /gone.sh"]
+    assert [remark.key for remark in script.missing] == ["/gone.sh"]
+    guarded = followed("[ -f x.sh ] && source x.sh\ngo a")
+    assert not guarded.missing
+    assert [remark.key for remark in guarded.left_out] == ["source x.sh"]
 
 
 def test_places_are_where_the_value_stands():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from placer.errors import Problem
 from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, Findings, Place, Remark
+from placer.sources.megatron.mixed import refuse_mixed
 from placer.sources.megatron.refusals import refuse
 from placer.sources.megatron.traffic import read_traffic
 from placer.sources.megatron.vocabulary import read_vocabulary
@@ -65,7 +66,7 @@ def _axes(found: Findings, arguments: Arguments) -> None:
         message = "weights sharded beyond tensor parallelism have no job key"
         found.problems.append(Problem(message, *(place or Place(found.source))))
     for name in ("model_parallel_size", "batch_size"):
-        if arguments.get(name) is not None:
+        if arguments.noted(name) is not None:
             refuse(
                 found, arguments, name, f"--{name.replace('_', '-')} is no longer valid"
             )
@@ -84,7 +85,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
         if last.isdecimal() and len(last) < 10:
             found.read(GLOBAL_BATCH, int(last), schedule.value_place)
             found.notes.append(f"the last batch size of the schedule counts: {last}")
-    if arguments.get("rampup_batch_size") is not None:
+    if arguments.noted("rampup_batch_size") is not None:
         found.notes.append("the batch size after --rampup-batch-size counts")
     # Models of images have --seq-length for these, and another for their decoder.
     for name in (
@@ -95,7 +96,8 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     ):
         if not found.has("sequence"):
             arguments.fact("sequence", name)
-    most = arguments.integer("max_position_embeddings", "sequence")
+    name = "max_position_embeddings"
+    most = None if arguments.is_open(name) else arguments.integer(name, "sequence")
     if most is not None and most < found.integer("sequence"):
         message = f"max_position_embeddings {most} is less than seq_length"
         refuse(found, arguments, "max_position_embeddings", message)
@@ -103,8 +105,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
 
 def _shape(found: Findings, arguments: Arguments) -> None:
     given = [arguments.fact(key, name) for key, name in _SHAPE.items()]
-    for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
-        _hybrid(found, arguments, name)
+    refuse_mixed(found, arguments)
     _gated(found, arguments, is_whole=any(given))
     place = arguments.place("untie_embeddings_and_output_weights")
     untied = arguments.flag("untie_embeddings_and_output_weights")
@@ -129,21 +130,6 @@ def _shape(found: Findings, arguments: Arguments) -> None:
         arguments.fact("model.kv_heads", "num_key_value_heads")
 
 
-def _hybrid(found: Findings, arguments: Arguments, name: str) -> None:
-    """Refuse models of which some layers are no transformer layers."""
-    pattern = arguments.text(name)
-    if pattern:
-        names = {"M": "Mamba", "G": "gated delta net", "-": "MLP", "*": "attention"}
-        counts = ", ".join(
-            f"{pattern.count(sign)} {words}"
-            for sign, words in names.items()
-            if sign in pattern
-        )
-        message = f"a model of mixed layers ({counts}) is not read"
-        place = arguments.place(name) or Place(found.source)
-        found.problems.append(Problem(message, *place))
-
-
 def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
     for name in ("swiglu", "quick_geglu", "geglu"):
         place = arguments.place(name)
@@ -154,7 +140,7 @@ def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
     place = arguments.place("activation_func")
     if function and place is not None:
         found.read("model.gated", function in ("swiglu", "geglu"), place)
-    arguments.flag("squared_relu")
+    arguments.noted("squared_relu")
     if is_whole:
         found.derive("model.gated", False, "no --swiglu or --quick-geglu")
 
@@ -166,7 +152,7 @@ def _experts(found: Findings, arguments: Arguments) -> None:
         if not arguments.flag("enable_expert_tensor_parallelism"):
             found.derive("parallelism.etp", 1, "no --enable-expert-tensor-parallelism")
     for name in ("moe_router_topk", "moe_ffn_hidden_size", "topk"):
-        arguments.get(name)
+        arguments.noted(name)
     if not _count_experts(found, arguments):
         return
     top_k = arguments.fact("model.top_k", "topk" if deepspeed else "moe_router_topk")
@@ -178,6 +164,8 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     if dispatcher in core_rules.DISPATCHES and place is not None:
         way = core_rules.DISPATCHES[dispatcher]
         found.read("expert_parallel.dispatch", way, place)
+    elif arguments.is_open("moe_token_dispatcher_type"):
+        return
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:
         where = place or found.facts["model.experts"].place
         default = "" if dispatcher else "the default, "

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
-from placer.sources.findings import Asked, Place
+from placer.sources.findings import GPUS, Asked, Findings, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
+from placer.sources.shell.questions import ask, depends, question, setting
+from placer.sources.shell.text import known, opens
 
 if TYPE_CHECKING:
     from placer.sources.shell import Command, Script, Text
+    from placer.sources.shell.either import Either
 
 _MARKERS = frozenset(
     {
@@ -51,11 +54,17 @@ class Launch:
         The words before the first argument.
     environment : mapping of str to Text
         Variables set for the command alone.
+    anything : tuple of Text
+        Words that may be any arguments.
+    causes : tuple of str
+        What decides whether it is started, and is not known.
     """
 
     arguments: tuple[Argument, ...]
     launcher: tuple[Text, ...]
     environment: dict[str, Text]
+    anything: tuple[Text, ...] = ()
+    causes: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -64,10 +73,10 @@ class Launch:
         return first[0].place if first else Place("")
 
     @property
-    def trains(self) -> bool:
-        """Whether its program is called like one that trains."""
+    def program(self) -> str:
+        """The file of the program, if it is called like one that trains."""
         words = [*self.launcher, *(v for a in self.arguments for v in a.values)]
-        return any(_TRAINS.search(word.text) for word in words)
+        return next((w.text for w in words if _TRAINS.search(w.text)), "")
 
     @property
     def markers(self) -> int:
@@ -86,11 +95,15 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
     InputError
         If there are several and none is selected.
     """
-    launches = [_launch(command) for command in script.commands if _may(command)]
-    found = [launch for launch in launches if launch.markers > 1]
+    launches = [
+        launch_of_command(command, script.either)
+        for command in script.commands
+        if _may(command)
+    ]
+    found = [one for one in launches if one.markers > 1 or _may_have_any(one)]
     if not found:
         return _bare(script)
-    trains = [launch for launch in found if launch.trains] or found
+    trains = [launch for launch in found if launch.program] or found
     return select(trains, asked, script.source)
 
 
@@ -111,6 +124,9 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
         message = f'there is no program "{visible(asked.select)}" of the {count}'
         raise InputError([Problem(message, source, key="select")])
     if len({_told(launch) for launch in launches}) > 1:
+        causes = [cause for launch in launches for cause in launch.causes]
+        if hint := setting(causes):
+            raise InputError([Problem(depends(causes), *launches[1].place, hint=hint)])
         places = ", ".join(
             f"{number} at line {launch.place.line}"
             for number, launch in enumerate(launches[:9], start=1)
@@ -125,9 +141,39 @@ def _may(command: Command) -> bool:
     return bool(command.words) and command.words[0].text not in _PRINTS
 
 
-def _launch(command: Command) -> Launch:
-    arguments, before = arguments_of(command.words)
-    return Launch(tuple(arguments), tuple(before), command.environment)
+def launch_of_command(command: Command, either: Either) -> Launch:
+    """A command as the launch of a program."""
+    given = arguments_of(command.words, either)
+    return Launch(
+        tuple(given.arguments),
+        tuple(given.before),
+        command.environment,
+        tuple(given.anything),
+        command.causes,
+    )
+
+
+def ask_for_anything(launch: Launch, found: Findings, script: Script) -> None:
+    """Ask for words that may be any arguments.
+
+    A variable of the environment that is not set is empty, and noted.
+    """
+    for word in launch.anything:
+        unset = [
+            part.name
+            for part in opens(word.text)
+            if part.is_unset and part.name not in script.variables
+        ]
+        if len(unset) == len(opens(word.text)) and not known(word.text):
+            names = ", ".join(visible(name) for name in unset)
+            found.notes.append(f"{names} is not set: it is taken to be empty")
+        else:
+            ask(found, "", "an argument", word)
+
+
+def _may_have_any(launch: Launch) -> bool:
+    unset = (all(o.is_unset for o in opens(word.text)) for word in launch.anything)
+    return bool(launch.program) and not all(unset)
 
 
 def _told(launch: Launch) -> tuple[tuple[str, ...], ...]:
@@ -146,25 +192,52 @@ def _bare(script: Script) -> Launch | None:
     for text in texts:
         if not any(other is not text and text.text in other.text for other in texts):
             words += text.words()
-    arguments, before = arguments_of(words)
-    launch = Launch(tuple(arguments), tuple(before), {})
+    given = arguments_of(words, script.either)
+    # No program stands before the arguments, and what stands there may be some.
+    first = [word for word in given.before if word.is_open and not known(word.text)]
+    anything = (*first, *given.anything)
+    launch = Launch(tuple(given.arguments), tuple(given.before), {}, anything)
     return launch if launch.markers else None
 
 
-def gpus_of(launch: Launch, script: Script) -> tuple[int, Place] | None:
-    """GPUs that the launcher's options say, and where; None when they do not."""
+def read_gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None:
+    """Read the GPUs that the options of the launcher say; ask where they are open."""
+    read_world(found, *_counts(launch, script), asked)
+
+
+def read_world(
+    found: Findings, each: Text | None, nodes: Text | None, asked: Asked
+) -> None:
+    """Read the GPUs that ``nodes`` have, of ``each`` as many; without nodes, these."""
+    unsure = [text for text in (each, nodes) if text is not None and _depends(text)]
+    if unsure and asked.gpus is None:
+        message, hint = question("the number of GPUs", unsure[0])
+        found.unsure.add(GPUS)
+        found.ask(GPUS, message, f"{hint}, or --gpus N", unsure[0].place)
+    elif each is not None:
+        world = _count(each) * (1 if nodes is None else _count(nodes))
+        if world:
+            found.read(GPUS, world, (nodes or each).place)
+
+
+def _depends(text: Text) -> bool:
+    """Whether a count is given and not known; what nobody sets is not given."""
+    return any(not part.is_unset for part in opens(text.text))
+
+
+def _counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
+    """GPUs of a node, and nodes; the second is None where the first is of all."""
     given = {name_of(a.flag): a for a in launch.arguments}
     options = {name: given[name].values[0] for name in given if given[name].values}
-    words = launch.launcher
-    for word, following in itertools.pairwise(words):
+    for word, following in itertools.pairwise(launch.launcher):
         if word.text in _SHORT:
             options.setdefault(_SHORT[word.text], following)
     torchrun = any(name in options for name in ("nproc_per_node", "num_gpus"))
     nodes = _first(options, _NODES)
     if not torchrun:
         tasks = options.get("ntasks") or script.variables.get("SLURM_NTASKS")
-        if tasks is not None and _count(tasks):
-            return _count(tasks), tasks.place
+        if tasks is not None:
+            return tasks, None
         for name in (
             "SLURM_NTASKS_PER_NODE",
             "SLURM_GPUS_PER_NODE",
@@ -175,11 +248,9 @@ def gpus_of(launch: Launch, script: Script) -> tuple[int, Place] | None:
         if nodes is None:
             nodes = script.variables.get("SLURM_NNODES")
     each = _first(options, _PER_NODE)
-    if each is None or not _count(each):
-        return None
-    if nodes is None:
-        return (_count(each), each.place) if torchrun else None
-    return (_count(each) * _count(nodes), nodes.place) if _count(nodes) else None
+    if nodes is None and not torchrun:
+        return None, None
+    return each, nodes
 
 
 def _first(options: dict[str, Text], names: Sequence[str]) -> Text | None:

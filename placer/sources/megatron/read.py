@@ -10,13 +10,17 @@ from placer.sources.megatron.arguments import Argument, Arguments, name_of
 from placer.sources.megatron.configs import arguments_of_yaml
 from placer.sources.megatron.deepspeed import read_deepspeed
 from placer.sources.megatron.facts import read_facts
-from placer.sources.megatron.launches import LAUNCHER_FLAGS, gpus_of, launch_of
+from placer.sources.megatron.launches import (
+    LAUNCHER_FLAGS,
+    ask_for_anything,
+    launch_of,
+    read_gpus,
+)
 from placer.sources.megatron.logs import BEGINS, arguments_of_log
 from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Script, read_script
+from placer.sources.shell.questions import end, missing_files, note_left_out
 
-_SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
-_MOST_CHOICES, _MOST_TEXT = 20, 50_000
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
 
 
@@ -35,9 +39,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     if _YAML.search(text):
         return _described(found, arguments_of_yaml(text, source), None, asked)
     script = read_script(text, source, asked)
-    found = of_script(script, found, asked)
-    _ask_for_branches(found, script, text, asked)
-    return found
+    return of_script(script, found, asked)
 
 
 def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
@@ -50,40 +52,12 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     """
     launch = launch_of(script, asked)
     if launch is None:
-        raise InputError([_nothing(script)])
-    found.notes += [
-        f"{remark.key} at {remark.place}: {remark.reason}" for remark in script.left_out
-    ]
-    gpus = gpus_of(launch, script)
-    if gpus is not None:
-        found.read(GPUS, *gpus)
+        raise InputError([*missing_files(script), *_nothing(script)])
+    note_left_out(found, script)
+    read_gpus(found, launch, script, asked)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
-    return _described(found, own, script, asked)
-
-
-def _ask_for_branches(found: Findings, script: Script, text: str, asked: Asked) -> None:
-    """Ask for what nobody sets, where the job would be another if it were set."""
-    if len(text) > _MOST_TEXT:
-        return
-    for number, choice in enumerate(script.choices[:_MOST_CHOICES]):
-        names = [name for name in choice.key.split(", ") if _SETTABLE.fullmatch(name)]
-        if not names:
-            continue
-        try:
-            other = read_script(text, script.source, asked, number)
-            facts = of_script(other, Findings(script.source), asked).facts
-        except InputError:
-            continue
-        told = {key: fact.value for key, fact in facts.items()}
-        differing = [
-            k for k, f in found.facts.items() if k != GPUS and told.get(k) != f.value
-        ]
-        key = next(
-            iter(differing), next(iter(told.keys() - found.facts.keys() - {GPUS}), "")
-        )
-        if key:
-            message = f"it depends on {names[0]}, which nothing sets"
-            found.ask(key, message, f"--set {names[0]}=VALUE", choice.place)
+    ask_for_anything(launch, found, script)
+    return _described(found, own, script, asked, launch.program)
 
 
 def _of_log(text: str, source: str, asked: Asked) -> Findings:
@@ -98,10 +72,14 @@ def _of_log(text: str, source: str, asked: Asked) -> Findings:
 
 
 def _described(
-    found: Findings, given: list[Argument], script: Script | None, asked: Asked
+    found: Findings,
+    given: list[Argument],
+    script: Script | None,
+    asked: Asked,
+    program: str = "",
 ) -> Findings:
     """The findings of arguments."""
-    arguments = Arguments(found, given)
+    arguments = Arguments(found, given, program)
     read_facts(found, arguments)
     if arguments.flag("deepspeed"):
         read_deepspeed(found, arguments, script, asked)
@@ -115,11 +93,7 @@ def _leftover(joined: Findings, arguments: Arguments) -> None:
     joined.ignored += arguments.unused()
 
 
-def _nothing(script: Script) -> Problem:
-    if script.ended is not None:
-        hint = "set what it depends on: --set NAME=VALUE"
-        message = "the script ends before it starts anything"
-        return Problem(message, *script.ended, hint=hint)
+def _nothing(script: Script) -> list[Problem]:
     message = "no command or variable has arguments of Megatron"
     hint = "--tensor-model-parallel-size, --num-layers, --hidden-size, ..."
-    return Problem(message, script.source, hint=hint)
+    return end(script) or [Problem(message, script.source, hint=hint)]

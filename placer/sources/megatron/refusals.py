@@ -16,11 +16,17 @@ _WORDS = "Megatron refuses this: "
 def refuse(
     found: Findings, arguments: Arguments, name: str, message: str, hint: str = ""
 ) -> None:
-    """Record that Megatron refuses an argument, and why."""
+    """Record that Megatron refuses an argument, and why.
+
+    Nothing while a value is asked for, on which it may depend.
+    """
+    if found.unsure:
+        return
     place = arguments.place(name) or Place(found.source)
     found.problems.append(Problem(_WORDS + message, *place, hint=hint))
 
 
 def refuse_fact(found: Findings, key: str, message: str, hint: str = "") -> None:
-    """Record that Megatron refuses the fact of a key, at its place."""
-    found.problem(key, _WORDS + message, hint)
+    """Record that Megatron refuses the fact of a key, at its place, as `refuse`."""
+    if not found.unsure:
+        found.problem(key, _WORDS + message, hint)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, Findings
+from placer.sources.megatron.deepspeed import pipeline_ends
+from placer.sources.megatron.refusals import refuse_fact
 
 if TYPE_CHECKING:
     from placer.sources.megatron.arguments import Arguments
-from placer.sources.megatron.refusals import refuse_fact
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
 _GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
@@ -32,17 +33,20 @@ def add_rules(found: Findings, arguments: Arguments) -> None:
 def _stages(found: Findings, arguments: Arguments) -> None:
     """Virtual stages, and the layers that embedding and loss count for."""
     pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
+    deepspeed = arguments.noted("deepspeed") is not None
     ends = _ends(found, arguments)
+    if deepspeed and pp > 1:
+        pipeline_ends(found, arguments)
     layout = arguments.text("pipeline_model_parallel_layout")
     vp = _virtual(found, arguments, layout, layers + sum(ends.values()), pp)
-    uneven = [name for name in _UNEVEN if arguments.get(name) is not None]
+    uneven = [name for name in _UNEVEN if arguments.noted(name) is not None]
     for name in uneven:
         flag = f"--{name.replace('_', '-')}"
         found.notes.append(f"{flag}: stages are taken as equally long")
-    if not (uneven or layout):
+    if not (uneven or layout or deepspeed):
         core_rules.stages(found)
     overlap = not arguments.flag("no_overlap_p2p_communication")
-    if arguments.get("overlap_p2p_comm") is not None:
+    if arguments.noted("overlap_p2p_comm") is not None:
         overlap = arguments.flag("overlap_p2p_comm")
     core_rules.messages(found, overlap=overlap)
     if vp == 1:
@@ -130,12 +134,12 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     elif hidden % heads and not (latent or found.has("model.head_dim")):
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
-    by_heads = arguments.get("ds_sequence_parallel_size") is not None
+    by_heads = arguments.noted("ds_sequence_parallel_size") is not None
     core_rules.cuts(found, by_heads=by_heads)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
-    core_rules.experts(found, sequence=arguments.get("deepspeed") is None)
+    core_rules.experts(found, sequence=arguments.noted("deepspeed") is None)
     if found.integer("model.experts"):
         _shared(found, arguments)
         if layers := found.integer("model.layers"):
@@ -165,7 +169,7 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     pattern, place = arguments.text("moe_layer_freq"), arguments.place("moe_layer_freq")
     pattern = pattern.strip("'\"")
     interval = arguments.integer("expert_interval", key)
-    if not pattern and arguments.get("deepspeed") is not None:
+    if not pattern and arguments.noted("deepspeed") is not None:
         every = interval or 2
         found.derive(key, layers // every, f"experts in every {every}th layer", place)
         return

@@ -41,7 +41,6 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     stage = arguments.integer("zero_stage", key, minimum=0)
     deepspeed = arguments.flag("deepspeed")
     distributed = arguments.flag("use_distributed_optimizer")
-    strategy = arguments.text("data_parallel_sharding_strategy") or "optim_grads_params"
     fsdp = next(
         (n for n in ("use_megatron_fsdp", "use_custom_fsdp") if arguments.flag(n)), ""
     )
@@ -60,18 +59,19 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
             )
         _refuse_fsdp2(found, arguments)
     elif fsdp:
-        sharding = core_rules.STRATEGIES.get(strategy, "zero3")
         name = "data_parallel_sharding_strategy"
-        _read_at(found, arguments, key, sharding, name if arguments.get(name) else fsdp)
+        strategy = arguments.text(name) or "optim_grads_params"
+        sharding = core_rules.STRATEGIES.get(strategy, "zero3")
+        where = name if arguments.place(name) else fsdp
+        _read_at(found, arguments, key, sharding, where)
     elif distributed:
         _read_at(found, arguments, key, "zero1", "use_distributed_optimizer")
     else:
         found.derive(key, "ddp", "no --use-distributed-optimizer")
-    if arguments.text("optimizer") in _EMERGING:
-        place = arguments.place("optimizer") or found.facts[key].place
-        found.not_modelled.append(
-            Remark(f"optimizer {arguments.text('optimizer')}", place)
-        )
+    optimizer = arguments.noted("optimizer")
+    if optimizer and optimizer.values and optimizer.values[0].text in _EMERGING:
+        name, place = optimizer.values[0].text, optimizer.value_place
+        found.not_modelled.append(Remark(f"optimizer {name}", place))
     aware = "use_precision_aware_optimizer"
     place = arguments.place(aware)
     if place is not None and arguments.flag(aware):
@@ -181,9 +181,11 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
 def _context(found: Findings, arguments: Arguments) -> None:
     """How cp sees the sequence; only the ring runs beside attention."""
     kinds = core_rules.CONTEXT_WAYS
-    given = arguments.texts("cp_comm_type")
     place = arguments.place("cp_comm_type")
-    if found.integer("parallelism.cp", 1) == 1 or not given or place is None:
+    if found.integer("parallelism.cp", 1) == 1 or place is None:
+        return
+    given = arguments.texts("cp_comm_type")
+    if not given:
         return
     first = kinds.get(given[0], "p2p")
     found.read("context_parallel.communication", first, place)

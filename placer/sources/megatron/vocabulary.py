@@ -32,27 +32,38 @@ _MULTIPLE = 128
 
 def read_vocabulary(found: Findings, arguments: Arguments) -> None:
     """Read or assume the vocabulary, and read how it is padded."""
-    kind = arguments.text("tokenizer_type")
-    model = arguments.text("tokenizer_model")
-    given = arguments.fact("model.vocab", "vocab_size")
-    extra = arguments.get("padded_vocab_size")
-    if extra is not None:
-        arguments.fact("model.vocab", "padded_vocab_size")
-        return
-    if given is None and kind in _TYPES:
-        place = arguments.place("tokenizer_type")
-        found.assume("model.vocab", _TYPES[kind], kind, place)
-    elif given is None and (size := _by_name(model)):
-        place = arguments.place("tokenizer_model")
-        found.assume("model.vocab", size, f"tokenizer {model}", place)
-    elif given is None and arguments.get("merge_file") is not None:
-        place = arguments.place("merge_file")
-        found.assume("model.vocab", 50257, "GPT-2's, as it has a merge file", place)
-    for name in ("vocab_file", "merge_file"):
-        arguments.get(name)
+    for name in ("tokenizer_type", "tokenizer_model", "vocab_file", "merge_file"):
+        arguments.noted(name)
+    for name in ("padded_vocab_size", "pad_vocab_size_to"):
+        if arguments.noted(name) is not None:
+            arguments.fact("model.vocab", name)
+            arguments.noted("vocab_size")
+            found.derive("model.vocab_multiple", 1, "the vocabulary is padded")
+            return
+    if arguments.fact("model.vocab", "vocab_size") is None:
+        _of_tokenizer(found, arguments)
     key = "model.vocab_multiple"
     if arguments.fact(key, "make_vocab_size_divisible_by") is None:
         found.derive(key, _MULTIPLE, "Megatron's default")
+
+
+def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
+    """Assume what the tokenizer has; nothing where it is not known which one it is."""
+    key = "model.vocab"
+    if arguments.is_open("vocab_size"):
+        return
+    kind = arguments.text("tokenizer_type")
+    if kind in _TYPES:
+        found.assume(key, _TYPES[kind], kind, arguments.place("tokenizer_type"))
+        return
+    if arguments.is_open("tokenizer_model"):
+        return  # asked for, if no other source tells the size
+    model, place = arguments.text("tokenizer_model"), arguments.place("merge_file")
+    if size := _by_name(model):
+        where = arguments.place("tokenizer_model")
+        found.assume(key, size, f"tokenizer {model}", where)
+    elif place is not None:
+        found.assume(key, 50257, "GPT-2's, as it has a merge file", place)
 
 
 def _by_name(model: str) -> int:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+|[0-9]+)"
     r"|\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<sign>\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>!~&^|?:()]))"
+    r"|(?P<sign>(?:<<|>>|[-+*/%&^|])=(?!=)|\+\+|--|\*\*|<<|>>|<=|>=|==|!=|&&|\|\|"
+    r"|[-+*/%<>!~&^|?:()=,]))"
 )
 # Binary operators from the loosest to the tightest.
 _LEVELS = (
@@ -27,6 +28,8 @@ _LEVELS = (
     ("+", "-"),
     ("*", "/", "%"),
 )
+_COMPARED = ("==", "!=", "<=", ">=")
+_STEPS = {"++": 1, "--": -1}
 _MOST_DEPTH = 60
 _MOST_SIGNS = 10_000
 
@@ -60,33 +63,45 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
-    """The value of an expression without assignments.
+def evaluate(
+    expression: str,
+    value_of: Callable[[str], int],
+    assign: Callable[[str, int], None],
+) -> int:
+    """The value of an expression.
 
     Parameters
     ----------
     expression : str
     value_of : callable
         Integer of a variable.
+    assign : callable
+        Sets a variable.
 
     Raises
     ------
     ValueError
-        If it is no such expression, or divides by 0; whatever ``value_of`` raises.
+        If it is none, or divides by 0; whatever ``value_of`` and ``assign`` raise.
     """
-    reader = _Reader(expression, value_of)
-    value = reader.choice() if reader.tokens else 0
+    reader = _Reader(expression, value_of, assign)
+    value = reader.listed() if reader.tokens else 0
     if reader.at < len(reader.tokens):
         raise ValueError(f'unexpected "{reader.peek()}"')
     return value
 
 
 class _Reader:
-    def __init__(self, expression: str, value_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        expression: str,
+        value_of: Callable[[str], int],
+        assign: Callable[[str, int], None],
+    ) -> None:
         self.tokens: list[str] = []
         self.at = 0
         self.depth = 0
         self.value_of = value_of
+        self.assign = assign
         offset, end = 0, len(expression.rstrip())
         while offset < end:
             match = _TOKEN.match(expression, offset)
@@ -103,6 +118,30 @@ class _Reader:
         self.at += 1
         return word
 
+    def listed(self) -> int:
+        """``a, b``."""
+        value = self.assigned()
+        while self.peek() == ",":
+            self.take()
+            value = self.assigned()
+        return value
+
+    def assigned(self) -> int:
+        """``a = b``, ``a += b``."""
+        name, sign = self.peek(), "".join(self.tokens[self.at + 1 : self.at + 2])
+        if not _is_name(name) or sign[-1:] != "=" or sign in _COMPARED:
+            return self.choice()
+        self.at += 2
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise ValueError("nested too deeply")
+        value = self.assigned()
+        self.depth -= 1
+        if sign != "=":
+            value = _wrapped(_OPERATORS[sign[:-1]](self.value_of(name), value))
+        self.assign(name, value)
+        return value
+
     def choice(self) -> int:
         """``a ? b : c``."""
         self.depth += 1
@@ -111,7 +150,7 @@ class _Reader:
         value = self.binary(0)
         if self.peek() == "?":
             self.take()
-            yes = self.choice()
+            yes = self.assigned()
             if self.take() != ":":
                 raise ValueError('expected ":"')
             no = self.choice()
@@ -140,6 +179,14 @@ class _Reader:
 
     def unary(self) -> int:
         sign = self.peek()
+        if sign in _STEPS:
+            self.take()
+            if not _is_name(self.peek()):  # two signs of a number
+                return self.unary()
+            name = self.take()
+            value = _wrapped(self.value_of(name) + _STEPS[sign])
+            self.assign(name, value)
+            return value
         if sign not in ("+", "-", "!", "~"):
             return self.atom()
         self.take()
@@ -153,15 +200,22 @@ class _Reader:
     def atom(self) -> int:
         word = self.take()
         if word == "(":
-            value = self.choice()
+            value = self.listed()
             if self.take() != ")":
                 raise ValueError('expected ")"')
             return value
         if word[:1].isdigit():
             return _number(word)
-        if not word or not (word[0].isalpha() or word[0] == "_"):
+        if not _is_name(word):
             raise ValueError(f'unexpected "{word}"')
-        return self.value_of(word)
+        value = self.value_of(word)
+        if self.peek() in _STEPS:
+            self.assign(word, _wrapped(value + _STEPS[self.take()]))
+        return value
+
+
+def _is_name(word: str) -> bool:
+    return word[:1].isalpha() or word[:1] == "_"
 
 
 def _number(word: str) -> int:

@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.sources.findings import Place, Remark
-from placer.sources.shell.script import Command
+from placer.sources.shell.conditions import FAILS, HOLDS, Outcome
+from placer.sources.shell.control import BreakError, ExitError, ReturnError
+from placer.sources.shell.formats import formatted
+from placer.sources.shell.inputs import read_array, read_words
 from placer.sources.shell.text import (
     Text,
     join,
     known,
+    opens,
+    readable,
+    roots,
     text_at,
     text_of_file,
     unknown,
@@ -22,21 +28,14 @@ if TYPE_CHECKING:
     from placer.sources.shell.syntax import HereDocument, Simple
 
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
+# What always succeeds, or is taken to.
+SUCCEED = (
+    "echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd",
+    "popd",
+)  # fmt: skip
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
 _COMMAND = re.compile(r"-[a-z]*c")
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
-
-
-class ExitError(Exception):
-    """The script ends here."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.place = place
-
-
-class ReturnError(Exception):
-    """The function or the included file ends here."""
 
 
 def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
@@ -53,7 +52,8 @@ def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
         text = _spaced(words[1:], "\n")
     else:
         return
-    shell.script.files[shell.expander.text(targets[0]).text] = text
+    name = shell.expander.text(targets[0]).text
+    shell.environment.state.files[name] = text
 
 
 def inner_scripts(shell: Shell, node: Simple, words: list[Text]) -> Iterator[Text]:
@@ -81,85 +81,150 @@ def _spaced(words: list[Text], between: str) -> Text:
     return join([p for word in words for p in (word, text_at(between, place))])
 
 
-def _source(shell: Shell, words: list[Text]) -> bool:
+def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     """Follow a file beside the script; one that is missing is noted."""
     if len(words) < 2:
-        return True
+        return FAILS
     written = words[1]
     name = known(written.text)
     included = shell.asked.include(written.place.source, name)
     if included is None:
         included = shell.asked.include(shell.script.source, name)
     if included is None:
-        remark = Remark(f"source {name}", written.place, "it is not there")
-        shell.script.left_out.append(remark)
-        return True
+        shown = name or readable(written.text)
+        if shell.ways.is_sure():
+            shell.script.missing.append(Remark(shown, written.place))
+        else:  # it may not be wanted
+            remark = Remark(f"source {shown}", written.place, "it is not there")
+            shell.script.left_out.append(remark)
+        return Outcome(False, (f"source {name}",))
     text = text_of_file(*included)
     shell.environment.allow(len(text.text))
     shell.nest(text, ReturnError)
-    return True
+    return HOLDS
 
 
-def _eval(shell: Shell, words: list[Text]) -> bool:
-    shell.nest(_spaced(words[1:], " "))
-    return True
+def _eval(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    text = _spaced(words[1:], " ")
+    unsure = [part for part in opens(text.text) if not part.is_unset]
+    if unsure and not known(text.text).strip():
+        shown = f"eval {readable(text.text).strip()}"
+        shell.script.left_out.append(
+            Remark(shown, words[0].place, "what it does is not known")
+        )
+        return Outcome(False, (shown,))
+    shell.nest(text)
+    return HOLDS
 
 
-def _exec(shell: Shell, words: list[Text]) -> bool:
+def _exec(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
+    """Another program instead of the script."""
     if len(words) > 1:
-        shell.script.commands.append(Command(tuple(words[1:]), {}))
-    return True
+        shell.start(node, words[1:], {})
+        raise ExitError(words[0].place)
+    return HOLDS
 
 
-def _exit(_shell: Shell, words: list[Text]) -> bool:
-    raise ExitError(words[0].place)
+def _exit(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    raise ExitError(words[0].place, shell.ways.taken_for_empty())
 
 
-def _return(_shell: Shell, _words: list[Text]) -> bool:
-    raise ReturnError
+def _return(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    """``return`` with a number, or as the last command ended."""
+    if len(words) < 2:
+        raise ReturnError(shell.environment.status)
+    if words[1].is_open:
+        raise ReturnError(Outcome(False, roots(words[1].text)))
+    raise ReturnError(Outcome(words[1].text == "0"))
 
 
-def _shift(shell: Shell, words: list[Text]) -> bool:
-    count = words[1].text if len(words) > 1 else "1"
-    del shell.environment.given[: int(count[:6]) if count.isdecimal() else 0]
-    return True
+def _break(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    if not shell.ways.loops:
+        return HOLDS
+    levels = min(_number(words), len(shell.ways.loops))
+    raise BreakError(levels, is_over=words[0].text == "break")
 
 
-def _unset(shell: Shell, words: list[Text]) -> bool:
+def _shift(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    count = _number(words)
+    given = shell.environment.state.given
+    shell.environment.state.given = given[count:]
+    return HOLDS if len(given) >= count else FAILS
+
+
+def _number(words: list[Text]) -> int:
+    text = words[1].text if len(words) > 1 else "1"
+    return max(1, int(text)) if text.isdecimal() and len(text) < 7 else 1
+
+
+def _set(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    """``set --`` replaces the positional parameters."""
+    texts = [word.text for word in words]
+    if "--" in texts:
+        shell.environment.state.given = words[texts.index("--") + 1 :]
+    return HOLDS
+
+
+def _getopts(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    for name in (*(word.text for word in words[2:3]), "OPTARG"):
+        shell.environment.assign(name, unknown(name, words[0].place, f"${name}"))
+    if not shell.environment.arguments():
+        return Outcome(False, (), ("1",))
+    return Outcome(False, ("1",))
+
+
+def _unset(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     for word in words[1:]:
         shell.environment.drop(word.text)
-    return True
+    return HOLDS
 
 
-def _read(shell: Shell, words: list[Text]) -> bool:
-    for word in words[1:]:
-        if word.text.isidentifier():
-            shell.environment.assign(word.text, unknown(word.text, word.place))
-    return True
+def _printf(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    """``printf -v X``: what it would print becomes the value of a variable."""
+    name = words[2].text
+    written = f"$(printf {' '.join(readable(word.text) for word in words[3:])})"
+    value = formatted(words[3:], words[0].place)
+    if name.isidentifier():
+        nowhere = unknown(name, words[0].place, written)
+        shell.environment.assign(name, nowhere if value is None else value)
+    return HOLDS
 
 
-def _let(shell: Shell, words: list[Text]) -> bool:
-    return all(shell.calculate(word) for word in words[1:])
+def _let(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    found = [shell.calculate(word) for word in words[1:]]
+    return found[-1] if found else FAILS
 
 
-def _nothing(_shell: Shell, words: list[Text]) -> bool:
-    return words[0].text != "false"
+def _nothing(_shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
+    return FAILS if words[0].text == "false" else HOLDS
 
 
-BUILTINS: dict[str, Callable[[Shell, list[Text]], bool]] = {
+BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
     "source": _source,
     ".": _source,
     "eval": _eval,
     "exec": _exec,
     "exit": _exit,
     "return": _return,
+    "break": _break,
+    "continue": _break,
     "shift": _shift,
+    "set": _set,
+    "getopts": _getopts,
     "unset": _unset,
-    "read": _read,
+    "read": read_words,
+    "mapfile": read_array,
+    "readarray": read_array,
     "let": _let,
     "true": _nothing,
     "false": _nothing,
     ":": _nothing,
-    "set": _nothing,
     "cd": _nothing,
 }
+
+
+def builtin(words: list[Text]) -> Callable[[Shell, Simple, list[Text]], Outcome] | None:
+    """What follows a command that the shell does itself; None for any other."""
+    if words[0].text == "printf":
+        return _printf if len(words) > 2 and words[1].text == "-v" else None
+    return BUILTINS.get(words[0].text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
-from placer.sources.shell.text import Text, text_at, unknown
+from placer.sources.shell.text import Text, known, opens, roots, text_at, unknown
 
 if TYPE_CHECKING:
     from placer.sources.findings import Place
@@ -19,25 +19,33 @@ Expand = Callable[[Text], Text]
 _MOST_PATTERN = 200
 
 
-def changed(value: Text, rest: Text, name: str, place: Place, expand: Expand) -> Text:
+def changed(
+    value: Text, rest: Text, written: str, place: Place, expand: Expand
+) -> Text:
     """``${X%pattern}`` and its like, and ``${X^^}``."""
     if value.is_open:
-        return unknown(name, place)
+        if not known(value.text) and all(o.is_unset for o in opens(value.text)):
+            return value
+        return unknown(written, place, "", roots(value.text))
     text, operation = value.text, rest.text
+    not_followed = unknown(written, place, written)
     if operation in ("^^", ",,"):
         return text_at(text.upper() if operation == "^^" else text.lower(), place)
     removal = re.match(r"##?|%%?", operation)
     if removal:
         pattern = expand(rest.part(removal.end(), len(operation)))
-        return _removed(value, removal[0], pattern.text) or unknown(name, place)
+        if pattern.is_open:
+            return unknown(written, place, "", roots(pattern.text))
+        return _removed(value, removal[0], pattern.text) or not_followed
     if operation.startswith("/"):
-        return _replaced(value, rest, place, expand) or unknown(name, place)
+        return _replaced(value, rest, place, expand) or not_followed
     part = re.fullmatch(r":\s*(-?\d{1,9})(?::\s*(\d{1,9}))?", operation)
     if part:
         start = int(part[1])
+        start = max(start + len(text), 0) if start < 0 else start
         end = start + int(part[2]) if part[2] else len(text)
         return text_at(text[start:end], place)
-    return unknown(name, place)
+    return not_followed
 
 
 def _removed(value: Text, sign: str, pattern: str) -> Text | None:
@@ -66,6 +74,10 @@ def _replaced(value: Text, rest: Text, place: Place, expand: Expand) -> Text | N
         return None
     old = expand(text_at(wanted, place)).text
     new = expand(text_at(instead, place)).text
-    if not old or len(new) * (value.text.count(old) + 1) > 1_000_000:
+    if (
+        not old
+        or roots(old + new)
+        or len(new) * (value.text.count(old) + 1) > 1_000_000
+    ):
         return None
     return text_at(value.text.replace(old, new, -1 if every else 1), place)

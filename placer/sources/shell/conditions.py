@@ -1,19 +1,22 @@
-"""What ``[ ... ]`` and ``[[ ... ]]`` say, with what is not set taken as empty.
+"""What ``[ ... ]`` and ``[[ ... ]]`` say, where it is known.
 
-Source: GNU Bash Reference Manual, Bash Conditional Expressions. Files that are asked
-for are taken to be there.
+What nobody sets is empty for ``-z`` and ``-n``, as in a fresh shell, and not known
+where it is compared. Source: GNU Bash Reference Manual, Bash Conditional Expressions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import translate
 
-from placer.sources.shell.text import known, open_names
+from placer.sources.shell.text import open_names, readable, roots
 
 _FILES = frozenset("abcdefghkprstuwxGLNOS")
+_THERE = "aefrs"  # of these, what lies beside the script has them
+# No repetition of a repetition, which may take for ever to try.
+_PLAIN_EXPRESSION = re.compile(r"(?!.*\)[*+?{])[\w^$\[\]*+?|(){},:/=-]{1,200}")
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
@@ -24,21 +27,32 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
 }
 _TEXTS = ("=", "==", "!=", "<", ">", "=~")
 _MOST_DEPTH = 40
+_MOST_TEXT, _MOST_REPEATS = 200, 2
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """Whether a condition holds, and what is not known of it.
+    """Whether a condition holds, or a command succeeds.
 
     Attributes
     ----------
     holds : bool
-    names : list of str
-        Of the variables that nobody sets and that it compares with something.
+    names : tuple of str
+        What must be known before that is; empty where it is known.
+    absent : tuple of str
+        Variables that nobody sets, and which it takes to be empty.
     """
 
     holds: bool
-    names: list[str] = field(default_factory=list)
+    names: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    def negated(self) -> Outcome:
+        """The opposite."""
+        return Outcome(not self.holds, self.names, self.absent)
+
+
+HOLDS, FAILS = Outcome(True), Outcome(False)
 
 
 class Tester:
@@ -50,8 +64,9 @@ class Tester:
         Expanded words and operators.
     number : callable
         Integer that a text means.
-    is_set : callable
-        Whether a variable is set.
+    is_set, is_empty, is_there : callable
+        Whether a variable is set, a text empty, a file there; None where that is not
+        known.
     patterns : bool
         Whether ``==`` matches a pattern, as in ``[[ ]]``.
     """
@@ -61,25 +76,35 @@ class Tester:
         tokens: Sequence[str],
         number: Callable[[str], int],
         is_set: Callable[[str], bool],
+        is_empty: Callable[[str], bool | None],
+        is_there: Callable[[str], bool | None],
         *,
         patterns: bool,
     ) -> None:
         self.tokens = tokens
         self.number = number
         self.is_set = is_set
+        self.is_empty = is_empty
+        self.is_there = is_there
         self.patterns = patterns
         self.at = 0
         self.depth = 0
         self.names: list[str] = []
+        self.absent: list[str] = []
 
     def outcome(self) -> Outcome:
-        """Whether it holds; one that is not understood does not."""
+        """Whether it holds; ``[`` that makes no sense does not."""
         try:
             holds = self._any() if self.tokens else False
-            holds = holds and self.at >= len(self.tokens)
+            if self.at < len(self.tokens):
+                raise ValueError("too long")
         except ValueError:
-            holds = False
-        return Outcome(holds, list(dict.fromkeys(self.names)))
+            holds = None if self.patterns else False
+            self.names.append(readable(" ".join(self.tokens)))
+        absent = tuple(dict.fromkeys(self.absent))
+        if holds is None:
+            return Outcome(False, tuple(dict.fromkeys(self.names)), absent)
+        return Outcome(holds, (), absent)
 
     def _peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -90,21 +115,21 @@ class Tester:
         self.at += 1
         return self.tokens[self.at - 1]
 
-    def _any(self) -> bool:
-        holds = self._all()
+    def _any(self) -> bool | None:
+        found = [self._all()]
         while self._peek() in ("||", "-o"):
             self._take()
-            holds = self._all() or holds
-        return holds
+            found.append(self._all())
+        return True if True in found else None if None in found else False
 
-    def _all(self) -> bool:
-        holds = self._one()
+    def _all(self) -> bool | None:
+        found = [self._one()]
         while self._peek() in ("&&", "-a"):
             self._take()
-            holds = self._one() and holds
-        return holds
+            found.append(self._one())
+        return False if False in found else None if None in found else True
 
-    def _one(self) -> bool:
+    def _one(self) -> bool | None:
         self.depth += 1
         if self.depth > _MOST_DEPTH:
             raise ValueError("nested too deeply")
@@ -112,13 +137,14 @@ class Tester:
         self.depth -= 1
         return found
 
-    def _primary(self) -> bool:
+    def _primary(self) -> bool | None:
         word = self._take()
         following = self._peek()
         if following in _NUMBERS or (following in _TEXTS and word != "!"):
             return self._compared(word, self._take(), self._take())
         if word == "!":
-            return not self._one()
+            found = self._one()
+            return None if found is None else not found
         if word == "(":
             holds = self._any()
             if self._take() != ")":
@@ -126,27 +152,48 @@ class Tester:
             return holds
         if len(word) == 2 and word[0] == "-" and self.at < len(self.tokens):
             return self._unary(word[1], self._take())
-        return bool(known(word))
+        return self._filled(word)
 
-    def _unary(self, sign: str, operand: str) -> bool:
+    def _unary(self, sign: str, operand: str) -> bool | None:
         if sign == "n":  # people ask so for what may be set, and mean that it is not
-            return bool(known(operand))
+            return self._filled(operand)
         if sign == "z":
-            return not known(operand)
+            filled = self._filled(operand)
+            return None if filled is None else not filled
         if sign == "v":
-            return self.is_set(operand)
-        return sign in _FILES
+            if not (is_set := self.is_set(operand)):
+                self.absent.append(operand)
+            return is_set
+        if sign not in _FILES:
+            raise ValueError("no such test")
+        is_there = self.is_there(operand) if sign in _THERE else None
+        if is_there is None:
+            self.names.append(f"-{sign} {readable(operand)}")
+        return is_there
 
-    def _compared(self, left: str, sign: str, right: str) -> bool:
+    def _filled(self, text: str) -> bool | None:
+        is_empty = self.is_empty(text)
+        if is_empty is None:
+            self.names += roots(text)
+            return None
+        if is_empty:
+            self.absent += open_names(text)
+        return not is_empty
+
+    def _compared(self, left: str, sign: str, right: str) -> bool | None:
+        missing = roots(left + right)
+        if missing:
+            self.names += missing
+            return None
         if sign in _NUMBERS:
-            a, b = self.number(self._known(left)), self.number(self._known(right))
-            return _NUMBERS[sign](a, b)
-        left, right = self._known(left), self._known(right)
+            return _NUMBERS[sign](self.number(left), self.number(right))
         if sign in ("<", ">"):
             return (left < right) if sign == "<" else (left > right)
         if sign == "=~":
-            self.names.append(f"{left} =~ {right}")
-            return False
+            found = _found(left, right)
+            if found is None:
+                self.names.append(f"{left} =~ {right}")
+            return found
         return self._matches(left, right) == (sign != "!=")
 
     def _matches(self, text: str, pattern: str) -> bool:
@@ -154,9 +201,17 @@ class Tester:
             return text == pattern
         return matches(text, pattern)
 
-    def _known(self, text: str) -> str:
-        self.names += open_names(text)
-        return known(text)
+
+def _found(text: str, expression: str) -> bool | None:
+    """Whether a plain regular expression is found; None where it is not plain."""
+    repeats = sum(expression.count(sign) for sign in "*+?{")
+    plain = _PLAIN_EXPRESSION.fullmatch(expression) is not None
+    if len(text) > _MOST_TEXT or repeats > _MOST_REPEATS or not plain:
+        return None
+    try:
+        return re.search(expression, text) is not None
+    except re.error:
+        return None
 
 
 def matches(text: str, pattern: str) -> bool:

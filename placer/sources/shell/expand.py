@@ -1,7 +1,7 @@
 """Words as bash would pass them on: expansions made, quotation marks removed.
 
-Source: GNU Bash Reference Manual, Shell Expansions. Braces and file names are not
-expanded.
+Source: GNU Bash Reference Manual, Shell Expansions. File names are not expanded, and of
+braces those that hold plain words.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from placer.sources.shell.arithmetic import evaluate
+from placer.sources.shell.braces import unbraced
+from placer.sources.shell.calculation import calculated
 from placer.sources.shell.changes import changed
 from placer.sources.shell.lexer import Lexer
 from placer.sources.shell.pieces import Part, Words
@@ -18,16 +19,16 @@ from placer.sources.shell.text import (
     Text,
     join,
     known,
-    open_names,
+    opens,
     readable,
+    roots,
     text_at,
     unknown,
 )
 
 if TYPE_CHECKING:
     from placer.sources.findings import Place
-
-Value = Text | dict[str, Text]
+    from placer.sources.shell.either import Value
 
 _PLAIN = re.compile(r"[^\"'\\$`]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
@@ -58,6 +59,9 @@ class Variables(Protocol):
     def output(self, command: Text, place: Place) -> Text:
         """What a command prints."""
 
+    def is_empty(self, text: str) -> bool | None:
+        """Whether a text is empty; None where that is not known."""
+
     def spend(self, size: int) -> None:
         """Count text that is made, and stop where it is too much."""
 
@@ -74,6 +78,9 @@ class Expander:
 
     def words(self, raw: Text) -> list[Text]:
         """The words that one written word becomes: none, one or many."""
+        if "{" in raw.text and (several := unbraced(raw)):
+            self.variables.spend(sum(len(one.text) + 1 for one in several))
+            return [word for one in several for word in self.words(one)]
         if not any(sign in raw.text for sign in "\"'\\$`<"):
             return [raw]
         words = Words()
@@ -156,7 +163,7 @@ class Expander:
         return join(
             [
                 text.part(0, match.start()),
-                unknown(match[0], text.place_at(match.start())),
+                unknown(match[0], text.place_at(match.start()), match[0]),
                 text.part(match.end(), len(text.text)),
             ]
         )
@@ -183,6 +190,8 @@ class Expander:
         elif text.startswith("$((", at) and text[end - 2 : end] == "))":
             inside = raw.part(at + 3, end - 2)
             yield Part(self.number(inside, place), quoted)
+        elif text.startswith("$[", at):  # as it was written before $(( ))
+            yield Part(self.number(raw.part(at + 2, end - 1), place), quoted)
         elif text.startswith("$(", at):
             inside = raw.part(at + 2, end - 1)
             yield Part(self.variables.output(inside, place), quoted)
@@ -207,7 +216,13 @@ class Expander:
                 yield Part(self._element(name, value, index, place), quoted)
                 return
             elements = list(value.values())
-        apart = index == "@" or name == "@" or not quoted
+        yield from self._elements(elements, index or name, place, quoted)
+
+    def _elements(
+        self, elements: list[Text], index: str, place: Place, quoted: bool
+    ) -> Iterator[Part | object]:
+        """One part for each; in quotation marks ``*`` joins them."""
+        apart = index == "@" or not quoted
         for number, element in enumerate(elements):
             if number:
                 yield _BREAK if apart else Part(text_at(" ", place), quoted)
@@ -221,11 +236,13 @@ class Expander:
             return unknown(name, place)
         if not isinstance(value, dict):
             return value if index in (None, "0", *_ALL) else text_at("", place)
-        wanted = self._index(index or "0", place)
+        written = self.text(text_at(index or "0", place)).text
+        if causes := roots(written):
+            return unknown(f"{name}[{readable(written)}]", place, "", causes)
+        wanted = self._index(written)
         return value.get(wanted, text_at("", place))
 
-    def _index(self, index: str, place: Place) -> str:
-        found = known(self.text(text_at(index, place)).text)
+    def _index(self, found: str) -> str:
         if re.fullmatch(r"[A-Za-z_]\w*", found):
             value = self.variables.value(found)
             if isinstance(value, Text) and value.text.isdigit():
@@ -237,29 +254,78 @@ class Expander:
     ) -> Iterator[Part | object]:
         """What ``${...}`` stands for."""
         match = _BRACED.fullmatch(inside.text)
+        written = f"${{{inside.text}}}"
         if match is None:
-            yield Part(unknown(inside.text, place), quoted)
+            yield Part(unknown(written, place, written), quoted)
             return
         sign, name, index = match["sign"], match["name"], match["index"]
         rest = inside.part(*match.span("rest"))
         if sign == "#":
             yield Part(self._length(name, index, place), quoted)
+        elif sign == "!" and index in _ALL:
+            yield from self._elements(self._keys(name, place), index, place, quoted)
         elif sign == "!":
-            target = self.variables.value(name)
-            if isinstance(target, Text) and _NAME.fullmatch(target.text):
-                yield from self._parameter(target.text, index, place, quoted)
-            else:
-                yield Part(unknown(f"!{name}", place), quoted)
+            yield from self._indirect(name, rest, place, quoted)
         elif not rest.text:
             yield from self._parameter(name, index, place, quoted)
         elif default := _DEFAULT.match(rest.text):
             word = rest.part(default.end(), len(rest.text))
             yield from self._default(default[1], name, index, word, place, quoted)
-        elif index in _ALL and rest.text.startswith(":"):
-            yield Part(unknown(inside.text, place), quoted)
+        elif index in _ALL or name in _ALL:
+            yield from self._slice(written, name, index, rest, place, quoted)
         else:
             value = self._element(name, self.variables.value(name), index, place)
-            yield Part(changed(value, rest, name, place, self.text), quoted)
+            yield Part(changed(value, rest, written, place, self.text), quoted)
+
+    def _indirect(
+        self, name: str, rest: Text, place: Place, quoted: bool
+    ) -> Iterator[Part | object]:
+        """``${!X}``: the variable that another names."""
+        target = self.variables.value(name)
+        if isinstance(target, Text) and _NAME.fullmatch(target.text):
+            inside = join([text_at(target.text, place), rest])
+            yield from self._braced(inside, place, quoted)
+            return
+        causes = roots(target.text) if isinstance(target, Text) else (name,)
+        yield Part(unknown(f"!{name}", place, f"${{!{name}}}", causes), quoted)
+
+    def _keys(self, name: str, place: Place) -> list[Text]:
+        value = self.variables.value(name)
+        if isinstance(value, dict):
+            return [text_at(key, place) for key in value]
+        return [] if value is None else [text_at("0", place)]
+
+    def _slice(
+        self,
+        written: str,
+        name: str,
+        index: str | None,
+        rest: Text,
+        place: Place,
+        quoted: bool,
+    ) -> Iterator[Part | object]:
+        """``${X[@]:1:2}``; any other change of all elements, one by one."""
+        if name in _ALL:
+            elements = self.variables.arguments()
+        else:
+            value = self.variables.value(name)
+            elements = list(value.values()) if isinstance(value, dict) else []
+            if value is None or isinstance(value, Text):
+                elements = [self._element(name, value, None, place)]
+        count = re.fullmatch(r":\s*([0-9]{1,6})(?::\s*([0-9]{1,6}))?", rest.text)
+        if rest.text.startswith(":"):
+            if count is None or any(e.is_open for e in elements):
+                yield Part(unknown(written, place, written), quoted)
+                return
+            start = int(count[1]) - (name in _ALL)
+            end = start + int(count[2]) if count[2] else len(elements)
+            elements = elements[max(start, 0) : max(end, 0)]
+        else:
+            elements = [
+                changed(element, rest, written, place, self.text)
+                for element in elements
+            ]
+        yield from self._elements(elements, index or name, place, quoted)
 
     def _default(
         self,
@@ -272,13 +338,19 @@ class Expander:
     ) -> Iterator[Part | object]:
         """``${X:-word}`` and its like."""
         value = self.variables.value(name)
+        is_set: bool | None
         if name in _ALL:
             is_set = bool(self.variables.arguments())
         elif isinstance(value, dict):
             is_set = bool(value)
+        elif value is None or ":" not in sign:
+            is_set = value is not None
         else:
-            is_set = value is not None and bool(value.text or ":" not in sign)
-        if sign[-1] == "+":
+            is_empty = self.variables.is_empty(value.text)
+            is_set = None if is_empty is None else not is_empty
+        if is_set is None and isinstance(value, Text):
+            yield Part(unknown(name, place, "", roots(value.text)), quoted)
+        elif sign[-1] == "+":
             if is_set:
                 yield from self._parts(word, quoted, divides=not quoted)
         elif is_set:
@@ -292,42 +364,29 @@ class Expander:
 
     def _length(self, name: str, index: str | None, place: Place) -> Text:
         value = self.variables.value(name)
-        if name in _ALL:
-            return text_at(str(len(self.variables.arguments())), place)
-        if index in _ALL:
-            count = len(value) if isinstance(value, dict) else int(value is not None)
-            return text_at(str(count), place)
-        text = self._element(name, value, index, place)
-        return text if text.is_open else text_at(str(len(text.text)), place)
+        if name in _ALL or index in _ALL:
+            elements = self.variables.arguments() if name in _ALL else _listed(value)
+            # An unknown element may stand for several.
+            unsure = [e.text for e in elements if not known(e.text) and opens(e.text)]
+            if not unsure:
+                return text_at(str(len(elements)), place)
+        else:
+            text = self._element(name, value, index, place)
+            if not text.is_open:
+                return text_at(str(len(text.text)), place)
+            unsure = [text.text]
+        return unknown(name, place, f"${{#{name}}}", roots("".join(unsure)))
 
     def number(self, expression: Text, place: Place) -> Text:
         """What ``$(( ))`` computes; unknown when a variable of it is."""
         written = self.text(expression, quoted=True)
-        missing = open_names(written.text)
-        depth = 0
+        return calculated(written, place, self.variables)
 
-        def value_of(name: str) -> int:
-            nonlocal depth
-            value = self.variables.value(name)
-            if isinstance(value, dict):
-                value = value.get("0")
-            if value is None or value.is_open:
-                missing.append(name)
-                return 1
-            depth += 1
-            if depth > 200:
-                raise ValueError("variables that stand for each other")
-            found = evaluate(value.text, value_of)
-            depth -= 1
-            return found
 
-        if missing:
-            return unknown(missing[0], place)
-        try:
-            value = evaluate(written.text, value_of)
-        except (ValueError, RecursionError):
-            return unknown(f"(({readable(written.text)}))", place)
-        return unknown(missing[0], place) if missing else text_at(str(value), place)
+def _listed(value: Value | None) -> list[Text]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return [] if value is None else [value]
 
 
 def _unescaped(text: str) -> str:

@@ -1,25 +1,28 @@
-"""Follows a script without running anything: assignments, branches, commands.
+"""Follows a script without running anything: assignments, branches, loops, commands.
 
-A condition on what nobody sets is taken as if it were empty, as it is in a fresh shell.
-Where it is compared with something that is noted, and can be taken the other way. A
-loop over several things is followed once with its variable open.
+Where it is not known whether a condition holds, both branches are followed. What they
+leave differing is unknown from there on, with what decides it; a branch that ends the
+script is left, as the script that trains goes on. What nobody sets is empty where a
+script asks whether it is, as in a fresh shell.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from placer.sources.findings import Asked, Place, Remark
+from placer.sources.findings import Asked, Place
 from placer.sources.shell.builtins import (
-    BUILTINS,
     DECLARES,
-    ExitError,
-    ReturnError,
+    SUCCEED,
+    builtin,
     inner_scripts,
     keep_written,
 )
-from placer.sources.shell.conditions import Outcome, Tester, matches
+from placer.sources.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
+from placer.sources.shell.control import ControlError, ExitError, ReturnError
+from placer.sources.shell.loops import follow_count, follow_loop
 from placer.sources.shell.parser import Parser
 from placer.sources.shell.script import Command, Script
 from placer.sources.shell.slurm import batch_variables
@@ -29,38 +32,45 @@ from placer.sources.shell.syntax import (
     Chain,
     Choice,
     Condition,
+    Count,
     Function,
     Group,
     Loop,
     Node,
     Simple,
 )
-from placer.sources.shell.text import Text, known, open_names, text_at, unknown
+from placer.sources.shell.text import Text, known, opens, readable, roots, text_at
 from placer.sources.shell.variables import Environment
+from placer.sources.shell.ways import Ways
+
+if TYPE_CHECKING:
+    from placer.sources.shell.either import Value
 
 MOST_NESTED = 20
-_ASSIGN = re.compile(r"([A-Za-z_]\w*)\s*([-+*/]?)=(?!=)\s*(.*)", re.DOTALL)
+_LONGEST_SHOWN = 60
+
+Branches = Sequence[tuple[tuple[Node, ...] | None, tuple[Node, ...]]]
 
 
 class Shell:
     """Goes through a script and adds to a `Script` what it would do.
 
-    Parameters
+    Attributes
     ----------
-    script : Script
-    asked : Asked
-    other : int
-        Number of the doubtful branch to take the other way; none when below 0.
+    ways : Ways
+    passes : int
+        Of all loops together.
     """
 
-    def __init__(self, script: Script, asked: Asked, other: int = -1) -> None:
+    def __init__(self, script: Script, asked: Asked) -> None:
         self.script = script
         self.asked = asked
-        self.environment = Environment(script.source, asked)
+        self.environment = Environment(script.source, asked, script.either)
         self.expander = self.environment.expander
-        self._functions: dict[str, Function] = {}
+        self.ways = Ways(self.environment)
+        self.passes = 0
         self._nested = 0
-        self._other = other
+        self._locals: list[dict[str, Value | None]] = []
 
     def run(self, text: Text) -> None:
         """Follow a whole script.
@@ -68,182 +78,277 @@ class Shell:
         Raises
         ------
         InputError
-            If a part of it is not closed, or it makes too much text.
+            If a part of it is not closed, or there is too much to follow.
         """
         self.environment.allow(len(text.text))
         try:
             self.nest(text, ReturnError)
         except ExitError as end:
-            self.script.ended = end.place
+            self.script.ended = end
         self.script.variables = self.environment.texts()
+        self.script.files = self.environment.state.files
 
-    def nest(self, text: Text, *ends: type[Exception]) -> None:
+    def nest(self, text: Text, *ends: type[ControlError]) -> None:
         """Follow another script with these variables; some ways to end stay inside."""
         if self._nested >= MOST_NESTED:
             return
         for name, value in batch_variables(text):
             self.environment.default(name, value)
         self._nested += 1
+        self.ways.returns.append([])
         try:
-            self._follow(Parser(text).script())
+            self.follow(Parser(text).script())
         except ends:
             pass
         finally:
             self._nested -= 1
+            returned = self.ways.returns.pop()
+        self.ways.settle(returned)
 
-    def calculate(self, expression: Text) -> bool:
+    def calculate(self, expression: Text) -> Outcome:
         """Do what ``(( ))`` does; whether the result is not 0."""
-        match = _ASSIGN.fullmatch(expression.text.strip())
-        place = expression.place
-        if match:
-            name, sign, rest = match.groups()
-            written = text_at(f"{name} {sign} ({rest})" if sign else rest, place)
-            value = self.expander.number(written, place)
-            self.environment.assign(name, value)
-        else:
-            value = self.expander.number(expression, place)
-        return self._decide(
-            Outcome(known(value.text) not in ("", "0"), open_names(value.text)), place
-        )
+        value = self.expander.number(expression, expression.place).text
+        absent = ("1",) if "$#" in expression.text else ()
+        return Outcome(value not in ("", "0"), roots(value), absent)
 
-    def _follow(self, nodes: Iterable[Node]) -> bool:
+    def follow(self, nodes: Iterable[Node]) -> Outcome:
         """Follow commands; whether the last one succeeds."""
-        status = True
+        status = HOLDS
         for node in nodes:
             status = self._node(node)
+            self.environment.status = status
         return status
 
-    def _node(self, node: Node) -> bool:
+    def start(
+        self, node: Simple, words: list[Text], environment: dict[str, Text]
+    ) -> Outcome:
+        """Note a command that the script would run, and follow a script in it."""
+        causes = tuple(
+            dict.fromkeys(name for names in self.ways.doubts for name in names)
+        )
+        self.script.commands.append(Command(tuple(words), environment, causes))
+        for text in inner_scripts(self, node, words):
+            self.nest(text, ReturnError, ExitError)
+        if words[0].text in SUCCEED:
+            return HOLDS
+        shown = readable(" ".join(word.text for word in words[:8]))
+        return Outcome(False, (shown[:_LONGEST_SHOWN],))
+
+    def _node(self, node: Node) -> Outcome:
         self.environment.spend(1)
-        match node:
-            case Simple():
-                return self._simple(node)
-            case Chain():
-                return self._chain(node)
-            case Condition():
-                return self._condition(node)
-            case Arithmetic():
-                return self.calculate(node.expression)
-            case Group():
-                return self._follow(node.body)
-            case Choice():
-                self._choice(node)
-            case Case():
-                self._case(node)
-            case Loop():
-                self._loop(node)
-            case Function():
-                self._functions[node.name] = node
-        return True
+        return _DOES[type(node)](self, node)
 
-    def _chain(self, node: Chain) -> bool:
-        status = True
-        for join_sign, link in node.links:
-            sign = join_sign.rstrip("!")
-            if (sign == "&&" and not status) or (sign == "||" and status):
-                continue
-            status = self._node(link) != join_sign.endswith("!")
+    def _group(self, node: Group) -> Outcome:
+        way = partial(self.follow, node.body)
+        return self._inside(way) if node.is_inner else self.ways.branch(HOLDS, way)
+
+    def _define(self, node: Function) -> Outcome:
+        self.environment.state.functions[node.name] = node
+        return HOLDS
+
+    def _inside(self, way: Callable[[], Outcome]) -> Outcome:
+        """Follow what runs in a shell of its own, and changes files alone."""
+        before = self.environment.kept()
+        loops, self.ways.loops = self.ways.loops, []
+        self.ways.returns.append([])
+        try:
+            status = self.ways.branch(HOLDS, way)
+        except ControlError:
+            status = Outcome(False, ("what runs in a shell of its own",))
+        finally:
+            self.ways.loops = loops
+            self.ways.returns.pop()
+        before.files = self.environment.state.files
+        self.environment.restore(before)
         return status
 
-    def _choice(self, node: Choice) -> None:
-        for condition, body in node.branches:
-            if condition is None or self._follow(condition):
-                self._follow(body)
-                return
+    def _chain(self, links: Sequence[tuple[str, Node]], status: Outcome) -> Outcome:
+        is_left_out = False
+        for number, (join_sign, link) in enumerate(links):
+            sign = join_sign.rstrip("!")
+            if sign in ("&&", "||"):
+                if status.names:
+                    rest = links[number:]
+                    ways = [partial(self._chain, rest, way) for way in (HOLDS, FAILS)]
+                    return self.ways.fork(status.names, ways)
+                is_left_out = status.holds != (sign == "&&")
+            if is_left_out:
+                continue
+            following = links[number + 1][0] if number + 1 < len(links) else ""
+            is_piped = "|" in (sign, following.rstrip("!"))
+            if is_piped and not isinstance(link, Simple):
+                found = self._inside(partial(self._node, link))
+            else:
+                found = self.ways.branch(status, partial(self._node, link))
+            status = found.negated() if join_sign.endswith("!") else found
+        return status
 
-    def _case(self, node: Case) -> None:
+    def _choice(self, branches: Branches) -> Outcome:
+        if not branches:
+            return HOLDS
+        (condition, body), rest = branches[0], branches[1:]
+        outcome = HOLDS if condition is None else self.follow(condition)
+        ways = [partial(self.follow, body), partial(self._choice, rest)]
+        if outcome.names:
+            return self.ways.fork(outcome.names, ways)
+        return self.ways.branch(outcome, ways[0 if outcome.holds else 1])
+
+    def _case(self, node: Case) -> Outcome:
         word = self.expander.text(node.word)
-        names, text = open_names(word.text), known(word.text)
-        other = bool(names) and self._doubt(names, node.word.place)
+        names = list(roots(word.text))
+        bodies: list[tuple[Node, ...]] = []
         for patterns, body in node.branches:
-            written = [known(self.expander.text(p).text) for p in patterns]
-            if any(matches(text, pattern) for pattern in written) != other:
-                self._follow(body)
-                return
+            fits: bool | None = False
+            for pattern in patterns:
+                written = self.expander.text(pattern).text
+                found = self._fits(word.text, written)
+                names += roots(written)
+                fits = (
+                    True if True in (fits, found) else None if found is None else fits
+                )
+            if fits is not False:
+                bodies.append(body)
+            if fits:
+                break
+        else:
+            bodies.append(())
+        ways = [partial(self.follow, body) for body in bodies]
+        if len(ways) == 1:
+            return self.ways.branch(HOLDS, ways[0])
+        return self.ways.fork(tuple(dict.fromkeys(names)), ways)
 
-    def _loop(self, node: Loop) -> None:
-        """Follow the body once, with the variable open where it has several values."""
-        if node.condition and self._follow(node.condition) == node.until:
-            return
-        if node.name is not None and node.name.text:
-            words = self.environment.given
-            if node.words is not None:
-                words = [w for raw in node.words for w in self.expander.words(raw)]
-            if not words:
-                return
-            name, place = node.name.text, node.name.place
-            value = words[0] if len(words) == 1 else unknown(name, place)
-            self.environment.assign(name, value)
-        self._follow(node.body)
+    def _fits(self, text: str, pattern: str) -> bool | None:
+        """Whether a word fits a pattern; None where that is not known."""
+        if pattern == "*":
+            return True
+        if roots(text) or roots(pattern):
+            return None
+        return matches(text, pattern)
 
-    def _condition(self, node: Condition) -> bool:
+    def _condition(self, node: Condition) -> Outcome:
         tokens = [self.expander.text(token).text for token in node.tokens]
-        place = node.tokens[0].place if node.tokens else Place(self.script.source)
-        return self._tested(tokens, place, patterns=True)
+        return self._tested(tokens, node.tokens, patterns=True)
 
-    def _tested(self, tokens: list[str], place: Place, *, patterns: bool) -> bool:
-        tester = Tester(tokens, self._integer, self._is_set, patterns=patterns)
-        return self._decide(tester.outcome(), place)
+    def _tested(
+        self, tokens: list[str], raw: Sequence[Text], *, patterns: bool
+    ) -> Outcome:
+        tester = Tester(
+            tokens,
+            self._integer,
+            lambda name: self.environment.value(name) is not None,
+            self.environment.is_empty,
+            self._is_there,
+            patterns=patterns,
+        )
+        outcome = tester.outcome()
+        if any(word.text.strip('"') == "$#" for word in raw):
+            return Outcome(outcome.holds, outcome.names, (*outcome.absent, "1"))
+        return outcome
 
     def _integer(self, text: str) -> int:
         number = self.expander.number(text_at(text or "0", Place("")), Place(""))
         return int(number.text)  # one that is open raises ValueError
 
-    def _is_set(self, name: str) -> bool:
-        return self.environment.value(name) is not None
+    def _is_there(self, name: str) -> bool | None:
+        """Whether a file is there; not known where it lies nowhere near."""
+        if name in self.environment.state.files:
+            return True
+        included = self.asked.include(self.script.source, known(name))
+        return None if included is None else True
 
-    def _decide(self, outcome: Outcome, place: Place) -> bool:
-        if outcome.names:
-            return self._doubt(outcome.names, place) != outcome.holds
-        return outcome.holds
-
-    def _doubt(self, names: list[str], place: Place) -> bool:
-        """Note that a branch depends on what nobody sets; whether to take the other."""
-        self.script.choices.append(Remark(", ".join(names), place))
-        return len(self.script.choices) - 1 == self._other
-
-    def _simple(self, node: Simple) -> bool:
+    def _simple(self, node: Simple) -> Outcome:
         words = [word for raw in node.words for word in self.expander.words(raw)]
         keep_written(self, node, words)
         if not words or words[0].text in DECLARES:
+            if words and words[0].text not in ("export", "readonly"):
+                self._keep_local(node, words)
             for assignment in node.assignments:
                 self.environment.perform(assignment)
-            return True
+            return HOLDS if words else self._assigned(node)
         return self._command(node, words)
 
-    def _command(self, node: Simple, words: list[Text]) -> bool:
+    def _assigned(self, node: Simple) -> Outcome:
+        """An assignment succeeds if the command does whose output it takes."""
+        for assignment in node.assignments:
+            value = self.environment.value(assignment.name.text)
+            if isinstance(value, Text) and "$(" in readable(value.text):
+                return Outcome(False, tuple(part.name for part in opens(value.text)))
+        return HOLDS
+
+    def _keep_local(self, node: Simple, words: list[Text]) -> None:
+        """Keep the values that variables have outside the function that hides them."""
+        if not self._locals or any(word.text == "-g" for word in words):
+            return
+        values, kept = self.environment.state.values, self._locals[-1]
+        bare = [word.text for word in words[1:] if word.text.isidentifier()]
+        for name in (*(item.name.text for item in node.assignments), *bare):
+            kept.setdefault(name, values.get(name))
+        for name in bare:
+            self.environment.assign(name, text_at("", words[0].place))
+
+    def _command(self, node: Simple, words: list[Text]) -> Outcome:
         first = words[0].text
         if first in ("[", "test"):
             tokens = [word.text for word in words[1:]]
             if first == "[" and tokens[-1:] == ["]"]:
                 tokens.pop()
-            return self._tested(tokens, words[0].place, patterns=False)
-        if first in BUILTINS:
-            return BUILTINS[first](self, words)
-        if first in self._functions:
-            self._call(self._functions[first], words[1:])
-            return True
+            return self._tested(tokens, node.words, patterns=False)
+        if does := builtin(words):
+            return does(self, node, words)
+        function = self.environment.state.functions.get(first)
+        if function is not None:
+            return self._call(function, words[1:])
         environment = {
             assignment.name.text: self.expander.text(assignment.value)
             for assignment in node.assignments
             if isinstance(assignment.value, Text)
         }
-        self.script.commands.append(Command(tuple(words), environment))
-        for text in inner_scripts(self, node, words):
-            self.nest(text, ReturnError, ExitError)
-        return True
+        return self.start(node, words, environment)
 
-    def _call(self, function: Function, arguments: list[Text]) -> None:
+    def _call(self, function: Function, arguments: list[Text]) -> Outcome:
         if self._nested >= MOST_NESTED:
-            return
-        before, self.environment.given = self.environment.given, arguments
+            return HOLDS
+        before = self.environment.state.given
+        self.environment.state.given = arguments
         self._nested += 1
         self.environment.calls += 1
+        self.ways.returns.append([])
+        self._locals.append({})
         try:
-            self._follow(function.body)
-        except ReturnError:
-            pass
+            status = self.ways.branch(HOLDS, partial(self.follow, function.body))
+        except ReturnError as error:
+            status = error.status
         finally:
             self._nested -= 1
             self.environment.calls -= 1
-            self.environment.given = before
+            returned, hidden = self.ways.returns.pop(), self._locals.pop()
+        self.ways.settle(returned)
+        if returned:
+            names = dict.fromkeys(name for _, causes in returned for name in causes)
+            status = Outcome(False, tuple(names))
+        state = self.environment.state
+        state.given = before
+        for name, value in hidden.items():
+            if value is None:
+                state.values.pop(name, None)
+            else:
+                state.values[name] = value
+        return status
+
+
+_DOES: dict[type, Callable[[Shell, Any], Outcome]] = {
+    Simple: Shell._simple,
+    Chain: lambda shell, node: shell._chain(node.links, HOLDS),
+    Condition: Shell._condition,
+    Arithmetic: lambda shell, node: shell.calculate(node.expression),
+    Group: Shell._group,
+    Choice: lambda shell, node: shell._choice(node.branches),
+    Case: Shell._case,
+    Loop: lambda shell, node: shell.ways.branch(
+        HOLDS, partial(follow_loop, shell, node)
+    ),
+    Count: lambda shell, node: shell.ways.branch(
+        HOLDS, partial(follow_count, shell, node)
+    ),
+    Function: Shell._define,
+}

@@ -14,6 +14,7 @@ from placer.sources.shell.text import NOTHING, Text
 _PLAIN = re.compile(r"[^\s;&|<>()\"'\\$`]+")
 _IN_QUOTES = re.compile(r"[^\"\\$`]+")
 _IN_PARENS = re.compile(r"[^()\"'\\$`]+")
+_IN_BRACKETS = re.compile(r"[^\]\"'\\$`]+")
 _IN_BRACES = re.compile(r"[^}\"'\\$`]+")
 _IN_QUOTED_BRACES = re.compile(r"[^}\"\\$`]+")
 _BLANK = re.compile(r"(?:[ \t\r\f\v]+|\\\n)+")
@@ -132,6 +133,8 @@ class Lexer:
             return self._end(at + 2, ")", _IN_PARENS, depth + 1, at)
         if following == "{":
             return self._end(at + 2, "}", _IN_BRACES, depth + 1, at)
+        if following == "[":
+            return self._end(at + 2, "]", _IN_BRACKETS, depth + 1, at)
         if following == "'":
             return self._ansi(at)
         return at + 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from placer.sources.shell.lexer import MOST_DEPTH, Lexer, refuse_at
 from placer.sources.shell.syntax import (
@@ -17,6 +17,7 @@ from placer.sources.shell.syntax import (
     Chain,
     Choice,
     Condition,
+    Count,
     Function,
     Group,
     HereDocument,
@@ -25,9 +26,7 @@ from placer.sources.shell.syntax import (
     Redirection,
     Simple,
 )
-
-if TYPE_CHECKING:
-    from placer.sources.shell.text import Text
+from placer.sources.shell.text import NOTHING, Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 _DECLARES = ("export", "declare", "local", "readonly", "typeset")
@@ -36,7 +35,6 @@ _ENDS = frozenset(
 )
 _QUOTES = re.compile(r"[\"'\\]")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
-_MOST_NESTED = MOST_DEPTH
 
 
 class Parser:
@@ -65,7 +63,7 @@ class Parser:
         """Commands up to a word or sign that ends a list of them."""
         found: list[Node] = []
         self._depth += 1
-        if self._depth > _MOST_NESTED:
+        if self._depth > MOST_DEPTH:
             refuse_at(self.lexer.text, self.lexer.at, "nested too deeply")
         while True:
             self._skip_separators()
@@ -149,16 +147,11 @@ class Parser:
         compound = _COMPOUNDS.get(self._peek())
         if compound is None:
             return self._simple()
-        node = compound(self)
-        self._redirections()
-        return node
-
-    def _redirections(self) -> None:
-        """Go over redirections behind a compound command."""
-        command = Simple()
+        node, behind = compound(self), Simple()
         self.lexer.skip_blanks()
-        while self._redirection(command):
+        while self._redirection(behind):
             self.lexer.skip_blanks()
+        return node
 
     def _expect(self, *words: str) -> str:
         self.lexer.skip_blanks()
@@ -227,11 +220,10 @@ class Parser:
                 return tuple(patterns)
 
     def _for(self) -> Node:
-        self._expect("for", "select")
+        is_menu = self._expect("for", "select") == "select"
         self.lexer.skip_blanks()
         if self.lexer.raw.startswith("((", self.lexer.at):
-            self._parentheses()
-            return Loop(None, (), (), self._body())
+            return self._count()
         name = self.lexer.word()
         words: list[Text] | None = None
         self._skip_lines()
@@ -242,8 +234,16 @@ class Parser:
             while (word := self.lexer.word()).text:
                 words.append(word)
                 self.lexer.skip_blanks()
-        body = self._body()
-        return Loop(name, None if words is None else tuple(words), (), body)
+        given = None if words is None else tuple(words)
+        return Loop(name, given, (), self._body(), is_menu=is_menu)
+
+    def _count(self) -> Node:
+        node = self._parentheses()
+        written = node.expression if isinstance(node, Arithmetic) else NOTHING
+        parts = list(written.divided(";"))
+        if len(parts) != 3:
+            self._unexpected("for (( a; b; c ))")
+        return Count((parts[0], parts[1], parts[2]), self._body())
 
     def _body(self) -> tuple[Node, ...]:
         self._skip_separators()
@@ -264,7 +264,7 @@ class Parser:
         self.lexer.at += 1
         body = self.commands()
         self._expect(close)
-        return Group(body)
+        return Group(body, close == ")")
 
     def _parentheses(self) -> Node:
         """``(( expression ))`` or ``( commands )``."""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from placer.sources.findings import Asked, Place, Remark
+from placer.sources.shell.either import Either
 from placer.sources.shell.text import Text, text_of_file
+
+if TYPE_CHECKING:
+    from placer.sources.shell.control import ExitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +23,13 @@ class Command:
         Its words, expanded.
     environment : mapping of str to Text
         Variables set for it alone.
+    causes : tuple of str
+        What decides whether it runs and is not known; empty where it runs.
     """
 
     words: tuple[Text, ...]
     environment: dict[str, Text]
+    causes: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -42,25 +50,27 @@ class Script:
         At its end; of an array, its elements with blanks between.
     files : dict of str to Text
         What it writes into files, by their names.
-    choices : list of Remark
-        Branches that depend on what nobody sets, taken as if it were empty: the names
-        and the place.
+    either : Either
+        The alternatives of what is not known.
+    missing : list of Remark
+        Files that it sources and that are not there.
     left_out : list of Remark
-        What could not be followed.
-    ended : Place or None
-        Where ``exit`` ends it.
+        What else could not be followed.
+    ended : ExitError or None
+        Where ``exit`` ends it, and the variables that it takes to be empty there.
     """
 
     source: str
     commands: list[Command] = field(default_factory=list)
     variables: dict[str, Text] = field(default_factory=dict)
     files: dict[str, Text] = field(default_factory=dict)
-    choices: list[Remark] = field(default_factory=list)
+    either: Either = field(default_factory=Either)
+    missing: list[Remark] = field(default_factory=list)
     left_out: list[Remark] = field(default_factory=list)
-    ended: Place | None = None
+    ended: ExitError | None = None
 
 
-def read_script(text: str, source: str, asked: Asked, other: int = -1) -> Script:
+def read_script(text: str, source: str, asked: Asked) -> Script:
     """The script of a file, followed.
 
     Parameters
@@ -69,8 +79,6 @@ def read_script(text: str, source: str, asked: Asked, other: int = -1) -> Script
     asked : Asked
         Its settings count more than what the script assigns; files that the script
         names are looked for by its ``include``.
-    other : int
-        Number of the one of `Script.choices` to take the other way.
 
     Raises
     ------
@@ -81,5 +89,5 @@ def read_script(text: str, source: str, asked: Asked, other: int = -1) -> Script
     from placer.sources.shell.follow import Shell
 
     script = Script(source)
-    Shell(script, asked, other).run(text_of_file(text, source))
+    Shell(script, asked).run(text_of_file(text, source))
     return script

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from placer.sources.shell.text import Text
+from placer.sources.shell.text import Text, unknown
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
 _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
@@ -25,6 +23,16 @@ _NAMES = {
     "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
     "--gres": ("SLURM_GPUS_ON_NODE",),
 }
+# What Slurm sets for every job, whatever its options.
+_ALWAYS = (
+    "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NAME", "SLURM_JOB_NODELIST",
+    "SLURM_NODELIST", "SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_JOB_PARTITION",
+    "SLURM_JOB_USER", "SLURM_JOB_UID", "SLURM_JOB_ACCOUNT",
+    "SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE", "SLURM_CLUSTER_NAME",
+    "SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_TASKS_PER_NODE", "SLURM_NODEID",
+    "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_TASK_PID",
+    "SLURMD_NODENAME",
+)  # fmt: skip
 
 
 def batch_variables(text: Text) -> Iterator[tuple[str, Text]]:
@@ -32,7 +40,8 @@ def batch_variables(text: Text) -> Iterator[tuple[str, Text]]:
 
     Source: sbatch's page, output environment variables.
     """
-    for line in _SBATCH.finditer(text.text):
+    lines = list(_SBATCH.finditer(text.text))
+    for line in lines:
         for option in _OPTION.finditer(line[1]):
             count = _COUNT.search(option[2])
             if option[1] in _NAMES and count:
@@ -40,3 +49,7 @@ def batch_variables(text: Text) -> Iterator[tuple[str, Text]]:
                 value = text.part(start, start + len(count[1]))
                 for name in _NAMES[option[1]]:
                     yield name, value
+    if lines:
+        place = text.place_at(lines[0].start())
+        for name in _ALWAYS:
+            yield name, unknown(name, place, f"${{{name}}}")

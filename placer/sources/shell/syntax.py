@@ -82,20 +82,33 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for`` over words (None: the arguments), or ``while`` a condition holds."""
+    """``for`` over words (None: the arguments), or ``while`` a condition holds.
+
+    ``select`` is a menu: the user takes one of the words.
+    """
 
     name: Text | None
     words: tuple[Text, ...] | None
     condition: tuple[Node, ...]
     body: tuple[Node, ...]
     until: bool = False
+    is_menu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """``for (( first; condition; step ))``."""
+
+    parts: tuple[Text, Text, Text]
+    body: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``{ ...; }`` or ``( ... )``."""
+    """``{ ...; }`` or ``( ... )``, which changes no variables outside."""
 
     body: tuple[Node, ...]
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +119,15 @@ class Function:
     body: tuple[Node, ...]
 
 
-Node = Simple | Condition | Arithmetic | Chain | Choice | Case | Loop | Group | Function
+Node = (
+    Simple
+    | Condition
+    | Arithmetic
+    | Chain
+    | Choice
+    | Case
+    | Loop
+    | Count
+    | Group
+    | Function
+)
