@@ -69,8 +69,13 @@ def homes(sides: Sequence[Side]) -> list[Home]:
     crossings = [side.plan.score.get("crossings", {}) for side in sides]
     if not all(crossings) or not sides[-1].plan.outer_tiers:
         return []
-    axes = [axis for axis in crossings[-1] if axis in _HELD]
-    return [_home(axis, sides, crossings) for axis in axes or [*crossings[-1]][:1]]
+    told = [
+        axis
+        for axis in crossings[-1]
+        if any(sum(found.get(axis, {}).values()) for found in crossings)
+    ]
+    axes = [axis for axis in told if axis in _HELD]
+    return [_home(axis, sides, crossings) for axis in axes or told[:1]]
 
 
 def _home(
