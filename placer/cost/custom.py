@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.cost.kinds import kind_times
+from placer.cost.network import PlacedNetwork
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 # What the score calls the flows of a traffic matrix.
 TRAFFIC = "traffic"
+# So many kinds of groups are priced together.
+MANY_KINDS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,22 +37,49 @@ class GroupTime:
     seconds : float, s
     group_seconds : ndarray, shape (communicators,), s
         One run of each.
-    traffic : Traffic or None
+    tell_traffic : callable
+        What its ``traffic`` is worked out by when it is asked for.
     """
 
     seconds: float
     group_seconds: FloatArray
-    traffic: Traffic | None
+    tell_traffic: Callable[[], Traffic | None]
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """What it sends in a step; None where nobody sends."""
+        return self.tell_traffic()
 
 
 def custom_times(network: Network, job: Job) -> dict[str, GroupTime]:
     """The time of each kind of groups, and of the traffic between ranks."""
-    found = {
-        group.name: group_time(network, group, job.collectives) for group in job.groups
-    }
+    if isinstance(network, PlacedNetwork) and len(job.groups) >= MANY_KINDS:
+        found = _together(network, job)
+    else:
+        found = {
+            group.name: group_time(network, group, job.collectives)
+            for group in job.groups
+        }
     if job.traffic is not None:
         found[TRAFFIC] = flows_time(network, job.traffic)
     return found
+
+
+def _together(network: PlacedNetwork, job: Job) -> dict[str, GroupTime]:
+    """The time of many kinds of groups."""
+    if network.fabric.links:
+        return {g.name: group_time(network, g, job.collectives) for g in job.groups}
+    times = kind_times(network, job.groups, job.collectives)
+    return {
+        group.name: GroupTime(
+            float(seconds.max(initial=0.0)) * group.per_step,
+            seconds,
+            partial(times.traffic, kind),
+        )
+        for kind, (group, seconds) in enumerate(
+            zip(job.groups, times.group_seconds, strict=True)
+        )
+    }
 
 
 def hidden_kinds(job: Job) -> frozenset[str]:
@@ -77,14 +109,15 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
         group_seconds[indices] = seconds.reshape(len(members), -1).max(axis=1)
         traffic += [Traffic.of(cost, group.per_step) for cost in costs]
     slowest = float(group_seconds.max(initial=0.0))
-    return GroupTime(slowest * group.per_step, group_seconds, total_traffic(traffic))
+    total = partial(total_traffic, traffic)
+    return GroupTime(slowest * group.per_step, group_seconds, total)
 
 
 def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
     """The time of the slowest flow of a step, all of them at once."""
     cost = network.flows(traffic.senders, traffic.receivers, traffic.size_bytes)
     slowest = float(cost.seconds.max(initial=0.0))
-    return GroupTime(slowest, cost.seconds, Traffic.of(cost, 1.0))
+    return GroupTime(slowest, cost.seconds, partial(Traffic.of, cost, 1.0))
 
 
 def _costs(
