@@ -40,7 +40,7 @@ class Copies(Fabric):
     copy_of_gpu: IntArray = field(kw_only=True)
 
     @classmethod
-    def of(
+    def holding(
         cls, fabric: Fabric, gpus: IntArray, copy: IntArray, number: int
     ) -> tuple[Copies, IntArray]:
         """Copies of ``fabric`` for GPUs on them, and which those are there.
@@ -73,23 +73,29 @@ class Copies(Fabric):
         return self.whole.factor_of_gpu[self.gpu]
 
     @cached_property
+    def _domains(self) -> list[tuple[IntArray, IntArray]]:
+        """Copy and domain as one number, of every domain, and that of each GPU."""
+        found = []
+        for row, span in zip(self.whole.domain_of_gpu, self._spans, strict=True):
+            keys = self.copy_of_gpu * span + row[self.gpu]
+            found.append(np.unique(keys, return_inverse=True))
+        return found
+
+    @cached_property
+    def _spans(self) -> list[int]:
+        return [int(row.max()) + 1 for row in self.whole.domain_of_gpu]
+
+    @cached_property
     def domain_of_gpu(self) -> IntArray:
         """Domain of each GPU at each tier, those of all copies numbered; (T, G)."""
-        found = [
-            np.unique(self._keys(row), return_inverse=True)[1]
-            for row in self.whole.domain_of_gpu
-        ]
-        return np.stack(found)
+        return np.stack([domain for _, domain in self._domains])
 
     @cached_property
     def children(self) -> list[tuple[IntArray, IntArray]]:
         """Copy, and child domain of the machine, of every child domain, by tier."""
-        found = []
-        for t in range(self.num_tiers):
-            row = self.whole.child_domain_of_gpu(t)
-            keys = np.unique(self._keys(row))
-            found.append((keys // self._span(row), keys % self._span(row)))
-        return found
+        inner = zip(self._domains[:-1], self._spans[:-1], strict=True)
+        domains = [(keys // span, keys % span) for (keys, _), span in inner]
+        return [(self.copy_of_gpu, self.gpu), *domains]
 
     @cached_property
     def uplink_capacity(self) -> list[FloatArray]:
@@ -138,10 +144,3 @@ class Copies(Fabric):
             ]
 
         return LinkLoad(times(load.up), times(load.down))
-
-    def _keys(self, row: IntArray) -> IntArray:
-        """Copy and domain of each GPU as one number; shape (G,)."""
-        return self.copy_of_gpu * self._span(row) + row[self.gpu]
-
-    def _span(self, row: IntArray) -> int:
-        return int(row.max()) + 1

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # What the score calls the flows of a traffic matrix.
 TRAFFIC = "traffic"
-# So many kinds of groups are priced together.
-MANY_KINDS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,33 +51,26 @@ class GroupTime:
 
 def custom_times(network: Network, job: Job) -> dict[str, GroupTime]:
     """The time of each kind of groups, and of the traffic between ranks."""
-    if isinstance(network, PlacedNetwork) and len(job.groups) >= MANY_KINDS:
+    groups = job.groups
+    several = len(groups) > 1
+    if several and isinstance(network, PlacedNetwork) and not network.fabric.links:
         found = _together(network, job)
     else:
-        found = {
-            group.name: group_time(network, group, job.collectives)
-            for group in job.groups
-        }
+        found = {g.name: group_time(network, g, job.collectives) for g in groups}
     if job.traffic is not None:
         found[TRAFFIC] = flows_time(network, job.traffic)
     return found
 
 
 def _together(network: PlacedNetwork, job: Job) -> dict[str, GroupTime]:
-    """The time of many kinds of groups."""
-    if network.fabric.links:
-        return {g.name: group_time(network, g, job.collectives) for g in job.groups}
-    times = kind_times(network, job.groups, job.collectives)
-    return {
-        group.name: GroupTime(
-            float(seconds.max(initial=0.0)) * group.per_step,
-            seconds,
-            partial(times.traffic, kind),
-        )
-        for kind, (group, seconds) in enumerate(
-            zip(job.groups, times.group_seconds, strict=True)
-        )
-    }
+    """The time of several kinds of groups, in one go."""
+    times = kind_times(network, job)
+    found = {}
+    for kind, group in enumerate(job.groups):
+        seconds, traffic = times.group_seconds[kind], partial(times.traffic, kind)
+        slowest = float(seconds.max(initial=0.0))
+        found[group.name] = GroupTime(slowest * group.per_step, seconds, traffic)
+    return found
 
 
 def hidden_kinds(job: Job) -> frozenset[str]:
@@ -99,7 +90,7 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
     for index, ranks in enumerate(group.ranks):
         by_size[len(ranks)].append(index)
     group_seconds = np.zeros(len(group.ranks))
-    traffic = []
+    runs: list[CollectiveCost | ExchangeCost] = []
     for size, indices in sorted(by_size.items()):
         if size == 1:
             continue
@@ -107,8 +98,9 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
         costs = _costs(network, group, members, algorithms)
         seconds = np.sum([cost.seconds for cost in costs], axis=0)
         group_seconds[indices] = seconds.reshape(len(members), -1).max(axis=1)
-        traffic += [Traffic.of(cost, group.per_step) for cost in costs]
+        runs += costs
     slowest = float(group_seconds.max(initial=0.0))
+    traffic = (Traffic.of(cost, group.per_step) for cost in runs)
     total = partial(total_traffic, traffic)
     return GroupTime(slowest * group.per_step, group_seconds, total)
 
@@ -125,11 +117,7 @@ def _costs(
 ) -> Sequence[CollectiveCost | ExchangeCost]:
     """The costs of what one run does in turn: the hops of a relay, else all at once."""
     if group.collective == "relay":
-        hops = range(members.shape[1] - 1)
-        return [
-            network.send(members[:, hop], members[:, hop + 1], group.size_bytes)
-            for hop in hops
-        ]
+        return network.relay(members, group.size_bytes)
     return [_collective(network, group, members, algorithms)]
 
 

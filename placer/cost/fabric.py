@@ -120,7 +120,10 @@ class Fabric:
         return sizes
 
     def by_tier(
-        self, tiers: IntArray, weights: FloatArray, gpus: IntArray  # noqa: ARG002
+        self,
+        tiers: IntArray,
+        weights: FloatArray,
+        gpus: IntArray,  # noqa: ARG002
     ) -> FloatArray:
         """Sum of the weights of each tier; shape (T,)."""
         return weighted_counts(tiers, weights, self.num_tiers)

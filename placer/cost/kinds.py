@@ -3,15 +3,16 @@
 Each kind has the network to itself, so each is put on a copy of the machine of its own
 (`Copies`); the hops of a relay, which are made in turn, on one each. Kinds with
 communicators of one size that run the same collective then take one call. Shapes: K
-kinds, T tiers.
+kinds of a call, g groups of n members of all of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,29 +27,42 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
-    from placer.job.model import Collectives, Group
+    from placer.job.model import Collectives, Job
 
-# Members of all groups of one call: more take much memory.
+    Priced = tuple[CollectiveCost | ExchangeCost, Copies]
+
+# Members of all groups of one call, about: more take much memory.
 MEMBERS_AT_ONCE = 1_000_000
 
 
-class _Part(NamedTuple):
-    """The communicators of one size of a kind."""
-
-    kind: int
-    rows: list[int]
-    members: IntArray
-
-
-class _Sent(NamedTuple):
-    """What runs sent: of each kind on each tier, and over uplinks of one tier.
+class _Batch(NamedTuple):
+    """Communicators of one size that run the same collective, kind after kind.
 
     Attributes
     ----------
-    kind : ndarray, shape (entries,)
-    child : ndarray, shape (entries,)
-        Child domain of the machine.
-    up, down : ndarray, shape (entries,), bytes a step
+    collective : str
+    kinds : ndarray, shape (K,)
+    size_bytes : ndarray, shape (K,)
+        Buffer of a rank.
+    members : ndarray, shape (g, n)
+    at : ndarray, shape (g,)
+        Kind of each group, counted in the batch; ascending.
+    rows : ndarray, shape (g,)
+        Which of its kind's communicators each is.
+    """
+
+    collective: str
+    kinds: IntArray
+    size_bytes: FloatArray
+    members: IntArray
+    at: IntArray
+    rows: IntArray
+
+
+class _Sent(NamedTuple):
+    """Bytes a step over uplinks of one tier; arrays of one entry a run and uplink.
+
+    ``child`` is the child domain of the machine that an uplink belongs to.
     """
 
     kind: IntArray
@@ -63,154 +77,151 @@ class KindTimes:
 
     Attributes
     ----------
+    fabric : Fabric
     group_seconds : list of ndarray, each shape (communicators,), s
         One run of each communicator of each kind.
+    sent_bytes : list of (ndarray, ndarray)
+        Kinds, and what each sends in a step by tier, run after run; (runs,), (T, runs).
+    sent : mapping of int to list of _Sent
+        Of each tier with uplinks, in the order in which runs follow each other.
     """
 
     fabric: Fabric
     group_seconds: list[FloatArray]
-    _bytes: list[tuple[IntArray, FloatArray]]
-    _sent: dict[int, list[_Sent]]
+    sent_bytes: list[tuple[IntArray, FloatArray]]
+    sent: dict[int, list[_Sent]]
 
     def traffic(self, kind: int) -> Traffic | None:
         """What a kind sends in a step; None where all its groups are single ranks."""
-        if not self._bytes_of[0][kind]:
+        runs, by_tier = self._by_tier
+        if not runs[kind]:
             return None
-        up, down = self._loads(kind, "up"), self._loads(kind, "down")
-        return Traffic(self._bytes_of[1][kind], LinkLoad(up, down))
-
-    def _loads(self, kind: int, way: str) -> list[FloatArray]:
-        loads: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
+        up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
+        down = [*up]
         for t, (sent, first) in self._by_kind.items():
-            rows = slice(first[kind], first[kind + 1])
+            own = slice(first[kind], first[kind + 1])
             count = len(self.fabric.uplink_capacity[t])
-            loads[t] = weighted_counts(sent.child[rows], getattr(sent, way)[rows], count)
-        return loads
+            up[t] = weighted_counts(sent.child[own], sent.up[own], count)
+            down[t] = weighted_counts(sent.child[own], sent.down[own], count)
+        return Traffic(by_tier[kind], LinkLoad(up, down))
 
     @cached_property
-    def _bytes_of(self) -> tuple[IntArray, FloatArray]:
-        """Runs of each kind, and bytes by tier, shape (K, T); in the order they run."""
-        number, tiers = len(self.group_seconds), self.fabric.num_tiers
-        kind = np.concatenate([kinds for kinds, _ in self._bytes])
-        sent = np.concatenate([values for _, values in self._bytes], axis=1)
-        total = [weighted_counts(kind, sent[t], number) for t in range(tiers)]
+    def _by_tier(self) -> tuple[IntArray, FloatArray]:
+        """Runs of each kind, and what it sends on each tier."""
+        number = len(self.group_seconds)
+        kinds, values = zip(*self.sent_bytes, strict=True)
+        kind, sent = np.concatenate(kinds), np.concatenate(values, axis=1)
+        total = [weighted_counts(kind, of_tier, number) for of_tier in sent]
         return np.bincount(kind, minlength=number), np.stack(total, axis=1)
 
     @cached_property
     def _by_kind(self) -> dict[int, tuple[_Sent, IntArray]]:
         """Entries of each tier in the order of kinds, and where those of each begin."""
         found = {}
-        for t, parts in self._sent.items():
+        for t, parts in self.sent.items():
             joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
             order = np.argsort(joined[0], kind="stable")
             sent = _Sent(*(values[order] for values in joined))
-            first = np.searchsorted(sent.kind, np.arange(len(self.group_seconds) + 1))
-            found[t] = sent, first
+            kinds = np.arange(len(self.group_seconds) + 1)
+            found[t] = sent, np.searchsorted(sent.kind, kinds)
         return found
 
 
-def kind_times(
-    network: PlacedNetwork, groups: Sequence[Group], algorithms: Collectives
-) -> KindTimes:
-    """What each kind costs when no other runs."""
-    fabric = network.fabric
-    seconds = [np.zeros(len(group.ranks)) for group in groups]
-    sent: dict[int, list[_Sent]] = {t: [] for t in fabric.scale_out_tiers}
-    sent_bytes: list[tuple[IntArray, FloatArray]] = []
-    for collective, parts in _batches(groups):
-        sizes = np.array([groups[part.kind].size_bytes for part in parts])
-        relays = collective == "relay"
-        runs = parts[0].members.shape[1] - 1 if relays else 1
-        copy = np.repeat(np.arange(len(parts)), [len(part.members) for part in parts])
-        members = np.concatenate([part.members for part in parts])
-        gpus = network.gpu_of_rank[members]
-        if relays:
-            cost, copies = _relayed(fabric, gpus, copy, sizes)
-            each = cost.seconds.reshape(len(members), runs)
-        else:
-            copies, place = Copies.of(
-                fabric, gpus.ravel(), np.repeat(copy, gpus.shape[1]), len(parts)
-            )
-            on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
-            cost = _collective(on, collective, place.reshape(gpus.shape), sizes, algorithms)
-            each = cost.seconds.reshape(len(members), -1)
-        first = 0
-        for part in parts:
-            own = each[first : first + len(part.rows)]
-            first += len(part.rows)
-            if relays:
-                # As the sum of arrays, one a hop, adds them up.
-                own = np.sum([*own.T], axis=0)[:, None]
-            seconds[part.kind][part.rows] = own.max(axis=1)
-        kind = np.repeat([part.kind for part in parts], runs)
-        steps = np.array([groups[k].per_step for k in kind.tolist()])
-        sent_bytes.append((kind, cost.bytes_by_tier * steps))
-        for t, found in sent.items():
-            of, child = copies.children[t]
-            up, down = cost.load.up[t] * steps[of], cost.load.down[t] * steps[of]
-            found.append(_Sent(kind[of], child, up, down))
-    return KindTimes(fabric, seconds, sent_bytes, sent)
+def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
+    """What each kind of a job's groups costs when no other runs.
 
-
-def _batches(groups: Sequence[Group]) -> Iterator[tuple[str, list[_Part]]]:
-    """Collective, and parts of kinds with communicators of one size, small ones first.
-
-    Kinds are in order.
+    The machine has no links of its own between domains.
     """
-    found: defaultdict[tuple[int, str], list[_Part]] = defaultdict(list)
-    for kind, group in enumerate(groups):
-        by_size: defaultdict[int, list[int]] = defaultdict(list)
-        for index, ranks in enumerate(group.ranks):
-            by_size[len(ranks)].append(index)
-        for size, rows in by_size.items():
-            if size > 1:
-                members = np.array([group.ranks[row] for row in rows])
-                found[size, group.collective].append(_Part(kind, rows, members))
-    for (_, collective), parts in sorted(found.items(), key=lambda entry: entry[0]):
-        taken: list[_Part] = []
-        count = 0
-        for part in parts:
-            if taken and count + part.members.size > MEMBERS_AT_ONCE:
-                yield collective, taken
-                taken, count = [], 0
-            taken.append(part)
-            count += part.members.size
-        yield collective, taken
+    fabric = network.fabric
+    steps = np.array([group.per_step for group in job.groups])
+    times = KindTimes(
+        fabric,
+        [np.zeros(len(group.ranks)) for group in job.groups],
+        [(np.zeros(0, dtype=np.int64), np.zeros((fabric.num_tiers, 0)))],
+        {t: [] for t in fabric.scale_out_tiers},
+    )
+    for batch in _batches(job):
+        gpus = network.gpu_of_rank[batch.members]
+        price = _relayed if batch.collective == "relay" else _at_once
+        cost, copies = price(fabric, gpus, batch, job.collectives)
+        runs = copies.number // len(batch.kinds)
+        _note_seconds(times, batch, cost.seconds.reshape(len(gpus), runs, -1))
+        kind = np.repeat(batch.kinds, runs)
+        times.sent_bytes.append((kind, cost.bytes_by_tier * steps[kind]))
+        for t, noted in times.sent.items():
+            copy, child = copies.children[t]
+            own = kind[copy]
+            up, down = cost.load.up[t] * steps[own], cost.load.down[t] * steps[own]
+            noted.append(_Sent(own, child, up, down))
+    return times
 
 
-def _relayed(
-    fabric: Fabric, gpus: IntArray, copy: IntArray, sizes: FloatArray
-) -> tuple[ExchangeCost, Copies]:
-    """The hops of relays, those of each row one after the other; a copy for each."""
+def _note_seconds(times: KindTimes, batch: _Batch, seconds: FloatArray) -> None:
+    """Note what each communicator takes, from that of its runs and messages."""
+    starts = np.flatnonzero(np.diff(batch.at, prepend=-1)).tolist()
+    ends = [*starts[1:], len(batch.at)]
+    if seconds.shape[1] == 1:
+        slowest = seconds[:, 0].max(axis=1)
+    else:  # runs of a kind add up, in the order in which an array of each would
+        own = [seconds[a:b, :, 0].T for a, b in zip(starts, ends, strict=True)]
+        slowest = np.concatenate([np.sum([*runs], axis=0) for runs in own])
+    for kind, a, b in zip(batch.kinds.tolist(), starts, ends, strict=True):
+        times.group_seconds[kind][batch.rows[a:b]] = slowest[a:b]
+
+
+@lru_cache(maxsize=8)  # many placements are priced of a few jobs
+def _batches(job: Job) -> tuple[_Batch, ...]:
+    """The communicators of all kinds, small ones first."""
+    found: defaultdict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+    for kind, group in enumerate(job.groups):
+        for row, ranks in enumerate(group.ranks):
+            if len(ranks) > 1:
+                found[len(ranks), group.collective].append((kind, row))
+    batches = []
+    for (size, collective), entries in sorted(found.items()):
+        most = max(MEMBERS_AT_ONCE // size, 1)
+        number_of = {kind: at // most for at, (kind, _) in enumerate(entries)}
+        numbered = [(number_of[kind], (kind, row)) for kind, row in entries]
+        for _, part in groupby(numbered, itemgetter(0)):
+            batches.append(_batch(job, collective, [entry for _, entry in part]))
+    return tuple(batches)
+
+
+def _batch(job: Job, collective: str, entries: list[tuple[int, int]]) -> _Batch:
+    """The communicators of (kind, row)."""
+    kind, rows = np.array(entries, dtype=np.int64).T
+    kinds, at = np.unique(kind, return_inverse=True)
+    sizes = np.array([job.groups[one].size_bytes for one in kinds.tolist()])
+    members = np.array([job.groups[one].ranks[row] for one, row in entries])
+    return _Batch(collective, kinds, sizes, members, at, rows)
+
+
+def _relayed(fabric: Fabric, gpus: IntArray, batch: _Batch, _: Collectives) -> Priced:
+    """The hops of relays, those of each row in turn; a copy for each hop of a kind."""
     hops = gpus.shape[1] - 1
     ends = np.stack((gpus[:, :-1], gpus[:, 1:]))
-    of_hop = copy[:, None] * hops + np.arange(hops)
-    copies, place = Copies.of(
-        fabric,
-        ends.ravel(),
-        np.broadcast_to(of_hop, ends.shape).ravel(),
-        len(sizes) * hops,
-    )
+    copy = np.broadcast_to(batch.at[:, None] * hops + np.arange(hops), ends.shape)
+    number = len(batch.kinds) * hops
+    copies, place = Copies.holding(fabric, ends.ravel(), copy.ravel(), number)
+    senders, receivers = place.reshape(2, -1)
+    sizes = np.repeat(batch.size_bytes[batch.at], hops)
     on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
-    senders, receivers = place.reshape(ends.shape)
-    each = np.broadcast_to(sizes[copy][:, None], of_hop.shape)
-    return on.send(senders.ravel(), receivers.ravel(), each.ravel()), copies
+    return on.send(senders, receivers, sizes), copies
 
 
-def _collective(
-    network: PlacedNetwork,
-    name: str,
-    members: IntArray,
-    sizes: FloatArray,
-    algorithms: Collectives,
-) -> CollectiveCost | ExchangeCost:
-    """One run of every group, all on copies of their own."""
-    if name == "all_to_all":
-        return network.all_to_all(members, sizes)
-    if name == "send_recv":
-        each = network.fabric.per_row(sizes, members)
-        flows = np.broadcast_to(np.reshape(each, (-1, 1)), members[:, 1:].shape)
-        return network.send(members[:, :-1], members[:, 1:], flows)
-    if name == "all_reduce":
-        return network.all_reduce(members, sizes, algorithms.all_reduce)
-    return network.gather(members, sizes, algorithms.gather)
+def _at_once(
+    fabric: Fabric, gpus: IntArray, batch: _Batch, algorithms: Collectives
+) -> Priced:
+    """One run of every group; a copy for each kind."""
+    copy, sizes = np.repeat(batch.at, gpus.shape[1]), batch.size_bytes
+    copies, place = Copies.holding(fabric, gpus.ravel(), copy, len(batch.kinds))
+    members = place.reshape(gpus.shape)
+    on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
+    if batch.collective == "all_to_all":
+        return on.all_to_all(members, sizes), copies
+    if batch.collective == "send_recv":
+        each = sizes[batch.at][:, None]
+        return on.send(members[:, :-1], members[:, 1:], each), copies
+    if batch.collective == "all_reduce":
+        return on.all_reduce(members, sizes, algorithms.all_reduce), copies
+    return on.gather(members, sizes, algorithms.gather), copies

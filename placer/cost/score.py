@@ -171,29 +171,28 @@ def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str,
     load = total_load(traffic.values())
     if load is None:
         return []
-    entries = []
+    found = []
     for way in ways(fabric):
         size_bytes, busy = way.bytes_of(load), way.busy_s(load)
-        for link in _longest_first(busy, way):
-            if size_bytes[link] > 0:
-                by_axis = {
-                    axis: float(way.bytes_of(item.load)[link])
-                    for axis, item in traffic.items()
-                }
-                entries.append(
-                    {
-                        **way.name(link),
-                        "bytes": size_bytes[link].item(),
-                        "busy_s": busy[link].item(),
-                        "share_by_axis": {
-                            axis: sent / size_bytes[link].item()
-                            for axis, sent in by_axis.items()
-                            if sent
-                        },
-                    }
-                )
-    entries.sort(key=lambda entry: -entry["busy_s"])
-    return entries[:HOTTEST_LINKS]
+        found += [
+            (busy[link].item(), size_bytes[link].item(), way, link)
+            for link in _longest_first(busy, way)
+            if size_bytes[link] > 0
+        ]
+    found.sort(key=lambda entry: -entry[0])
+    return [
+        {
+            **way.name(link),
+            "bytes": total,
+            "busy_s": busy_s,
+            "share_by_axis": {
+                axis: sent / total
+                for axis, item in traffic.items()
+                if (sent := float(way.bytes_of(item.load)[link]))
+            },
+        }
+        for busy_s, total, way, link in found[:HOTTEST_LINKS]
+    ]
 
 
 def _longest_first(busy: FloatArray, way: Way) -> list[int]:
