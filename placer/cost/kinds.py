@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MEMBERS_AT_ONCE = 1_000_000
 
 
-class _Batch(NamedTuple):
+class Batch(NamedTuple):
     """Communicators of one size that run the same collective, kind after kind.
 
     Attributes
@@ -140,7 +140,7 @@ def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
         [(np.zeros(0, dtype=np.int64), np.zeros((fabric.num_tiers, 0)))],
         {t: [] for t in fabric.scale_out_tiers},
     )
-    for batch in _batches(job):
+    for batch in batches_of(job):
         gpus = network.gpu_of_rank[batch.members]
         price = _relayed if batch.collective == "relay" else _at_once
         cost, copies = price(fabric, gpus, batch, job.collectives)
@@ -156,7 +156,7 @@ def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
     return times
 
 
-def _note_seconds(times: KindTimes, batch: _Batch, seconds: FloatArray) -> None:
+def _note_seconds(times: KindTimes, batch: Batch, seconds: FloatArray) -> None:
     """Note what each communicator takes, from that of its runs and messages."""
     starts = np.flatnonzero(np.diff(batch.at, prepend=-1)).tolist()
     ends = [*starts[1:], len(batch.at)]
@@ -170,7 +170,7 @@ def _note_seconds(times: KindTimes, batch: _Batch, seconds: FloatArray) -> None:
 
 
 @lru_cache(maxsize=8)  # many placements are priced of a few jobs
-def _batches(job: Job) -> tuple[_Batch, ...]:
+def batches_of(job: Job) -> tuple[Batch, ...]:
     """The communicators of all kinds, small ones first."""
     found: defaultdict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
     for kind, group in enumerate(job.groups):
@@ -187,16 +187,16 @@ def _batches(job: Job) -> tuple[_Batch, ...]:
     return tuple(batches)
 
 
-def _batch(job: Job, collective: str, entries: list[tuple[int, int]]) -> _Batch:
+def _batch(job: Job, collective: str, entries: list[tuple[int, int]]) -> Batch:
     """The communicators of (kind, row)."""
     kind, rows = np.array(entries, dtype=np.int64).T
     kinds, at = np.unique(kind, return_inverse=True)
     sizes = np.array([job.groups[one].size_bytes for one in kinds.tolist()])
     members = np.array([job.groups[one].ranks[row] for one, row in entries])
-    return _Batch(collective, kinds, sizes, members, at, rows)
+    return Batch(collective, kinds, sizes, members, at, rows)
 
 
-def _relayed(fabric: Fabric, gpus: IntArray, batch: _Batch, _: Collectives) -> Priced:
+def _relayed(fabric: Fabric, gpus: IntArray, batch: Batch, _: Collectives) -> Priced:
     """The hops of relays, those of each row in turn; a copy for each hop of a kind."""
     hops = gpus.shape[1] - 1
     ends = np.stack((gpus[:, :-1], gpus[:, 1:]))
@@ -210,7 +210,7 @@ def _relayed(fabric: Fabric, gpus: IntArray, batch: _Batch, _: Collectives) -> P
 
 
 def _at_once(
-    fabric: Fabric, gpus: IntArray, batch: _Batch, algorithms: Collectives
+    fabric: Fabric, gpus: IntArray, batch: Batch, algorithms: Collectives
 ) -> Priced:
     """One run of every group; a copy for each kind."""
     copy, sizes = np.repeat(batch.at, gpus.shape[1]), batch.size_bytes

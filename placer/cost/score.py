@@ -11,6 +11,7 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.group_cost import GroupCosts
+from placer.cost.kinds import batches_of
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
 from placer.cost.ways import Way, ways
@@ -131,20 +132,21 @@ def crossings(
             if role.job.parallelism.size(axis) > 1:
                 rows = np.stack(list(role.groups(axis)))
                 found[f"{role.name}.{axis}"] = _count_tiers(fabric, gpu_of_rank[rows])
-    for group in job.groups:
-        found[group.name] = _by_tier(
-            fabric,
-            np.bincount(
-                np.concatenate(
-                    [
-                        fabric.common_tier(gpu_of_rank[np.array([ranks])])
-                        for ranks in group.ranks
-                    ]
-                ),
-                minlength=fabric.num_tiers,
-            ),
-        )
+    counts = _crossings_of_groups(fabric, job, gpu_of_rank)
+    for group, by_tier in zip(job.groups, counts, strict=True):
+        found[group.name] = _by_tier(fabric, by_tier)
     return found
+
+
+def _crossings_of_groups(fabric: Fabric, job: Job, gpu_of_rank: IntArray) -> IntArray:
+    """The same of groups of the user's own, a row a kind; shape (K, T)."""
+    counts = np.zeros((len(job.groups), fabric.num_tiers), dtype=np.int64)
+    # Those of one rank are in no call.
+    counts[:, 0] = [sum(len(r) == 1 for r in group.ranks) for group in job.groups]
+    for batch in batches_of(job):
+        tiers = fabric.common_tier(gpu_of_rank[batch.members])
+        np.add.at(counts, (batch.kinds[batch.at], tiers), 1)
+    return counts
 
 
 def _count_tiers(fabric: Fabric, gpus: IntArray) -> dict[str, int]:
