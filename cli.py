@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Run the ``placer`` command from a checkout, installed or not."""
 
-import sys
-from pathlib import Path
-
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import os  # pathlib takes longer to load, in which Ctrl-C would be told at length
+    import sys
+
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+
+    from placer.starting import listen
+
+    listen()
 
     from placer.__main__ import run
 

@@ -5,6 +5,10 @@ Public names load with their first use, so that importing the package is cheap.
 
 from __future__ import annotations
 
+import placer.starting  # noqa: F401, first: it takes Ctrl-C from here on
+
+# isort: split
+
 from typing import TYPE_CHECKING, Any
 
 from placer.loading import load

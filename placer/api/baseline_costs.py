@@ -10,9 +10,12 @@ from placer.cost.noise import noise
 from placer.cost.score import COSTS, costs_with
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
+from placer.placement.robust import needless_hosts
+from placer.placement.seats import seats_of_placement
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
+    from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
 
@@ -30,7 +33,8 @@ def baseline_costs(
 ) -> dict[str, Any]:
     """What every usual placement would cost, and which hard rules it breaks.
 
-    On hosts in order several are the same placement, often the one that was ``chosen``
+    One that uses more hosts to avoid than the one ``chosen`` breaks that rule. On hosts
+    in order several are the same placement, often the one that was ``chosen``
     and has the score ``found``; none is priced twice. After a request to stop those
     that would keep the user waiting are left out.
     """
@@ -47,11 +51,22 @@ def baseline_costs(
             continue
         if entry is None:
             entry = _with_noise(plain(costs_with(model, usual)), found)
-            if broken := violations(usual, machine, model.job):
+            if broken := _broken(usual, chosen, machine, model.job):
                 entry["violates"] = broken
             priced.append((usual, entry))
         entries[name] = entry
     return entries
+
+
+def _broken(
+    usual: Placement, chosen: Placement, machine: Topology, job: Job
+) -> list[str]:
+    """What forbids a usual placement, one sentence each."""
+    broken = violations(usual, machine, job)
+    if job.rules.avoid:
+        (own, _), (best, _) = (seats_of_placement(p, machine) for p in (usual, chosen))
+        broken += needless_hosts(own, best, machine, job.rules.avoid)
+    return broken
 
 
 def _with_noise(entry: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

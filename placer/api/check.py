@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.api.claims import false_claims
+from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import FLAG, NUMBER, instance, takes
@@ -33,6 +33,7 @@ def check(
 
     The placement is checked by code that shares nothing with the solver and the cost
     model; then score, baselines, gap and status are worked out again and compared.
+    Numbers of an older cost model, in a plan of an older placer, are no violations.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def check(
         if broken := violations(plan, *read_inputs(topology, job)):
             raise CheckError(broken) from None
         raise
-    faults = faults_of(plan, inputs)
-    if bound:
+    faults, older = checked(plan, inputs)
+    if bound and not older:
         # The solver takes half a second to load.
         load("placer.api.bound_check")
         from placer.api.bound_check import bound_faults
@@ -82,17 +83,25 @@ def check(
 
 def faults_of(plan: Plan, inputs: Inputs) -> list[str]:
     """What a plan breaks, and what it says that is not so; a sentence each."""
+    return checked(plan, inputs).false
+
+
+def checked(plan: Plan, inputs: Inputs) -> Claims:
+    """The same, and which of its numbers are of an older cost model."""
     try:
         ruled = inputs.ruled(inputs.job)
     except (InputError, InfeasibleError) as error:
-        return [f"its rules cannot hold: {line}" for line in str(error).splitlines()]
+        lines = str(error).splitlines()
+        return Claims([f"its rules cannot hold: {line}" for line in lines], [])
     outside = [*_outside(plan, inputs)]
     broken = violations(plan, inputs.topology, ruled)
     try:
-        return [*broken, *outside, *false_claims(plan, inputs)]
+        found = claims(plan, inputs)
+        return found._replace(false=[*broken, *outside, *found.false])
     except InputError as error:
         # Without a placement there is no score, as the other sentences say already.
-        return [*broken, *outside] or [str(problem) for problem in error.problems]
+        told = [*broken, *outside] or [str(problem) for problem in error.problems]
+        return Claims(told, [])
 
 
 def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer import __version__
 from placer.api.baseline_costs import baseline_costs
@@ -31,13 +32,46 @@ OF_ITSELF, OF_THE_STEP = 1e-9, 1e-12
 _GIVEN = ("predicted: ", "baseline: ", "hostfile: ")
 
 
-def false_claims(plan: Plan, inputs: Inputs) -> list[str]:
+# What follows from the cost model, which is another one in each version.
+_MODELLED = ("score", "baselines")
+
+
+class Claims(NamedTuple):
+    """What a plan says of itself and does not follow, a sentence each.
+
+    Attributes
+    ----------
+    false : list of str
+    older : list of str
+        Numbers of an older cost model.
+    """
+
+    false: list[str]
+    older: list[str]
+
+
+def is_older(plan: Plan) -> bool:
+    """Whether a plan is of an older placer: it keeps no inputs, or names its version.
+
+    Then its numbers are those of an older cost model, where they are not today's.
+    """
+    made_by = _version(plan.solver.get("version"))
+    return not plan.inputs or made_by < _version(__version__)
+
+
+def _version(text: object) -> tuple[int, ...]:
+    """The numbers of a version; that of today where it has none."""
+    numbers = re.match(r"\d+(\.\d+)*", text if isinstance(text, str) else "")
+    return tuple(map(int, (numbers[0] if numbers else __version__).split(".")))
+
+
+def claims(plan: Plan, inputs: Inputs) -> Claims:
     """A sentence for each thing that ``plan`` says and that does not follow.
 
     Topology, job, score, baselines, rules and bound are worked out again and compared,
     each named by its key with what was expected and found. Whether the lower bound can
-    be proved is another question (`placer.api.bound_check`). What an older plan, which
-    keeps no inputs, does not say is not missed.
+    be proved is another question (`placer.api.bound_check`). What an older plan does
+    not say is not missed, and its numbers need only agree with each other.
 
     Raises
     ------
@@ -46,16 +80,24 @@ def false_claims(plan: Plan, inputs: Inputs) -> list[str]:
     """
     job = inputs.ruled(inputs.job)
     expected = _expected(plan, inputs, job)
-    found = {key: getattr(plan, key) for key in expected}
-    if not plan.inputs:
-        found, expected = _stated(found, expected)
+    found: dict[str, Any] = {key: getattr(plan, key) for key in expected}
     step = expected.get("score", {}).get("step_time_s", 0.0)
+    slack, older, baselines = OF_THE_STEP * step, [], expected.get("baselines", {})
+    if is_older(plan):
+        found, expected = _stated(found, expected)
+        says, today = (
+            {key: section.pop(key) for key in _MODELLED if key in section}
+            for section in (found, expected)
+        )
+        older = [*_outdated("", says, today, slack)]
+        baselines = plan.baselines
     wrong = [
-        *_differences("", found, expected, OF_THE_STEP * step),
-        *_bound_faults(plan, inputs, expected.get("baselines", {})),
+        *_differences("", found, expected, slack),
+        *_bound_faults(plan, inputs, baselines),
     ]
     # A sentence on nothing but what is right so far, or on an older plan.
-    if plan.verdict and not wrong and "fewest" not in plan.previous:
+    is_right = not (wrong or older)
+    if plan.verdict and is_right and "fewest" not in plan.previous:
         wrong += _differences("verdict", plan.verdict, verdict(plan), 0.0)
     made_by = plan.solver.get("version", __version__)
     if wrong and made_by != __version__:
@@ -63,7 +105,7 @@ def false_claims(plan: Plan, inputs: Inputs) -> list[str]:
     if len(wrong) > MOST_SHOWN:
         more = len(wrong) - MOST_SHOWN
         wrong = [*wrong[:MOST_SHOWN], f"and {more} more such differences"]
-    return wrong
+    return Claims(wrong, older)
 
 
 def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
@@ -131,6 +173,20 @@ def _differences(
             yield from _differences(f"{path}[{at}]", one, other, slack)
     elif not _same(found, expected, slack):
         yield f"{path}: expected {_shown(expected)}, found {_shown(found)}"
+
+
+def _outdated(
+    path: str, found: object, expected: object, slack: float
+) -> Iterator[str]:
+    """A sentence for each number of a plan that today's cost model does not give."""
+    if isinstance(found, Mapping):
+        known = expected if isinstance(expected, Mapping) else {}
+        for key, value in found.items():
+            inner = f"{path}.{key}" if path else str(key)
+            yield from _outdated(inner, value, known.get(key), slack)
+    elif _number(found) is not None and not _same(found, expected, slack):
+        today = _shown(expected) if _number(expected) is not None else "none"
+        yield f"{path}: {found!r} is of an older cost model, today's gives {today}"
 
 
 def _same(found: object, expected: object, slack: float) -> bool:

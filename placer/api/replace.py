@@ -204,8 +204,8 @@ def replace(
 
     def search(one: _Task) -> Replaced:
         terms = Terms(within, max_moves, one.cost_before)
-        within_budget = budget.anew(budget.seconds_left)
-        return replaced(one.problem(seed), one.previous, terms, within_budget, progress)
+        left = budget.share(1)
+        return replaced(one.problem(seed), one.previous, terms, left, progress)
 
     task, found, given_up = _found(task, search, shrink)
     new = _plan_of(task, found, given_up, within, seed)

@@ -37,27 +37,32 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     from placer.placement.plan_file import read_plan
     from placer.units import plural
 
-    holds = ""
+    holds, older = "", list[str]()
     try:
         found = read_plan(plan)
-        faults = _faults(found, options)
+        faults, older = _checked(found, options)
         ranks, nodes = found.world_size, len(found.nodes)
         holds = f"ok: {ranks:,} {plural('rank', ranks)} on "
         holds += f"{nodes:,} {plural('node', nodes)}"
     except ContradictionError as error:
         faults = [str(problem) for problem in error.problems]
     if options["format_name"] == "json":
-        write_line(json.dumps({"ok": not faults, "violations": faults}, indent=2))
+        answer = {"ok": not faults, "violations": faults}
+        answer |= {"older": older} if older else {}
+        write_line(json.dumps(answer, indent=2))
     elif faults:
         write_line("\n".join(faults))
     elif not options["quiet"]:
         write_line(holds)
+    if not options["quiet"]:
+        for line in older:
+            click.echo(f"note: {line}", err=True)
     context.exit(1 if faults else 0)
 
 
-def _faults(plan: Plan, options: dict[str, Any]) -> list[str]:
-    """What is wrong with the plan, a sentence each."""
-    from placer.api.check import faults_of, taken_as_named
+def _checked(plan: Plan, options: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """What is wrong with the plan, and what of an older model, a sentence each."""
+    from placer.api.check import checked, taken_as_named
     from placer.api.inputs import inputs_of_plan
     from placer.placement.inputs import refuse_others
 
@@ -67,9 +72,11 @@ def _faults(plan: Plan, options: dict[str, Any]) -> list[str]:
         plan = taken_as_named(plan, inputs)
     else:
         refuse_others(plan, *given)
-    faults = faults_of(plan, inputs)
-    if options["bound"]:
+    faults, older = checked(plan, inputs)
+    if options["bound"] and older:
+        older.append("bound.lower_bound: not proved again, as it is of that model")
+    elif options["bound"]:
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, options["time_limit"])
-    return faults
+    return faults, older

@@ -16,6 +16,9 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 
+# Of a buffer in bytes: one for all groups, or one for each.
+Sizes = float | FloatArray
+
 # PAT reaches this share of a ring's bandwidth; a step of its trees takes the first, and
 # every member the second share of a network step (NCCL: x 0.75; latency / 3.5 a level
 # and 2.8 us a member where a network step takes 14 us).
@@ -117,7 +120,7 @@ class Seconds(NamedTuple):
         return Seconds(self.transfer * rounds, self.latency * rounds)
 
 
-def ring_pass(route: Route, size_bytes: float) -> Seconds:
+def ring_pass(route: Route, size_bytes: Sizes) -> Seconds:
     """One reduce-scatter or all-gather around a ring.
 
     Notes
@@ -133,7 +136,7 @@ def ring_pass(route: Route, size_bytes: float) -> Seconds:
     )
 
 
-def pat_pass(route: Route, size_bytes: float) -> Seconds:
+def pat_pass(route: Route, size_bytes: Sizes) -> Seconds:
     """One reduce-scatter or all-gather over parallel aggregated trees (PAT).
 
     Notes
@@ -149,7 +152,7 @@ def pat_pass(route: Route, size_bytes: float) -> Seconds:
     )
 
 
-def ring_all_reduce(route: Route, size_bytes: float) -> Seconds:
+def ring_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce around a ring: reduce-scatter and all-gather.
 
     ``2 (n-1)/n S`` bytes an edge, ``2 (n-1)`` steps.
@@ -167,7 +170,7 @@ def tree_buffers(domains: IntArray) -> FloatArray:
     return np.minimum(domains / 2, 2.0)
 
 
-def tree_all_reduce(route: Route, size_bytes: float) -> Seconds:
+def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce over a double binary tree of domains, a chain inside each.
 
     Notes
@@ -185,7 +188,7 @@ def tree_all_reduce(route: Route, size_bytes: float) -> Seconds:
     )
 
 
-def nvls_all_reduce(route: Route, size_bytes: float) -> Seconds:
+def nvls_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce that the NVLink switch computes, and trees between domains.
 
     Notes
@@ -210,7 +213,7 @@ def nvls_all_reduce(route: Route, size_bytes: float) -> Seconds:
     )
 
 
-def _in_flight(route: Route, switch: Switch, size_bytes: float) -> FloatArray:
+def _in_flight(route: Route, switch: Switch, size_bytes: Sizes) -> FloatArray:
     """Bytes of one chunk on every channel of every head; shape (g,)."""
     at_once = switch.channels * np.minimum(route.fewest, NVLS_HEADS)
     trees = route.domains > 1
@@ -232,7 +235,7 @@ def runs_all_reduce(name: str, route: Route) -> BoolArray:
     return switched if name == "nvls" else ~(switched & route.in_racks)
 
 
-def hierarchical_all_reduce(route: Route, size_bytes: float) -> Seconds:
+def hierarchical_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """Reduce-scatter inside domains, ring all-reduce between, all-gather inside.
 
     The three follow each other; the middle one moves ``S/q`` on each of ``q`` NICs.
@@ -244,7 +247,7 @@ def hierarchical_all_reduce(route: Route, size_bytes: float) -> Seconds:
     return Seconds(2.0 * size_bytes * (inside + between), 2.0 * steps)
 
 
-Form = Callable[[Route, float], Seconds]
+Form = Callable[[Route, Sizes], Seconds]
 
 ALL_REDUCES: Mapping[str, Form] = {
     "ring": ring_all_reduce,

@@ -20,6 +20,7 @@ from placer.cost.collectives import (
     ALL_REDUCES,
     TUNED_ALL_REDUCES,
     Seconds,
+    Sizes,
     pat_pass,
     ring_pass,
     runs_all_reduce,
@@ -68,35 +69,44 @@ class Communicators:
     Attributes
     ----------
     rings : Rings
+
+    Notes
+    -----
+    The size of a buffer is one for all groups, or one for each copy of the machine that
+    groups are on.
     """
 
     rings: Rings
 
-    def gather(self, size_bytes: float, algorithm: str) -> CollectiveCost:
+    def gather(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
         """One reduce-scatter or all-gather: ``ring``, ``pat`` or ``auto``.
 
         ``pat`` falls back on the ring where a group has two members in one domain.
         """
-        ring = ring_pass(self.rings.route, size_bytes)
-        if algorithm == "ring" or not self._can_run_pat:
+        sizes = self._per_row(size_bytes)
+        ring, can_run = ring_pass(self.rings.route, sizes), self._can_run_pat
+        if algorithm == "ring" or not can_run.any():
             return self._fastest({"ring": ring}, size_bytes)
-        if algorithm == "auto" and not self._pat_may_win(ring, size_bytes):
+        if algorithm == "auto" and not self._pat_may_win(ring, sizes):
             return self._fastest({"ring": ring}, size_bytes)
-        pat = pat_pass(self._pat_route, size_bytes)
+        pat = pat_pass(self._pat_route, sizes)
+        pat = pat._replace(latency=np.where(can_run, pat.latency, np.inf))
         if algorithm == "pat":
-            return self._fastest({"pat": pat}, size_bytes)
+            asked = np.where(can_run, np.inf, ring.latency)
+            ring = ring._replace(latency=asked)
         return self._fastest({"ring": ring, "pat": pat}, size_bytes)
 
-    def all_reduce(self, size_bytes: float, algorithm: str) -> CollectiveCost:
+    def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
+        sizes = self._per_row(size_bytes)
         if algorithm != "auto":
-            seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), size_bytes)
+            seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), sizes)
             return self._fastest({algorithm: seconds}, size_bytes, passes=2.0)
         found = {}
         for name in TUNED_ALL_REDUCES:
             route = self._route_of(name)
             seconds, runs = (
-                ALL_REDUCES[name](route, size_bytes),
+                ALL_REDUCES[name](route, sizes),
                 runs_all_reduce(name, route),
             )
             found[name] = seconds._replace(
@@ -105,7 +115,7 @@ class Communicators:
         return self._fastest(found, size_bytes, passes=2.0)
 
     def _fastest(
-        self, found: Mapping[str, Seconds], size_bytes: float, passes: float = 1.0
+        self, found: Mapping[str, Seconds], size_bytes: Sizes, passes: float = 1.0
     ) -> CollectiveCost:
         """Every group by the algorithm that is fastest for it, the first of equals."""
         names = list(found)
@@ -122,7 +132,7 @@ class Communicators:
         return _joined(parts)
 
     def _by(
-        self, name: str, seconds: Seconds, size_bytes: float, passes: float
+        self, name: str, seconds: Seconds, size_bytes: Sizes, passes: float
     ) -> CollectiveCost:
         """The cost of one algorithm for all groups, given its seconds."""
         if name == "ring":
@@ -158,11 +168,17 @@ class Communicators:
         )
         return self.rings.route._replace(outer_pace=pace, outer_latency=flows.latency)
 
-    @property
-    def _can_run_pat(self) -> bool:
-        return self.rings.moves and bool((self.rings.most == 1).all())
+    def _per_row(self, size_bytes: Sizes) -> Sizes:
+        return self.rings.fabric.per_row(size_bytes, self.rings.gpus)
 
-    def _pat_may_win(self, ring: Seconds, size_bytes: float) -> bool:
+    @property
+    def _can_run_pat(self) -> BoolArray:
+        """Whether each group may run PAT, as all that run with it do; shape (g,)."""
+        copy, most = self.rings.copy, self.rings.most
+        crowded = np.bincount(copy, most > 1)[copy] > 0
+        return ~crowded & self.rings.moves
+
+    def _pat_may_win(self, ring: Seconds, size_bytes: Sizes) -> bool:
         """Whether PAT could beat a ring if no link were shared and no hop slow."""
         fabric, route = self.rings.fabric, self.rings.route
         outer = slice(fabric.scale_up_tier + 1, None)
@@ -176,22 +192,21 @@ class Communicators:
         return bool((best < ring.total).any())
 
     def _ring_cost(
-        self, seconds: Seconds, size_bytes: float, passes: float
+        self, seconds: Seconds, size_bytes: Sizes, passes: float
     ) -> CollectiveCost:
-        n = self.rings.gpus.shape[1]
+        rings, n = self.rings, self.rings.gpus.shape[1]
         on_edge = passes * (n - 1) / n * size_bytes
-        hops = np.bincount(
-            self.rings.hop_tier.ravel(), minlength=self.rings.fabric.num_tiers
-        )
+        one = np.ones(rings.gpus.shape)
+        hops = rings.fabric.by_tier(rings.hop_tier, one, rings.gpus)
         return CollectiveCost(
             np.full(len(self.rings.gpus), "ring"),
             seconds.total,
             seconds.transfer,
             hops * on_edge,
-            self.rings.flows.load.scaled(on_edge),
+            rings.fabric.scaled(rings.flows.load, on_edge),
         )
 
-    def _hierarchical_cost(self, seconds: Seconds, size_bytes: float) -> CollectiveCost:
+    def _hierarchical_cost(self, seconds: Seconds, size_bytes: Sizes) -> CollectiveCost:
         """Rings between domains carry ``2 (N-1)/N S``, all NICs of a group together."""
         rings = self.rings
         share = 2.0 * (rings.domains - 1) / rings.domains
@@ -204,7 +219,7 @@ class Communicators:
         return self._cost("hierarchical", seconds, between, size_bytes)
 
     def _cost(
-        self, name: str, seconds: Seconds, flows: Edges | Shifts, size_bytes: float
+        self, name: str, seconds: Seconds, flows: Edges | Shifts, size_bytes: Sizes
     ) -> CollectiveCost:
         """The cost of an algorithm whose traffic between domains is ``flows``."""
         sent = flows.bytes_by_tier + self._inside(name)
@@ -213,7 +228,7 @@ class Communicators:
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
-            flows.load.scaled(size_bytes),
+            self.rings.fabric.scaled(flows.load, size_bytes),
         )
 
     def _inside(self, name: str) -> FloatArray:
@@ -231,10 +246,8 @@ class Communicators:
             buffers = n * (1 + 1 / rings.nics)
         on_hop = buffers / np.maximum(inner.sum(axis=1), 1)
         spread = np.broadcast_to(on_hop[:, None], inner.shape)
-        counts = np.bincount(
-            rings.hop_tier[inner], spread[inner], rings.fabric.num_tiers
-        )
-        return counts.astype(np.float64, copy=False)
+        fabric = rings.fabric
+        return fabric.by_tier(rings.hop_tier[inner], spread[inner], rings.gpus[inner])
 
 
 def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.cost.kinds import kind_times
+from placer.cost.network import PlacedNetwork
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
@@ -32,21 +35,41 @@ class GroupTime:
     seconds : float, s
     group_seconds : ndarray, shape (communicators,), s
         One run of each.
-    traffic : Traffic or None
+    tell_traffic : callable
+        What its ``traffic`` is worked out by when it is asked for.
     """
 
     seconds: float
     group_seconds: FloatArray
-    traffic: Traffic | None
+    tell_traffic: Callable[[], Traffic | None]
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """What it sends in a step; None where nobody sends."""
+        return self.tell_traffic()
 
 
 def custom_times(network: Network, job: Job) -> dict[str, GroupTime]:
     """The time of each kind of groups, and of the traffic between ranks."""
-    found = {
-        group.name: group_time(network, group, job.collectives) for group in job.groups
-    }
+    groups = job.groups
+    several = len(groups) > 1
+    if several and isinstance(network, PlacedNetwork) and not network.fabric.links:
+        found = _together(network, job)
+    else:
+        found = {g.name: group_time(network, g, job.collectives) for g in groups}
     if job.traffic is not None:
         found[TRAFFIC] = flows_time(network, job.traffic)
+    return found
+
+
+def _together(network: PlacedNetwork, job: Job) -> dict[str, GroupTime]:
+    """The time of several kinds of groups, in one go."""
+    times = kind_times(network, job)
+    found = {}
+    for kind, group in enumerate(job.groups):
+        seconds, traffic = times.group_seconds[kind], partial(times.traffic, kind)
+        slowest = float(seconds.max(initial=0.0))
+        found[group.name] = GroupTime(slowest * group.per_step, seconds, traffic)
     return found
 
 
@@ -67,7 +90,7 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
     for index, ranks in enumerate(group.ranks):
         by_size[len(ranks)].append(index)
     group_seconds = np.zeros(len(group.ranks))
-    traffic = []
+    runs: list[CollectiveCost | ExchangeCost] = []
     for size, indices in sorted(by_size.items()):
         if size == 1:
             continue
@@ -75,16 +98,18 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
         costs = _costs(network, group, members, algorithms)
         seconds = np.sum([cost.seconds for cost in costs], axis=0)
         group_seconds[indices] = seconds.reshape(len(members), -1).max(axis=1)
-        traffic += [Traffic.of(cost, group.per_step) for cost in costs]
+        runs += costs
     slowest = float(group_seconds.max(initial=0.0))
-    return GroupTime(slowest * group.per_step, group_seconds, total_traffic(traffic))
+    traffic = (Traffic.of(cost, group.per_step) for cost in runs)
+    total = partial(total_traffic, traffic)
+    return GroupTime(slowest * group.per_step, group_seconds, total)
 
 
 def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
     """The time of the slowest flow of a step, all of them at once."""
     cost = network.flows(traffic.senders, traffic.receivers, traffic.size_bytes)
     slowest = float(cost.seconds.max(initial=0.0))
-    return GroupTime(slowest, cost.seconds, Traffic.of(cost, 1.0))
+    return GroupTime(slowest, cost.seconds, partial(Traffic.of, cost, 1.0))
 
 
 def _costs(
@@ -92,11 +117,7 @@ def _costs(
 ) -> Sequence[CollectiveCost | ExchangeCost]:
     """The costs of what one run does in turn: the hops of a relay, else all at once."""
     if group.collective == "relay":
-        hops = range(members.shape[1] - 1)
-        return [
-            network.send(members[:, hop], members[:, hop + 1], group.size_bytes)
-            for hop in hops
-        ]
+        return network.relay(members, group.size_bytes)
     return [_collective(network, group, members, algorithms)]
 
 

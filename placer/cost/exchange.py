@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.cost.collectives import share_sent
+from placer.cost.collectives import Sizes, share_sent
 from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _detours(fabric: Fabric, gpus: IntArray, peers: FloatArray) -> FloatArray:
 
 
 def all_to_all_cost(
-    fabric: Fabric, gpus: IntArray, size_bytes: float, copies: int = 0
+    fabric: Fabric, gpus: IntArray, size_bytes: Sizes, copies: int = 0
 ) -> ExchangeCost:
     """The cost of one all-to-all in every row of ``gpus`` at once.
 
@@ -86,8 +86,9 @@ def all_to_all_cost(
     ----------
     fabric : Fabric
     gpus : ndarray, shape (g, n)
-    size_bytes : float, bytes
-        What one member sends in all, its own share included.
+    size_bytes : float, or ndarray, bytes
+        What one member sends in all, its own share included; one for all groups, or one
+        for each copy of the machine that groups are on.
     copies : int
         Experts that each token in the buffer is bound for, when it crosses once to each
         scale-up domain and goes on once to each member there; 0 sends every copy by
@@ -107,7 +108,7 @@ def all_to_all_cost(
     together = members_together(fabric, gpus)
     within = np.concatenate((np.ones((1, *gpus.shape), dtype=np.int64), together))
     peers = np.diff(within, axis=0).astype(np.float64)
-    share = size_bytes / num_members
+    share = np.reshape(fabric.per_row(size_bytes, gpus), (-1, 1)) / num_members
     inner = fabric.scale_up_tier + 1
     nearby = crossing = messages = np.ones(1)
     if copies:
@@ -134,7 +135,7 @@ def all_to_all_cost(
             latency = latency + mine * there * links.more_latency[link] * messages
     return ExchangeCost(
         (np.maximum(own, shared) + latency).max(axis=1),
-        sent.sum(axis=(1, 2)),
+        fabric.total(sent, gpus),
         load,
     )
 
@@ -227,7 +228,7 @@ def flows_cost(
 
 
 def send_cost(
-    fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: float
+    fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: Sizes
 ) -> ExchangeCost:
     """The cost of point-to-point messages that all run at once.
 
@@ -235,14 +236,14 @@ def send_cost(
     or the time of the fullest shared uplink on the way when that is longer.
     """
     tiers = fabric.tier_between(sources, targets)
-    flows = np.full(tiers.shape, size_bytes)
-    load = flow_load(fabric, sources, targets, tiers, flows)
+    size_bytes = np.broadcast_to(size_bytes, tiers.shape)
+    load = flow_load(fabric, sources, targets, tiers, size_bytes)
     shared = flow_link_seconds(fabric, load, sources, targets, tiers)
     factor = np.minimum(fabric.factor_of_gpu[sources], fabric.factor_of_gpu[targets])
     own = size_bytes / fabric.bandwidth[tiers] / factor
     moved = np.where(sources == targets, 0.0, size_bytes)
     return ExchangeCost(
         fabric.hop_latency(sources, targets, tiers) + np.maximum(own, shared),
-        weighted_counts(tiers, moved, fabric.num_tiers),
+        fabric.by_tier(tiers, moved, sources),
         load,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.cost.links import LinkLoad, weighted_counts
 from placer.cost.pair_links import PairLinks
 
 if TYPE_CHECKING:
@@ -107,6 +108,33 @@ class Fabric:
             link = self.link_of(t, sources, targets)
             latency += np.where(link >= 0, links.more_latency[link], 0.0)
         return latency
+
+    # What copies of a machine side by side (`Copies`) do for each of them by itself.
+
+    def copy_of_rows(self, gpus: IntArray) -> IntArray:
+        """Copy that each row of GPUs is on, of which there is one; shape (g,)."""
+        return np.zeros(len(gpus), dtype=np.int64)
+
+    def per_row(self, sizes: float | FloatArray, gpus: IntArray) -> float | FloatArray:  # noqa: ARG002
+        """The size of its copy, for each row of GPUs."""
+        return sizes
+
+    def by_tier(
+        self,
+        tiers: IntArray,
+        weights: FloatArray,
+        gpus: IntArray,  # noqa: ARG002
+    ) -> FloatArray:
+        """Sum of the weights of each tier; shape (T,)."""
+        return weighted_counts(tiers, weights, self.num_tiers)
+
+    def total(self, values: FloatArray, gpus: IntArray) -> FloatArray:  # noqa: ARG002
+        """Sum of the values of all GPUs, (..., g, n); shape (...)."""
+        return np.asarray(values.sum(axis=(-2, -1)))
+
+    def scaled(self, load: LinkLoad, factor: float | FloatArray) -> LinkLoad:
+        """The load of ``factor`` such rounds."""
+        return load.scaled(factor)
 
     @property
     def num_tiers(self) -> int:

@@ -41,7 +41,7 @@ class Crossings(NamedTuple):
 
 
 def fair_pace(
-    crossings: Sequence[Crossings], flows: IntArray, alone: FloatArray
+    crossings: Sequence[Crossings], flows: IntArray, alone: FloatArray, copy: IntArray
 ) -> FloatArray:
     """Seconds that a byte on every hop of a group takes; shape (g,).
 
@@ -52,6 +52,8 @@ def fair_pace(
         Flows of each group on a hop.
     alone : ndarray, shape (g,), s/B
         What a byte takes on one flow of the group if nobody else sends.
+    copy : ndarray, shape (g,)
+        Copy of the machine that each group is on; only groups of one share links.
 
     Notes
     -----
@@ -63,22 +65,41 @@ def fair_pace(
     mean of both is taken. They are the same where all groups have as many flows:
     bytes over the capacity of the fullest link, or the NIC.
     """
-    counts = np.unique(flows)
-    widths = 1 / counts - np.append(1 / counts[1:], 0.0)
+    counts, widths = _steps(flows, copy)
     together = np.zeros(len(flows))
     by_hop = [np.zeros(len(hops.group)) for hops in crossings]
     for count, width in zip(counts, widths, strict=True):
-        runs = flows <= count
+        runs = flows <= count[copy]
         slowest = alone * runs
         for hops, sums in zip(crossings, by_hop, strict=True):
             of_hop = flows[hops.group] * runs[hops.group]
             left = np.bincount(hops.link, of_hop, len(hops.capacity)) / hops.capacity
             pace = np.maximum(left[hops.link], alone[hops.group]) * runs[hops.group]
-            sums += width * pace
+            sums += width[copy[hops.group]] * pace
             hops.raise_to(pace, slowest)
-        together += width * slowest
+        together += width[copy] * slowest
     apart = alone / flows
     for hops, sums in zip(crossings, by_hop, strict=True):
         hops.raise_to(sums, apart)
     mean: FloatArray = (apart + together) / 2
     return mean
+
+
+def _steps(flows: IntArray, copy: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Numbers of flows on each copy, ascending, and the bytes up to the next one.
+
+    Shape (steps, copies); copies with fewer numbers have steps of no bytes at the end.
+    """
+    number = int(copy.max(initial=0)) + 1
+    most = int(flows.max(initial=0)) + 1
+    known = np.unique(copy * most + flows)
+    of_copy, count = known // most, known % most
+    first = np.searchsorted(of_copy, np.arange(number))
+    step = np.arange(len(known)) - first[of_copy]
+    shape = int(step.max(initial=-1)) + 1, number
+    counts, widths = np.zeros(shape), np.zeros(shape)
+    following = np.append(1 / count[1:], 0.0)
+    following[np.append(of_copy[1:] != of_copy[:-1], True)] = 0.0
+    counts[step, of_copy] = count
+    widths[step, of_copy] = 1 / count - following
+    return counts, widths

@@ -38,7 +38,7 @@ class LinkLoad:
     down: list[FloatArray]
     between: Mapping[int, FloatArray] = field(default_factory=dict)
 
-    def scaled(self, factor: float) -> LinkLoad:
+    def scaled(self, factor: float | FloatArray) -> LinkLoad:
         """The load of ``factor`` such rounds."""
         return LinkLoad(
             [u * factor for u in self.up],

@@ -25,6 +25,7 @@ from placer.cost.exchange import (
 from placer.cost.rings import build_rings
 
 if TYPE_CHECKING:
+    from placer.cost.collectives import Sizes
     from placer.cost.fabric import Fabric
 
 
@@ -55,6 +56,9 @@ class Network(Protocol):
     ) -> ExchangeCost:
         """A message from each sender to its receiver."""
 
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it.
 
@@ -71,6 +75,14 @@ class Network(Protocol):
 
     def speed(self, members: IntArray) -> FloatArray:
         """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+
+
+def hop_by_hop(
+    network: Network, members: IntArray, size_bytes: float
+) -> list[ExchangeCost]:
+    """The cost of each hop along rows of ``members``, all rows at once."""
+    hops = zip(members.T[:-1], members.T[1:], strict=True)
+    return [network.send(one, other, size_bytes) for one, other in hops]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,30 +103,34 @@ class PlacedNetwork:
     )
 
     def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+        self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
     ) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
         return self._communicators(members).gather(size_bytes, algorithm)
 
     def all_reduce(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+        self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
     ) -> CollectiveCost:
         """One all-reduce in every row of ``members``."""
         return self._communicators(members).all_reduce(size_bytes, algorithm)
 
     def all_to_all(
-        self, members: IntArray, size_bytes: float, copies: int = 0
+        self, members: IntArray, size_bytes: Sizes, copies: int = 0
     ) -> ExchangeCost:
         """One all-to-all in every row of ``members``."""
         gpus = self.gpu_of_rank[members]
         return all_to_all_cost(self.fabric, gpus, size_bytes, copies)
 
     def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
+        self, senders: IntArray, receivers: IntArray, size_bytes: Sizes
     ) -> ExchangeCost:
         """A message from each sender to its receiver."""
         at = self.gpu_of_rank
         return send_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return hop_by_hop(self, members, size_bytes)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it."""

@@ -17,7 +17,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
-from placer.cost.network import PlacedNetwork
+from placer.cost.network import PlacedNetwork, hop_by_hop
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -189,6 +189,10 @@ class NoisyNetwork:
 
         pairs = np.stack((senders.ravel(), receivers.ravel()), axis=1)
         return self._answer(ask, pairs, size_bytes, one_way=True)
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return hop_by_hop(self, members, size_bytes)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it."""

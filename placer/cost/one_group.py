@@ -15,6 +15,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
+from placer.cost.network import hop_by_hop
 
 if TYPE_CHECKING:
     from placer.cost.network import PlacedNetwork
@@ -89,6 +90,10 @@ class OneGroup:
             return _without_bytes(cost)
         alone = self.whole.send(senders[own], receivers[own], size_bytes)
         return _with_one(cost, alone, own)
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return hop_by_hop(self, members, size_bytes)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it."""

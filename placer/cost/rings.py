@@ -60,6 +60,11 @@ class Rings:
             self.most[chosen],
         )
 
+    @cached_property
+    def copy(self) -> IntArray:
+        """Copy of the machine that each group is on; shape (g,)."""
+        return self.fabric.copy_of_rows(self.gpus)
+
     @property
     def moves(self) -> bool:
         """Whether there is anybody to send to."""
@@ -120,7 +125,7 @@ class Rings:
             self.most,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            fair_pace(self.flows.crossings, self.nics, one_nic),
+            fair_pace(self.flows.crossings, self.nics, one_nic, self.copy),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )

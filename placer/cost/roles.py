@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.network import PlacedNetwork
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
@@ -88,8 +89,15 @@ def _steps(network: Network, role: Role, model: StepModel) -> tuple[Step, ...]:
             speed, axis=0, return_index=True, return_inverse=True
         )
         priced = first_ranks[first]
-    steps = [model.step_on(OfInstance(network, int(at))) for at in priced]
+    steps = [model.step_on(_of_instance(network, int(at))) for at in priced]
     return tuple(steps[kind] for kind in instance.ravel())
+
+
+def _of_instance(network: Network, first_rank: int) -> Network:
+    """The network as the ranks from the first one of an instance on see it."""
+    if isinstance(network, PlacedNetwork):
+        return PlacedNetwork(network.fabric, network.gpu_of_rank[first_rank:])
+    return OfInstance(network, first_rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +137,10 @@ class OfInstance:
         """A message from each sender to its receiver."""
         first = self.first_rank
         return self.whole.send(senders + first, receivers + first, size_bytes)
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return self.whole.relay(members + self.first_rank, size_bytes)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it."""

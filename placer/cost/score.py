@@ -11,6 +11,7 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.group_cost import GroupCosts
+from placer.cost.kinds import batches_of
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
 from placer.cost.ways import Way, ways
@@ -131,20 +132,21 @@ def crossings(
             if role.job.parallelism.size(axis) > 1:
                 rows = np.stack(list(role.groups(axis)))
                 found[f"{role.name}.{axis}"] = _count_tiers(fabric, gpu_of_rank[rows])
-    for group in job.groups:
-        found[group.name] = _by_tier(
-            fabric,
-            np.bincount(
-                np.concatenate(
-                    [
-                        fabric.common_tier(gpu_of_rank[np.array([ranks])])
-                        for ranks in group.ranks
-                    ]
-                ),
-                minlength=fabric.num_tiers,
-            ),
-        )
+    counts = _crossings_of_groups(fabric, job, gpu_of_rank)
+    for group, by_tier in zip(job.groups, counts, strict=True):
+        found[group.name] = _by_tier(fabric, by_tier)
     return found
+
+
+def _crossings_of_groups(fabric: Fabric, job: Job, gpu_of_rank: IntArray) -> IntArray:
+    """The same of groups of the user's own, a row a kind; shape (K, T)."""
+    counts = np.zeros((len(job.groups), fabric.num_tiers), dtype=np.int64)
+    # Those of one rank are in no call.
+    counts[:, 0] = [sum(len(r) == 1 for r in group.ranks) for group in job.groups]
+    for batch in batches_of(job):
+        tiers = fabric.common_tier(gpu_of_rank[batch.members])
+        np.add.at(counts, (batch.kinds[batch.at], tiers), 1)
+    return counts
 
 
 def _count_tiers(fabric: Fabric, gpus: IntArray) -> dict[str, int]:
@@ -171,29 +173,28 @@ def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str,
     load = total_load(traffic.values())
     if load is None:
         return []
-    entries = []
+    found = []
     for way in ways(fabric):
         size_bytes, busy = way.bytes_of(load), way.busy_s(load)
-        for link in _longest_first(busy, way):
-            if size_bytes[link] > 0:
-                by_axis = {
-                    axis: float(way.bytes_of(item.load)[link])
-                    for axis, item in traffic.items()
-                }
-                entries.append(
-                    {
-                        **way.name(link),
-                        "bytes": size_bytes[link].item(),
-                        "busy_s": busy[link].item(),
-                        "share_by_axis": {
-                            axis: sent / size_bytes[link].item()
-                            for axis, sent in by_axis.items()
-                            if sent
-                        },
-                    }
-                )
-    entries.sort(key=lambda entry: -entry["busy_s"])
-    return entries[:HOTTEST_LINKS]
+        found += [
+            (busy[link].item(), size_bytes[link].item(), way, link)
+            for link in _longest_first(busy, way)
+            if size_bytes[link] > 0
+        ]
+    found.sort(key=lambda entry: -entry[0])
+    return [
+        {
+            **way.name(link),
+            "bytes": total,
+            "busy_s": busy_s,
+            "share_by_axis": {
+                axis: sent / total
+                for axis, item in traffic.items()
+                if (sent := float(way.bytes_of(item.load)[link]))
+            },
+        }
+        for busy_s, total, way, link in found[:HOTTEST_LINKS]
+    ]
 
 
 def _longest_first(busy: FloatArray, way: Way) -> list[int]:

@@ -197,9 +197,10 @@ class Shifts:
     @cached_property
     def bytes_by_tier(self) -> FloatArray:
         """Bytes sent between domains for each byte of buffer; shape (T,)."""
-        crossing = np.zeros(self.fabric.num_tiers + 1)
+        none = np.zeros_like(self.fabric.total(np.zeros(self.gpus.shape), self.gpus))
+        crossing = np.stack([none] * (self.fabric.num_tiers + 1))
         for t, found in self._crossings.items():
-            crossing[t] = found.sent.sum()
+            crossing[t] = self.fabric.total(found.sent, self.gpus)
         own = crossing[:-1] - crossing[1:]
         own[: self.fabric.scale_up_tier + 1] = 0.0
         return own

@@ -58,8 +58,7 @@ class Edges:
     @cached_property
     def bytes_by_tier(self) -> FloatArray:
         """Bytes sent for each byte of buffer; shape (T,)."""
-        counts = np.bincount(self.tiers, self.share, self.rings.fabric.num_tiers)
-        return counts.astype(np.float64, copy=False)
+        return self.rings.fabric.by_tier(self.tiers, self.share, self.sources)
 
     @cached_property
     def crossings(self) -> list[Crossings]:
@@ -133,7 +132,8 @@ def tree_route(edges: Edges) -> Route:
     """
     rings = edges.rings
     halves = 2 * tree_buffers(rings.domains)
-    pace = fair_pace(edges.crossings, rings.nics, edges.single_pace * halves) / halves
+    alone = edges.single_pace * halves
+    pace = fair_pace(edges.crossings, rings.nics, alone, rings.copy) / halves
     return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
 
 

@@ -72,7 +72,10 @@ def group_rows(sides: Sequence[Side]) -> str:
         bars = "".join(
             _stack(
                 name,
-                [(kinds[t], n, f"{n:,} in one {t}") for t, n in found.items()],
+                [
+                    (kinds.get(t, "k-net"), n, f"{n:,} in one {t}")
+                    for t, n in found.items()
+                ],
                 max(sum(found.values()), 1),
             )
             for (name, _), found in zip(_sides(sides), counts, strict=True)
@@ -95,7 +98,9 @@ def _reach(counts: Sequence[Mapping[str, int]]) -> str:
     told = []
     for found in counts:
         reached = [tier for tier, count in found.items() if count]
-        told.append(" to ".join(dict.fromkeys((reached[0], reached[-1]))))
+        told.append(" to ".join(dict.fromkeys((*reached[:1], *reached[-1:]))))
+    if not all(told):
+        return ""
     if len(told) == 1 or told[0] == told[1]:
         return f"inside one {told[-1]}" if " to " not in told[-1] else told[-1]
     return f"{told[0]} \N{RIGHTWARDS ARROW} {told[1]}"

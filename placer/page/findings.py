@@ -69,8 +69,9 @@ def homes(sides: Sequence[Side]) -> list[Home]:
     crossings = [side.plan.score.get("crossings", {}) for side in sides]
     if not all(crossings) or not sides[-1].plan.outer_tiers:
         return []
-    axes = [axis for axis in crossings[-1] if axis in _HELD]
-    return [_home(axis, sides, crossings) for axis in axes or [*crossings[-1]][:1]]
+    found = [_home(axis, sides, crossings) for axis in crossings[-1]]
+    told = [home for home in found if min(home.groups) > 0]
+    return [home for home in told if home.axis in _HELD] or told[:1]
 
 
 def _home(
@@ -81,11 +82,12 @@ def _home(
     counts = [
         [found.get(axis, {}).get(tier, 0) for tier in tiers] for found in crossings
     ]
-    at = next(
+    fits = (
         t
         for t in range(len(tiers))
         if any(sum(row[: t + 1]) >= _BELONGS * sum(row) > 0 for row in counts)
     )
+    at = next(fits, len(tiers) - 1)
     at = max(at, len(tiers) - len(around))
     return Home(
         axis,

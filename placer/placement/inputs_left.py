@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError, Problem, refuse
+from placer.errors import InfeasibleError, Problem, refuse
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def inputs_left(
     Raises
     ------
     InputError
-        If a host is unknown, an added one unavailable, or no host is left.
+        If a host is unknown, or an added one unavailable.
+    InfeasibleError
+        If no host is left.
     """
     topology, more = inputs.topology, added or ()
     refuse(_host_problems(topology, plan, failed, more))
@@ -50,7 +52,9 @@ def inputs_left(
     gone = dict.fromkeys([*inputs.exclude, *failed])
     exclude = tuple(name for name in gone if name in there and name not in more)
     if not {*(there if hosts is None else hosts)} - {*exclude}:
-        raise InputError([Problem("every host has failed", key="failed")])
+        ranks = inputs.job.parallelism.world_size
+        text = f"every host has failed: the job needs {ranks:,} GPUs, none is left"
+        raise InfeasibleError(f"{text}\n  hint: add hosts (--added, added=)")
     return replace(inputs, hosts=hosts, exclude=exclude, use_spares=True)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import numpy as np
 
 from placer.document.tree import visible
@@ -42,6 +45,7 @@ _NUMBERS = {
     "bound": {"value": 0, "lower_bound": 0, "gap": 0},
     "solver": {"wall_s": 0},
 }
+_ROLE_NUMBERS = {"seconds": 0, "exposed_s": 1}
 _TEXTS = {
     "bound": ("objective", "argument", "status"),
     "solver": ("version", "stop_reason", "method"),
@@ -51,7 +55,14 @@ _LISTS = {
     "hottest_links": (("tier", "domain", "direction"), ("bytes", "busy_s")),
     "critical_path": (("operation",), ("seconds",)),
 }
-_BASELINE_NUMBERS = ("step_time_s", "exposed_scale_out_s", "hop_cost")
+_BASELINE_NUMBERS = {
+    "step_time_s": 0,
+    "exposed_scale_out_s": 0,
+    "hop_cost": 0,
+    "exposed_s": 1,
+}
+# A bound has all of these, or is none.
+_BOUND = ("objective", "value", "lower_bound", "gap", "status")
 
 
 def decode_plan(data: object, source: str) -> Plan:
@@ -152,19 +163,45 @@ def _check_numbers(form: Form) -> None:
     for section, depth_of in _NUMBERS.items():
         inside = form.data.get(section)
         if isinstance(inside, dict):
-            for key, depth in depth_of.items():
-                form.numbers(f"{section}.{key}", inside.get(key), depth)
+            _check_entry(form, section, inside, depth_of)
     score = form.data.get("score")
     if isinstance(score, dict):
         for key, (texts, numbers) in _LISTS.items():
             form.entries(f"score.{key}", score.get(key), texts, numbers)
-    baselines = form.data.get("baselines")
-    if not isinstance(baselines, dict):
+        for key, role in _objects(form, "score.roles", score.get("roles")):
+            _check_entry(form, key, role, _ROLE_NUMBERS)
+            _require(form, key, role, ("seconds",))
+    for key, baseline in _objects(form, "baselines", form.data.get("baselines")):
+        _check_entry(form, key, baseline, _BASELINE_NUMBERS)
+    bound = form.data.get("bound")
+    if isinstance(bound, dict) and bound:
+        _require(form, "bound", bound, _BOUND)
+
+
+def _require(
+    form: Form, section: str, entry: dict[str, Any], keys: tuple[str, ...]
+) -> None:
+    for key in keys:
+        if entry.get(key) is None:
+            form.add(f"{section}.{key}", "is missing")
+
+
+def _objects(
+    form: Form, key: str, value: object
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The key and the value of each object in an object; null is as good as absent."""
+    if value is not None and not isinstance(value, dict):
+        form.add(key, f"expected an object, got {shown(value)}")
         return
-    for name, baseline in baselines.items():
-        if not isinstance(baseline, dict):
-            message = f"expected an object, got {shown(baseline)}"
-            form.add(f"baselines.{name}", message)
-            continue
-        for key in _BASELINE_NUMBERS:
-            form.numbers(f"baselines.{name}.{key}", baseline.get(key), 0)
+    for name, entry in (value or {}).items():
+        if isinstance(entry, dict):
+            yield f"{key}.{name}", entry
+        else:
+            form.add(f"{key}.{name}", f"expected an object, got {shown(entry)}")
+
+
+def _check_entry(
+    form: Form, key: str, entry: dict[str, Any], depth_of: Mapping[str, int]
+) -> None:
+    for name, depth in depth_of.items():
+        form.numbers(f"{key}.{name}", entry.get(name), depth)

@@ -142,15 +142,17 @@ class Form:
         return none if bad else np.array(value, dtype=np.int64)
 
     def numbers(self, key: str, value: object, depth: int) -> None:
-        """Check numbers ``depth`` objects down; null is as good as absent."""
-        if value is None:
-            return
+        """Check numbers ``depth`` objects down; instead of all, null is as none."""
+        if value is not None:
+            self._numbers(key, value, depth)
+
+    def _numbers(self, key: str, value: object, depth: int) -> None:
         if not depth:
             if type(value) not in (int, float) or abs(value) > _MAX_NUMBER:  # type: ignore[arg-type]
                 self.add(key, f"expected a number, got {shown(value)}")
         elif isinstance(value, dict):
             for name, item in value.items():
-                self.numbers(f"{key}.{name}", item, depth - 1)
+                self._numbers(f"{key}.{name}", item, depth - 1)
         else:
             self.add(key, f"expected an object, got {shown(value)}")
 

@@ -76,7 +76,8 @@ def _orders(plan: Plan) -> Iterator[list[str]]:
             more = (
                 "equal" if other == own else f"{other / own - 1:+z.2%}" if own else ""
             )
-            yield [name, _amount(other, is_time), more]
+            broken = " (breaks rules)" * bool(baseline.get("violates"))
+            yield [name, _amount(other, is_time), more + broken]
 
 
 def _amount(value: float, is_time: bool) -> str:

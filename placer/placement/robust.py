@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
+_AVOIDED = " hosts to avoid are used, "
+
+
 def misplaced_pins(
     seats: Seats, topology: Topology, pins: Sequence[Pin]
 ) -> Iterator[str]:
@@ -125,14 +128,35 @@ def exceeded_budgets(seats: Seats, topology: Topology, job: Job) -> Iterator[str
             yield f"budget: {budget}: {', '.join(over)}"
 
 
+def needless_hosts(
+    seats: Seats, other: Seats, topology: Topology, avoid: Sequence[str]
+) -> Iterator[str]:
+    """A sentence when more hosts to avoid are used than in another placement."""
+    used, enough = (_avoided(one, topology, avoid) for one in (seats, other))
+    if len(used) > len(enough):
+        yield (
+            f"{len(used):,} of {len(avoid):,}{_AVOIDED}{len(enough):,} would do: "
+            f"the first is {min(used)}"
+        )
+
+
+def uses_needless_hosts(sentence: str) -> bool:
+    """Whether a sentence of the checker is on hosts to avoid."""
+    return _AVOIDED in sentence
+
+
+def _avoided(seats: Seats, topology: Topology, avoid: Sequence[str]) -> set[str]:
+    """Hosts to avoid that have ranks."""
+    return {topology.node_names[node] for node in np.unique(seats.node)} & set(avoid)
+
+
 def misstated_avoidance(
     seats: Seats, topology: Topology, avoid: Sequence[str], stated: Sequence[str]
 ) -> Iterator[str]:
     """A sentence when other hosts to avoid are used than a plan says."""
     if not avoid and not stated:
         return
-    names = {topology.node_names[node] for node in np.unique(seats.node)}
-    used = names & set(avoid)
+    used = _avoided(seats, topology, avoid)
     if used != set(stated):
         first = min(used ^ set(stated))
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from placer.units import format_seconds
 
@@ -154,6 +154,13 @@ class Score(dict[str, Any]):
     them: ``score.step_time_s`` is ``score["step_time_s"]``. Keys that a job does not
     have are missing from the dict, and None as attributes.
     """
+
+    if not TYPE_CHECKING:  # typed as that of a dict
+
+        def get(self, key: str, default: Any = None) -> Any:
+            """The value of a key; the default where it is missing or null."""
+            value = super().get(key)
+            return default if value is None else value
 
     def __repr__(self) -> str:
         if self.hop_cost is not None and not self.get("step_time_s"):

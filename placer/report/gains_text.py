@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
 from placer.report.words import (
@@ -96,11 +97,18 @@ def _noise_lines(plan: Plan, names: Iterable[str], look: Look) -> Iterator[str]:
 
 def _what_breaks(violations: Sequence[str]) -> str:
     """Whether rules of the job are in the way, or how its launcher numbers ranks."""
-    of_launcher = [breaks_launch_order(text) for text in violations]
+    of_launcher = any(breaks_launch_order(text) for text in violations)
+    avoided = any(uses_needless_hosts(text) for text in violations)
+    hard = not all(
+        breaks_launch_order(text) or uses_needless_hosts(text) for text in violations
+    )
     launcher = "cannot be launched: the job's launcher counts ranks node by node"
-    if all(of_launcher):
-        return launcher
-    return "breaks hard rules of the job" + f", or {launcher}" * any(of_launcher)
+    parts = (
+        "breaks hard rules of the job" * hard,
+        "uses nodes to avoid" * avoided,
+        launcher * of_launcher,
+    )
+    return ", or ".join(filter(None, parts))
 
 
 def _row_of_time(

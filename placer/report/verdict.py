@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.words import (
     NOUN,
@@ -84,6 +85,8 @@ def _broken(violations: Sequence[str]) -> str:
         return ""
     if all(map(breaks_launch_order, violations)):
         return ", which the job's launcher cannot start"
+    if all(map(uses_needless_hosts, violations)):
+        return ", which uses nodes to avoid"
     return ", which breaks hard rules of the job"
 
 

@@ -79,7 +79,7 @@ def _solved(
         turns = -(-len(others) // budget.workers)
         share = budget.share(max(1, turns))
         found += side_by_side(
-            lambda one: _attempt(one, share.anew(share.seconds), shown),
+            lambda one: _attempt(one, share.restarted(), shown),
             others,
             budget.workers,
         )

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.api.check import faults_of
+from placer.api.check import checked, faults_of
 from placer.api.claims import MOST_SHOWN, beaten
+from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_decode import decode_plan
 from placer.placement.plan_encode import encode_plan
@@ -302,5 +303,66 @@ def test_an_older_plan(made: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(placer.InputError, match="does not keep its inputs"):
         placer.check(decode_plan(older, "plan.json"))
     wrong = corrupted(older, ("score", "step_time_s"), 1.0)
-    with pytest.raises(placer.CheckError, match=r"score\.step_time_s"):
+    with pytest.raises(placer.CheckError, match=r"bound\.value: expected 1\.0"):
         placer.check(decode_plan(wrong, "plan.json"), topology, job)
+
+
+def slower(made: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The plan with all step times longer, in agreement with each other."""
+    found = deepcopy(made)
+    for entry in (found["score"], *found["baselines"].values()):
+        entry["step_time_s"] *= factor
+    for key in ("value", "lower_bound"):
+        found["bound"][key] *= factor
+    return found
+
+
+def test_numbers_of_an_older_model_are_told(
+    made: dict[str, Any], tmp_path: Path
+) -> None:
+    """An older plan whose numbers agree with each other holds; notes name them."""
+    topology, job = inputs_in(tmp_path)
+    other = slower(made, 1.01)
+    bare = {key: value for key, value in other.items() if key != "inputs"}
+    dated = other | {"solver": made["solver"] | {"version": "0.0.9"}}
+    for data, given in ((bare, (topology, job)), (dated, (None, None))):
+        plan = decode_plan(data, "plan.json")
+        assert placer.check(plan, *given, bound=True) is None
+        false, older = checked(plan, inputs_of_plan(plan, *given))
+        assert not false
+        # The allocation, which baselines hang on, is among the inputs.
+        usual = made["baselines"] if "inputs" in data else ()
+        assert {line.partition(":")[0] for line in older} == {
+            "score.step_time_s",
+            *(f"baselines.{name}.step_time_s" for name in usual),
+        }
+        assert all("of an older cost model" in line for line in older)
+        moved = data | {"gpu_of_rank": data["gpu_of_rank"][::-1]}
+        assert checked(decode_plan(moved, "plan.json"), inputs_of_plan(plan, *given))[0]
+
+
+def test_numbers_of_today_must_be_right(made: dict[str, Any]) -> None:
+    """The same numbers in a plan of today are false, however well they agree."""
+    assert "score.step_time_s" in answer(slower(made, 1.01))
+    newer = {"solver": made["solver"] | {"version": "999.0"}}
+    assert "score.step_time_s" in answer(slower(made, 1.01) | newer)
+
+
+def test_an_order_on_hosts_to_avoid_refutes_no_bound(tmp_path: Path) -> None:
+    """A usual order that uses more hosts to avoid breaks a rule, as any other does."""
+    (tmp_path / "job.yaml").write_text(
+        "format: placer/job\nversion: 1\nname: pair\n"
+        "parallelism: {tp: 2, dp: 2}\nweights: {tp: 10, dp: 1}\n"
+    )
+    job = str(tmp_path / "job.yaml")
+    (tmp_path / "racks.yaml").write_text(MACHINE)
+    avoid = placer.Rules(avoid=("r1-n2", "r2-n2", "r3-n2"))
+    found = placer.place(str(tmp_path / "racks.yaml"), job, rules=avoid)
+    usual = found.plan.baselines["given-order"]
+    assert usual["hop_cost"] < found.plan.bound["lower_bound"]
+    assert usual["violates"] == [
+        "1 of 3 hosts to avoid are used, 0 would do: the first is r1-n2"
+    ]
+    assert "given-order, which uses nodes to avoid" in found.plan.verdict
+    assert "* uses nodes to avoid" in found.summary()
+    placer.check(found.plan, bound=True)

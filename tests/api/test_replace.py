@@ -298,7 +298,7 @@ def test_what_cannot_be(small: Case) -> None:
     axes = changed(job.parallelism, dp=2)
     with pytest.raises(placer.InputError, match="another job: dp 4 against 2"):
         placer.replace(plan, topology, changed(job, parallelism=axes))
-    with pytest.raises(placer.InputError, match="every host has failed"):
+    with pytest.raises(placer.InfeasibleError, match="every host has failed"):
         placer.replace(plan, topology, job, failed=topology.node_names)
     wrong: dict[str, Any] = {
         "max_moves": -1,

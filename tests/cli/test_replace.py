@@ -85,6 +85,13 @@ def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
     assert "dp 3 -> 2: replica 0 given up" in found.stdout
 
 
+def test_every_host_failed(plan: Path) -> None:
+    """Without any host left the job is infeasible, which is no usage error."""
+    found = replace(plan, "--failed", "r[1-3]-n[1-3]")
+    assert found.exit_code == 3
+    assert "every host has failed: the job needs 12 GPUs, none is left" in found.stderr
+
+
 def test_hosts_outside_the_allocation_are_a_way_out(tmp_path: Path) -> None:
     """A job that fills its hosts is told of --added, which then works."""
     path = tmp_path / "plan.json"

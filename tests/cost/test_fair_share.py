@@ -15,7 +15,8 @@ def on_one_link(flows: list[int], capacity: float) -> list[float]:
     """Seconds of groups with a byte each through one link, a NIC carrying 1 B/s."""
     groups = np.arange(len(flows))
     crossings = [Crossings(groups, np.zeros_like(groups), np.array([capacity]))]
-    return fair_pace(crossings, np.array(flows), np.ones(len(flows))).tolist()
+    alone, copy = np.ones(len(flows)), np.zeros(len(flows), dtype=np.int64)
+    return fair_pace(crossings, np.array(flows), alone, copy).tolist()
 
 
 def test_groups_alike_take_bytes_over_capacity() -> None:
@@ -46,7 +47,7 @@ def test_between_two_bounds() -> None:
         Crossings(group[0], np.zeros(2, dtype=np.int64), np.array([1.0])),
         Crossings(group[1], np.zeros(2, dtype=np.int64), np.array([1.0])),
     ]
-    found = fair_pace(crossings, np.array([1, 1, 2]), np.ones(3))
+    found = fair_pace(crossings, np.array([1, 1, 2]), np.ones(3), np.zeros(3, int))
     assert found[0] == pytest.approx((2 + 5 / 2) / 2)
 
 

@@ -147,10 +147,11 @@ def test_the_plan_schema_has_the_readers_keys() -> None:
     for section, depths in _NUMBERS.items():
         for key, depth in depths.items():
             schema = top[section]["properties"][key]
-            for _ in range(depth):
-                assert schema["type"] == ["object", "null"]
-                schema = schema["additionalProperties"]
-            assert schema == {"type": ["number", "null"]} | said(schema)
+            for at, kind in enumerate(["object"] * depth + ["number"]):
+                assert schema["type"] == (kind if at else [kind, "null"])
+                inner = schema.get("additionalProperties")
+                assert (inner is None) == (at == depth)
+                schema = inner
     for section, keys in _TEXTS.items():
         for key in keys:
             assert top[section]["properties"][key]["type"] == ["string", "null"]

@@ -21,6 +21,7 @@ from placer.solve.exact.seats import seat
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, search_under_rules
+from placer.solve.run.budget import ENDLESS
 from placer.units import format_power
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget as Time
     from placer.topology.machine import Machine
 
 
@@ -53,7 +55,7 @@ def infeasible(topology: Machine, job: Job) -> InfeasibleError:
             if relaxed.require[axis] != tier
         ]
         hint = f"it fits with {' and '.join(changes)}"
-    is_proved = is_packed_never(topology, job) or _is_proved(topology, job)
+    is_proved = is_packed_never(topology, job) or _is_proved(topology, job, ENDLESS)
     if not is_proved:
         lines = ["no placement was found that keeps what is required", *lines]
     text = "\n".join([*lines, f"  hint: {hint}"])
@@ -144,7 +146,7 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     others = job
     while True:
         blamed, smallest = _smallest_conflict(topology, others, trials)
-        told, sure = _told(topology, blamed, smallest)
+        told, sure = _told(topology, blamed, smallest, trials)
         lines += told
         is_proved |= sure
         hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
@@ -155,15 +157,17 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         # No rule of a conflict helps where those that are left cannot be kept either.
         if hints or not blamed or trials.fits(others) is not False:
             break
+    if not is_proved and tools.budget.is_over():
+        lines.append("  hint: give it more time, such as --time-limit 5m")
     return InfeasibleError("\n".join(lines), is_proved=is_proved)
 
 
 def _told(
-    topology: Machine, blamed: list[Blamed], smallest: Job
+    topology: Machine, blamed: list[Blamed], smallest: Job, trials: _Trials
 ) -> tuple[list[str], bool]:
     """Rules in conflict, the counts of a job with only these; whether it is proved."""
     lines = list(broken_counts(topology, smallest))
-    sure = bool(lines) or _is_proved(topology, smallest)
+    sure = bool(lines) or _is_proved(topology, smallest, trials.budget)
     head = "cannot be kept together" if sure else "no placement was found that keeps"
     if len(blamed) == 1:
         what = f"this rule cannot be kept: {blamed[0].text}"
@@ -180,10 +184,9 @@ class _Trials:
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.problem = problem
         shortest, longest = problem.params.diagnosis_s
-        seconds = min(max(tools.budget.seconds, shortest), longest)
-        self.budget = tools.budget.anew(seconds)
-        at_once = tools.budget.anew(0.0)
-        self.tools = replace(tools, budget=at_once, progress=None, wants_bound=False)
+        seconds = min(max(tools.budget.seconds_left, shortest), longest)
+        self.budget = tools.budget.anew(seconds, grace_s=0.0)
+        self.tools = replace(tools, progress=None, wants_bound=False)
 
     def fits(self, job: Job) -> bool | None:
         """Whether some placement keeps the rules of ``job``; None when out of time."""
@@ -194,7 +197,10 @@ class _Trials:
             return True
         if any(broken_counts(problem.machine, job)):
             return False
-        return search_under_rules(problem, self.tools) is not None
+        at_once = self.budget.anew(0.0, grace_s=self.budget.seconds_left)
+        if search_under_rules(problem, replace(self.tools, budget=at_once)) is not None:
+            return True
+        return None if at_once.is_past() else False
 
 
 def _smallest_conflict(
@@ -212,9 +218,9 @@ def _smallest_conflict(
     return blamed, current
 
 
-def _is_proved(topology: Machine, job: Job) -> bool:
+def _is_proved(topology: Machine, job: Job, budget: Time) -> bool:
     """Whether there is no placement, rather than none found."""
-    seating = seat(Limits.of(topology, job))
+    seating = seat(Limits.of(topology, job), budget=budget, waits=False)
     return seating is not None and seating.proved and seating.node_of_rank is None
 
 

@@ -87,7 +87,7 @@ def seat(
     most_choices : int
         Units times nodes of a job that is not too large.
     waits : bool
-        Whether the first placement is waited for when the budget is over.
+        Whether the first placement is waited for a little when the budget is over.
     """
     topology, job = limits.topology, limits.job
     if _units(limits, block) * topology.num_nodes > most_choices:
@@ -146,7 +146,7 @@ class _Program:
         if status == cp_model.UNKNOWN and waits and budget.is_over():
             solver = cp_sat(EngineLimits(WORK_LIMIT))
             solver.parameters.stop_after_first_solution = True
-            status = solver.solve(self.model)
+            status = solved(solver, self.model, budget.is_past)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
         node_of_rank = np.repeat(self.homes.nodes(solver), self.homes.block)

@@ -43,6 +43,8 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     A generation that must be worth its time is begun only where local search found the
     best placement so far.
     """
+    if incumbent.gpu_of_rank is None:
+        return
     params = problem.params
     is_local = incumbent.method.startswith((ANNEALED, REBALANCED, EVENED))
     if params.generation_gain and not is_local:

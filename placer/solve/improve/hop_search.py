@@ -82,7 +82,8 @@ class HopSearch:
 
     def walks(self) -> Iterator[HopState]:
         """The copies, level after level of what is tied, in every cycle."""
-        if not len(self.home):
+        # Where nobody outside a unit is sent to, all places are alike.
+        if not len(self.home) or not len(self.links.edges):
             return
         cycles = self._cycles()
         shares = self.params.anneal_levels

@@ -288,9 +288,9 @@ class Params(BoundParams):
     # Ranks priced on the way back from a fresh placement: ranks x cells away from home,
     # squared.
     relink_work: int = 4_000_000
-    # Least and most time to find out which rules are to blame and what would help; the
-    # search's own between them, in s.
-    diagnosis_s: tuple[float, float] = (5.0, 30.0)
+    # Least and most time to find out which rules are to blame and what would help; what
+    # the search leaves of its own between them, in s.
+    diagnosis_s: tuple[float, float] = (0.3, 30.0)
     # Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     tidy_fills: int = 4
     tidy_ranks: int = 131_072

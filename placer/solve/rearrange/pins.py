@@ -32,10 +32,18 @@ class PinnedRanks:
         The rules on its machine.
     offered : ndarray, shape (N,)
         Whether a node may be used; the others are cleared of ranks too.
+    ends : callable
+        Asked between two exchanges; True gives up on a placement.
     """
 
-    def __init__(self, problem: Problem, limits: Limits, offered: BoolArray) -> None:
-        self.limits, self.params = limits, problem.params
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        offered: BoolArray,
+        ends: Callable[[], bool],
+    ) -> None:
+        self.limits, self.params, self.ends = limits, problem.params, ends
         self.closed = ~offered
         self.open_nodes = frozenset(np.flatnonzero(offered).tolist())
         self.topology = limits.topology
@@ -61,6 +69,8 @@ class PinnedRanks:
         if self._is_home(gpu_of_rank):
             return gpu_of_rank if legal(gpu_of_rank) else None
         for candidate in self._candidates(gpu_of_rank):
+            if self.ends():
+                break
             if self._is_home(candidate) and legal(candidate):
                 return candidate
         return None
@@ -95,6 +105,8 @@ class PinnedRanks:
         """The placement with the ring of replicas turned by 0, 1, ..."""
         rows = self.units[0]
         for shift in range(min(len(rows), self.params.pin_turns)):
+            if self.ends():
+                return
             turned = gpu_of_rank.copy()
             turned[rows] = np.roll(gpu_of_rank[rows], shift, axis=0)
             yield turned
@@ -134,6 +146,8 @@ class PinnedRanks:
             for other in self._nearest(current, units, own):
                 if other in pinned[:position] or trials >= self.params.pin_exchanges:
                     continue
+                if self.ends():
+                    return None
                 trials += 1
                 swapped = current.copy()
                 swapped[units[unit]] = current[units[other]]

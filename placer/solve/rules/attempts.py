@@ -60,11 +60,16 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
 
 
 def mender(
-    problem: Problem, attempt: Attempt, tried: Problem, offered: BoolArray
+    problem: Problem,
+    attempt: Attempt,
+    tried: Problem,
+    offered: BoolArray,
+    ends: Callable[[], bool],
 ) -> Callable[[IntArray], IntArray | None]:
     """What makes a placement of the attempt legal, or refuses it (None).
 
-    ``tried`` is the problem of the attempt, a part of ``problem``.
+    ``tried`` is the problem of the attempt, a part of ``problem``; once ``ends`` says
+    so, no more is mended.
     """
     inner, limits = attempt.inner, problem.limits
 
@@ -74,7 +79,7 @@ def mender(
         )
 
     pinned = PinnedRanks(
-        tried, Limits.of(tried.machine, problem.job), offered[inner.nodes]
+        tried, Limits.of(tried.machine, problem.job), offered[inner.nodes], ends
     )
     return lambda gpu_of_rank: pinned.settle(gpu_of_rank, legal)
 

@@ -25,24 +25,28 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
 
+EFFORT = EngineLimits(Params.readmit_work)
+
 
 def readmitted(
-    limits: Limits, job: Job, work: float = Params.readmit_work
+    limits: Limits, job: Job, effort: EngineLimits = EFFORT
 ) -> IntArray | None:
     """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
 
     As few as can be where a domain's replicas are not limited; then pins and limits may
     still ask for more. None when the sets do not fit even so, or no answer was found in
-    the work allowed (CP-SAT's deterministic seconds).
+    the effort allowed.
     """
     for block in launch_blocks(limits.topology, job):
-        found = _fewest(limits, colocation_of(limits.topology, job, block), work)
+        found = _fewest(limits, colocation_of(limits.topology, job, block), effort)
         if found is not None:
             return found
     return None
 
 
-def _fewest(limits: Limits, colocation: Colocation, work: float) -> IntArray | None:
+def _fewest(
+    limits: Limits, colocation: Colocation, effort: EngineLimits
+) -> IntArray | None:
     """The nodes to avoid that are used when as few as possible are."""
     topology = limits.topology
     packing = Packing(topology, colocation)
@@ -57,7 +61,7 @@ def _fewest(limits: Limits, colocation: Colocation, work: float) -> IntArray | N
             nodes = np.flatnonzero(row == domain).tolist()
             there = [Term(used[node]) for node in nodes]
             program.row(there, most=max(len(nodes) - number, 0))
-    counts = solve(program, EngineLimits(work)).counts
+    counts = solve(program, effort).counts
     if counts is None:
         return None
     return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))

@@ -22,6 +22,7 @@ from placer.job.rules import Rules
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.construct.fills.fills import fullest_fills
+from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, is_small, seat
 from placer.solve.problem.compiled import Problem
@@ -84,6 +85,11 @@ class _RuledSearch:
     def has_placement(self) -> bool:
         return self.incumbent.gpu_of_rank is not None
 
+    def _ends(self, part: Budget | None = None) -> bool:
+        """Whether time is up, a little later while there is no placement."""
+        budget = part or self.tools.budget
+        return budget.is_over() if self.has_placement else budget.is_past()
+
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
         if self._fits() and self._enumerated():
@@ -104,16 +110,20 @@ class _RuledSearch:
             self.incumbent.cut_short |= self.tools.budget.is_over()
         is_least = seating is not None and seating.proved
         self._search(self._choices(least), covers=is_least)
-        if not self.has_placement and self.limits.avoided.any():
+        is_stuck = not self.has_placement and not self._ends()
+        if is_stuck and self.limits.avoided.any():
             more = readmitted(
                 self.limits,
                 self.problem.without_rules.job,
-                self.problem.params.readmit_work,
+                EngineLimits(
+                    self.problem.params.readmit_work,
+                    seconds=self.tools.budget.longest_left,
+                ),
             )
             if more is not None and len(more):
                 self._search([self._hosts(more)], covers=False)
         if not self.has_placement:
-            self._seat_blocks()
+            self._with_any_hosts()
 
     def _enumerated(self) -> bool:
         """Try every placement where these are few; whether that is the end of it."""
@@ -138,16 +148,25 @@ class _RuledSearch:
             if inner.topology.num_gpus < attempt.job.world_size:
                 continue
             problem = self.problem.without_rules.on(inner.topology, attempt.job)
-            mend = mender(self.problem, attempt, problem, offered)
+            mend = mender(self.problem, attempt, problem, offered, self._ends)
             for name, found in chain(starts(problem), fullest_fills(problem)):
                 mended = mend(found)
                 if mended is not None:
                     self._offer(name, inner.gpu_in_whole(mended), 0)
 
-    def _seat_blocks(self) -> None:
-        """Try to seat blocks of ranks, however many nodes to avoid that takes."""
+    def _with_any_hosts(self) -> None:
+        """Offer placements however many hosts to avoid they take, the fewest first."""
+        known = list(starts(self.problem)) if self._fits() else []
+        known.sort(key=lambda start: self.problem.avoided(start[1]))
+        for name, gpu_of_rank in known:
+            self.incumbent.offer(name, gpu_of_rank)
+            if self.has_placement:
+                self.incumbent.prove(*self._prover(True)(self.incumbent.value))
+                return
         for block in launch_blocks(self.problem.machine, self.problem.job):
-            seating = seat(self.limits, block=block, most_choices=MOST_CHOICES)
+            if self._ends():
+                return
+            seating = seat(self.limits, None, block, MOST_CHOICES, self.tools.budget)
             if seating is not None and seating.node_of_rank is not None:
                 self._offer_nodes("seating", seating.node_of_rank, seating.avoided)
                 self.incumbent.prove(*self._prover(True)(self.incumbent.value))
@@ -180,7 +199,7 @@ class _RuledSearch:
         prove = self._prover(everywhere=needed > 0)
         proofs = []
         for chosen in choices:
-            if self.has_placement and self.tools.budget.is_over():
+            if self._ends():
                 self.incumbent.cut_short = True
                 covers = False
                 break
@@ -209,7 +228,7 @@ class _RuledSearch:
         incumbent, budget, proof = self.incumbent, self.tools.budget, NONE
         planned = list(attempts(self.problem, offered))
         for i, attempt in enumerate(planned):
-            if self.has_placement and budget.is_over():
+            if self._ends():
                 incumbent.cut_short = True
                 break
             if attempt.inner.topology.num_gpus < attempt.job.world_size:
@@ -241,7 +260,9 @@ class _RuledSearch:
         if problem.choices:
             known += limited_fills(problem, self.limits.at_most)
             known += even_cuts(problem, self.limits.at_most)
-        mend = mender(self.problem, attempt, problem, offered)
+        mend = mender(
+            self.problem, attempt, problem, offered, lambda: self._ends(budget)
+        )
         # Pinned ranks come home by exchanges of islands that a launch tells apart.
         turns = bool(self.limits.job.rules.pin) and problem.machine.node_tier > 0
         exact = attempt.exact and not turns

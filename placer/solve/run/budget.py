@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 SEARCH_THREAD = "placer-search"
+# Seconds past the limit in which a search under rules may still find a placement.
+GRACE_S = 0.5
 
 
 @dataclass
@@ -61,6 +63,9 @@ class Budget:
         Threads that may work at a time. No result may depend on it.
     pulse : Pulse, optional
         Where the search says what it is at; budgets that are a part share it.
+    grace_s : float, s
+        How long past its end a search without any placement may go on; shared out as
+        the time is.
     """
 
     def __init__(
@@ -69,9 +74,11 @@ class Budget:
         *ends: Callable[[], bool],
         workers: int = 1,
         pulse: Pulse | None = None,
+        grace_s: float = GRACE_S,
     ) -> None:
         self._start, self.seconds = monotonic(), seconds
         self._ends, self.workers, self.pulse = ends, workers, pulse or Pulse()
+        self._past = self._start + seconds + grace_s
 
     @property
     def elapsed_s(self) -> float:
@@ -92,19 +99,45 @@ class Budget:
         """Whether it is time to end."""
         return self.is_stopped or self.seconds_left <= 0
 
-    def anew(self, seconds: float) -> Budget:
+    @property
+    def longest_left(self) -> float:
+        """Seconds left for a first placement, at least 0: the limit and a little."""
+        return max(0.0, self._past - monotonic())
+
+    def is_past(self) -> bool:
+        """Whether it is time to end without any placement."""
+        return self.longest_left <= 0
+
+    def anew(self, seconds: float, grace_s: float = GRACE_S) -> Budget:
         """So many seconds from now on, which the same may end before."""
-        return Budget(seconds, *self._ends, workers=self.workers, pulse=self.pulse)
+        return Budget(
+            seconds,
+            *self._ends,
+            workers=self.workers,
+            pulse=self.pulse,
+            grace_s=grace_s,
+        )
 
     def share(self, count: int) -> Budget:
         """An equal part of what is left, for the first of ``count`` searches."""
-        return self.anew(self.seconds_left / count)
+        part = self._part(self.seconds_left / count)
+        part._past = monotonic() + self.longest_left / count
+        return part
+
+    def restarted(self) -> Budget:
+        """As many seconds as this one had, from now on."""
+        return self._part(self.seconds)
 
     def until(self, end: Callable[[], bool]) -> Budget:
         """What is left, which ``end`` may end too."""
-        ends = (*self._ends, end)
-        left = self.seconds_left
-        return Budget(left, *ends, workers=self.workers, pulse=self.pulse)
+        return self._part(self.seconds_left, end)
+
+    def _part(self, seconds: float, *ends: Callable[[], bool]) -> Budget:
+        part = Budget(
+            seconds, *self._ends, *ends, workers=self.workers, pulse=self.pulse
+        )
+        part._past = self._past
+        return part
 
 
 # For who waits as long as it takes.

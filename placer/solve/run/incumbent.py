@@ -270,11 +270,12 @@ class Incumbent:
     def ends(self) -> bool:
         """Whether there is a placement, and it is proved, or time or patience is up.
 
-        Or it is proved that there is none.
+        Or it is proved that there is none, or under rules none was found in time.
         """
-        if self.gpu_of_rank is None:
-            return self.bound == inf
-        return self.budget.is_over()
+        if self.gpu_of_rank is not None:
+            return self.budget.is_over()
+        is_late = self.terms is not None and self._own.is_past()
+        return self.bound == inf or is_late
 
     def is_within(self, gap: float) -> bool:
         """Whether no more can be gained than such a share of the value."""

@@ -14,7 +14,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
 from placer.solve.improve.anneal import annealed, better
-from placer.solve.improve.hop_search import HopSearch, links_between
+from placer.solve.improve.hop_search import HopSearch, Links, links_between
 from placer.solve.improve.region import MoveRegion, hop_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
@@ -159,6 +159,17 @@ def _search(name: str) -> tuple[HopSearch, MoveRegion]:
     assert region is not None
     links = links_between(problem.hops.axes, region.label)
     return HopSearch(problem, region, links, [start]), region
+
+
+def test_units_that_send_nothing_are_left_alone() -> None:
+    """Without edges between units there is nothing to walk for."""
+    topology, job = CASES["racks"]
+    problem, start = _problem(topology, job), _shuffled(topology, job)
+    region = hop_region(problem, start)
+    assert region is not None
+    none = np.zeros((0, 2), dtype=np.int64)
+    search = HopSearch(problem, region, Links(none, np.zeros(0), np.zeros(0)), [start])
+    assert not list(search.walks())
 
 
 def test_it_begins_with_axes_along_the_tree() -> None:

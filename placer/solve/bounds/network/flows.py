@@ -13,8 +13,10 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
+from placer.cost.network import hop_by_hop
 
 if TYPE_CHECKING:
+    from placer.cost.exchange import ExchangeCost
     from placer.solve.bounds.network.ideal import IdealNetwork
 
 
@@ -28,6 +30,26 @@ def least_flow_seconds(
     sent = _port_seconds(network, senders, receivers, size_bytes)[senders]
     received = _port_seconds(network, receivers, senders, size_bytes)[receivers]
     return np.maximum(sent, received)
+
+
+def least_relay(
+    network: IdealNetwork, members: IntArray, size_bytes: float
+) -> list[ExchangeCost]:
+    """Least cost of a message along each row of ``members``, (g, n), hop after hop.
+
+    Hops whose ranks stay together alike cost the same.
+    """
+    are_told = network.in_runs or network.limits or network.near is not None
+    if are_told or network.replica is not None:  # then ranks are no longer alike
+        return hop_by_hop(network, members, size_bytes)
+    sets = network.label[:, members]
+    together = (sets[..., 1:] == sets[..., :-1]).any(axis=1)
+    _, first, sort = np.unique(together, axis=1, return_index=True, return_inverse=True)
+    costs = [
+        network.send(members[:, hop], members[:, hop + 1], size_bytes)
+        for hop in first.tolist()
+    ]
+    return [costs[one] for one in sort.ravel().tolist()]
 
 
 def _port_seconds(

@@ -29,11 +29,11 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import Counts, fewest_domains
-from placer.solve.bounds.network.flows import least_flow_seconds
+from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
 from placer.solve.bounds.network.latency import exchange_latency, ring_latency
 from placer.solve.bounds.network.limit import Limit
 from placer.solve.bounds.network.runs import most_alike
-from placer.solve.bounds.network.speeds import fastest_stages
+from placer.solve.bounds.network.speeds import fastest_stages, rate_of_few
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.capacity import whole_sets
@@ -210,7 +210,7 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             tied = self._are_tied(members)
-            rate = self._rate_of_few(used, num_members, can_leave=not tied)
+            rate = rate_of_few(self.fabric, used, num_members, can_leave=not tied)
         pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
         return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
@@ -265,6 +265,10 @@ class IdealNetwork:
         seconds = np.full(senders.shape, least)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Least cost of a message along each row, hop after hop."""
+        return least_relay(self, members, size_bytes)
+
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """Least cost where a message leaves every domain that cannot hold its row."""
         cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
@@ -290,19 +294,6 @@ class IdealNetwork:
         """Least seconds of a message over one of the tiers from ``tier`` on."""
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         return float(times[tier:].min())
-
-    def _rate_of_few(self, used: int, num_members: int, *, can_leave: bool) -> float:
-        """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
-
-        Split in two it drives several NICs, next to hops inside both halves.
-        """
-        inner, outer = np.split(self.fabric.bandwidth, [self.fabric.scale_up_tier + 1])
-        together = float(inner[used:].max(initial=0.0))
-        if together and not can_leave:
-            return together
-        leaving = float(outer.max(initial=0.0))
-        halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
-        return max(together, leaving, halves)
 
     def _takes_switch(self, members: IntArray) -> bool:
         """Whether NCCL takes the rack's switch for each row, which no domain parts."""

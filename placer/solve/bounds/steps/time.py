@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
+# What a kind of groups takes to bound, in s: there is no time for thousands in a few.
+KIND_S = 3e-4
+
 
 def least_step_time(
     problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
     """The bound on the step time; None for another objective."""
     if not isinstance(problem.goal, TimeObjective):
+        return None
+    if len(problem.job.groups) * KIND_S > budget.seconds_left:
         return None
     return _least(problem, block, problem.params, incumbent, budget)
 
@@ -65,13 +70,17 @@ def _least(
     """The bound of a problem whose nodes hold so many ranks each."""
     model, network = problem.model, best_of_problem(problem, block)
     colocation = colocation_of(problem.machine, problem.job, block)
-    step = model.step_on(network)
-    proofs = [
-        time_bound(model, colocation, params, incumbent, budget),
-        slowest_stages(step),
-        least_over_links(step, network),
-        least_of_contents(step, network, params, incumbent, budget),
+    proofs: list[Proof | None] = [
+        time_bound(model, colocation, params, incumbent, budget)
     ]
+    # The others say nothing of groups of the user's own, which may be many.
+    if model.job.model is not None or model.fabric.speed_of_gpu is not None:
+        step = model.step_on(network)
+        proofs += [
+            slowest_stages(step),
+            least_over_links(step, network),
+            least_of_contents(step, network, params, incumbent, budget),
+        ]
     if model.job.traffic is None:
         return max(proof for proof in proofs if proof is not None)
     # Most jobs have no traffic of their own, and this takes long to load.

@@ -1,0 +1,227 @@
+"""Many kinds of groups priced together, each as if it were alone.
+
+Each kind has the network to itself, so each is put on a copy of the machine of its own
+(`Copies`); the hops of a relay, which are made in turn, on one each. Kinds with
+communicators of one size that run the same collective then take one call. Shapes: K
+kinds of a call, g groups of n members of all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray
+from placer.cost.copies import Copies
+from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.network import PlacedNetwork
+from placer.cost.traffic import Traffic
+
+if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
+    from placer.cost.exchange import ExchangeCost
+    from placer.cost.fabric import Fabric
+    from placer.job.model import Collectives, Job
+
+    Priced = tuple[CollectiveCost | ExchangeCost, Copies]
+
+# Members of all groups of one call, about: more take much memory.
+MEMBERS_AT_ONCE = 1_000_000
+
+
+class Batch(NamedTuple):
+    """Communicators of one size that run the same collective, kind after kind.
+
+    Attributes
+    ----------
+    collective : str
+    kinds : ndarray, shape (K,)
+    size_bytes : ndarray, shape (K,)
+        Buffer of a rank.
+    members : ndarray, shape (g, n)
+    at : ndarray, shape (g,)
+        Kind of each group, counted in the batch; ascending.
+    rows : ndarray, shape (g,)
+        Which of its kind's communicators each is.
+    """
+
+    collective: str
+    kinds: IntArray
+    size_bytes: FloatArray
+    members: IntArray
+    at: IntArray
+    rows: IntArray
+
+
+class _Sent(NamedTuple):
+    """Bytes a step over uplinks of one tier; arrays of one entry a run and uplink.
+
+    ``child`` is the child domain of the machine that an uplink belongs to.
+    """
+
+    kind: IntArray
+    child: IntArray
+    up: FloatArray
+    down: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class KindTimes:
+    """What kinds of groups cost on a placed network.
+
+    Attributes
+    ----------
+    fabric : Fabric
+    group_seconds : list of ndarray, each shape (communicators,), s
+        One run of each communicator of each kind.
+    sent_bytes : list of (ndarray, ndarray)
+        Kinds, and what each sends in a step by tier, run after run; (runs,), (T, runs).
+    sent : mapping of int to list of _Sent
+        Of each tier with uplinks, in the order in which runs follow each other.
+    """
+
+    fabric: Fabric
+    group_seconds: list[FloatArray]
+    sent_bytes: list[tuple[IntArray, FloatArray]]
+    sent: dict[int, list[_Sent]]
+
+    def traffic(self, kind: int) -> Traffic | None:
+        """What a kind sends in a step; None where all its groups are single ranks."""
+        runs, by_tier = self._by_tier
+        if not runs[kind]:
+            return None
+        up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
+        down = [*up]
+        for t, (sent, first) in self._by_kind.items():
+            own = slice(first[kind], first[kind + 1])
+            count = len(self.fabric.uplink_capacity[t])
+            up[t] = weighted_counts(sent.child[own], sent.up[own], count)
+            down[t] = weighted_counts(sent.child[own], sent.down[own], count)
+        return Traffic(by_tier[kind], LinkLoad(up, down))
+
+    @cached_property
+    def _by_tier(self) -> tuple[IntArray, FloatArray]:
+        """Runs of each kind, and what it sends on each tier."""
+        number = len(self.group_seconds)
+        kinds, values = zip(*self.sent_bytes, strict=True)
+        kind, sent = np.concatenate(kinds), np.concatenate(values, axis=1)
+        total = [weighted_counts(kind, of_tier, number) for of_tier in sent]
+        return np.bincount(kind, minlength=number), np.stack(total, axis=1)
+
+    @cached_property
+    def _by_kind(self) -> dict[int, tuple[_Sent, IntArray]]:
+        """Entries of each tier in the order of kinds, and where those of each begin."""
+        found = {}
+        for t, parts in self.sent.items():
+            joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
+            order = np.argsort(joined[0], kind="stable")
+            sent = _Sent(*(values[order] for values in joined))
+            kinds = np.arange(len(self.group_seconds) + 1)
+            found[t] = sent, np.searchsorted(sent.kind, kinds)
+        return found
+
+
+def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
+    """What each kind of a job's groups costs when no other runs.
+
+    The machine has no links of its own between domains.
+    """
+    fabric = network.fabric
+    steps = np.array([group.per_step for group in job.groups])
+    times = KindTimes(
+        fabric,
+        [np.zeros(len(group.ranks)) for group in job.groups],
+        [(np.zeros(0, dtype=np.int64), np.zeros((fabric.num_tiers, 0)))],
+        {t: [] for t in fabric.scale_out_tiers},
+    )
+    for batch in batches_of(job):
+        gpus = network.gpu_of_rank[batch.members]
+        price = _relayed if batch.collective == "relay" else _at_once
+        cost, copies = price(fabric, gpus, batch, job.collectives)
+        runs = copies.number // len(batch.kinds)
+        _note_seconds(times, batch, cost.seconds.reshape(len(gpus), runs, -1))
+        kind = np.repeat(batch.kinds, runs)
+        times.sent_bytes.append((kind, cost.bytes_by_tier * steps[kind]))
+        for t, noted in times.sent.items():
+            copy, child = copies.children[t]
+            own = kind[copy]
+            up, down = cost.load.up[t] * steps[own], cost.load.down[t] * steps[own]
+            noted.append(_Sent(own, child, up, down))
+    return times
+
+
+def _note_seconds(times: KindTimes, batch: Batch, seconds: FloatArray) -> None:
+    """Note what each communicator takes, from that of its runs and messages."""
+    starts = np.flatnonzero(np.diff(batch.at, prepend=-1)).tolist()
+    ends = [*starts[1:], len(batch.at)]
+    if seconds.shape[1] == 1:
+        slowest = seconds[:, 0].max(axis=1)
+    else:  # runs of a kind add up, in the order in which an array of each would
+        own = [seconds[a:b, :, 0].T for a, b in zip(starts, ends, strict=True)]
+        slowest = np.concatenate([np.sum([*runs], axis=0) for runs in own])
+    for kind, a, b in zip(batch.kinds.tolist(), starts, ends, strict=True):
+        times.group_seconds[kind][batch.rows[a:b]] = slowest[a:b]
+
+
+@lru_cache(maxsize=8)  # many placements are priced of a few jobs
+def batches_of(job: Job) -> tuple[Batch, ...]:
+    """The communicators of all kinds, small ones first."""
+    found: defaultdict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+    for kind, group in enumerate(job.groups):
+        for row, ranks in enumerate(group.ranks):
+            if len(ranks) > 1:
+                found[len(ranks), group.collective].append((kind, row))
+    batches = []
+    for (size, collective), entries in sorted(found.items()):
+        most = max(MEMBERS_AT_ONCE // size, 1)
+        number_of = {kind: at // most for at, (kind, _) in enumerate(entries)}
+        numbered = [(number_of[kind], (kind, row)) for kind, row in entries]
+        for _, part in groupby(numbered, itemgetter(0)):
+            batches.append(_batch(job, collective, [entry for _, entry in part]))
+    return tuple(batches)
+
+
+def _batch(job: Job, collective: str, entries: list[tuple[int, int]]) -> Batch:
+    """The communicators of (kind, row)."""
+    kind, rows = np.array(entries, dtype=np.int64).T
+    kinds, at = np.unique(kind, return_inverse=True)
+    sizes = np.array([job.groups[one].size_bytes for one in kinds.tolist()])
+    members = np.array([job.groups[one].ranks[row] for one, row in entries])
+    return Batch(collective, kinds, sizes, members, at, rows)
+
+
+def _relayed(fabric: Fabric, gpus: IntArray, batch: Batch, _: Collectives) -> Priced:
+    """The hops of relays, those of each row in turn; a copy for each hop of a kind."""
+    hops = gpus.shape[1] - 1
+    ends = np.stack((gpus[:, :-1], gpus[:, 1:]))
+    copy = np.broadcast_to(batch.at[:, None] * hops + np.arange(hops), ends.shape)
+    number = len(batch.kinds) * hops
+    copies, place = Copies.holding(fabric, ends.ravel(), copy.ravel(), number)
+    senders, receivers = place.reshape(2, -1)
+    sizes = np.repeat(batch.size_bytes[batch.at], hops)
+    on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
+    return on.send(senders, receivers, sizes), copies
+
+
+def _at_once(
+    fabric: Fabric, gpus: IntArray, batch: Batch, algorithms: Collectives
+) -> Priced:
+    """One run of every group; a copy for each kind."""
+    copy, sizes = np.repeat(batch.at, gpus.shape[1]), batch.size_bytes
+    copies, place = Copies.holding(fabric, gpus.ravel(), copy, len(batch.kinds))
+    members = place.reshape(gpus.shape)
+    on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
+    if batch.collective == "all_to_all":
+        return on.all_to_all(members, sizes), copies
+    if batch.collective == "send_recv":
+        each = sizes[batch.at][:, None]
+        return on.send(members[:, :-1], members[:, 1:], each), copies
+    if batch.collective == "all_reduce":
+        return on.all_reduce(members, sizes, algorithms.all_reduce), copies
+    return on.gather(members, sizes, algorithms.gather), copies

@@ -1,0 +1,86 @@
+"""A search under rules ends with its limit, whether or not it has found a placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import process_time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer import place, read_topology
+from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.rules import Pin, Rules
+
+if TYPE_CHECKING:
+    from placer.api.result import Result
+    from placer.topology.model import Topology
+
+# 16 racks of 16 hosts; a block of eight ranks a host.
+MACHINE = read_topology("rack:16 node:16 gpu:8")
+NODES = MACHINE.node_names
+JOB = Job(
+    "job",
+    Parallelism(tp=8, pp=4, dp=40),
+    weights={"tp": 100.0, "pp": 10.0, "dp": 1.0},
+)
+BESIDE = {"at_most": {"rack": 20}, "spares": {"cluster": 2}, "avoid": NODES[-16:]}
+LOADED_S = 2.0  # beside the limit
+
+
+def pins(count: int) -> tuple[Pin, ...]:
+    """Blocks of ranks on one of two hosts that follow each other, as in host order."""
+    return tuple(
+        Pin(tuple(range(8 * i, 8 * i + 8)), (NODES[i], NODES[i + 1]))
+        for i in range(count)
+    )
+
+
+def split(count: int) -> tuple[Pin, ...]:
+    """Two ranks of each of some blocks on different hosts: no launch by nodes does."""
+    return tuple(
+        Pin((16 * i + j,), (NODES[2 * i + j],)) for i in range(count) for j in range(2)
+    )
+
+
+def placed(machine: Topology, job: Job, limit: float) -> Result:
+    """What is found in so many seconds, within that and a little."""
+    begun = process_time()
+    try:
+        return place(machine, job, time_limit=limit, workers=1, effort="full")
+    finally:
+        assert process_time() - begun < limit + LOADED_S
+
+
+@pytest.mark.parametrize("count", [20, 150])
+def test_pins_that_host_order_keeps(count: int) -> None:
+    """A placement that needs no search is found in any time, under other rules too."""
+    job = replace(JOB, rules=Rules(pin=pins(count), **BESIDE))
+    found = placed(MACHINE, job, 0.5)
+    assert found.plan.bound["value"] > 0
+    assert found.plan.rules["avoided_nodes"] == []
+
+
+@pytest.mark.parametrize("rules", [split(10), split(30)])
+def test_pins_that_cannot_be_kept(rules: tuple[Pin, ...]) -> None:
+    """Pins that no launch meets end in the error for that, not in a long search."""
+    job = replace(JOB, rules=Rules(pin=rules, **BESIDE))
+    with pytest.raises(InfeasibleError, match=r"kept|keep"):
+        placed(MACHINE, job, 0.5)
+
+
+def test_a_placement_on_hosts_to_avoid_is_better_than_none() -> None:
+    """Where time ends before one without them is found, a usual order is taken."""
+    job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
+    found = placed(MACHINE, job, 0.0)
+    assert found.plan.rules["avoided_nodes"]
+
+
+def test_more_time_is_a_way_out() -> None:
+    """Where time ended the search and nothing is proved, the error says so."""
+    tied = replace(JOB, require={"pp": "rack"}, rules=Rules(pin=split(30), **BESIDE))
+    with pytest.raises(InfeasibleError) as raised:
+        placed(MACHINE, tied, 0.0)
+    assert raised.value.is_proved or "give it more time" in str(raised.value)
