@@ -73,7 +73,7 @@ def test_experts_need_not_fill_hosts(
     hosts: list[dict[str, Any]], size: int, axes: dict[str, int]
 ) -> None:
     """Runs of expert groups are laid along islands, whatever hosts hold of them."""
-    found = placer.place(machine(*hosts, size=size), job(axes), time_limit=5)
+    found = placer.place(machine(*hosts, size=size), job(axes), time_limit=60)
     placer.check(found.plan)
     assert found.status == "optimal"
 
@@ -128,7 +128,7 @@ def test_islands_are_refused_where_hosts_are_asked_for() -> None:
 def test_explanations_know_hosts_and_islands() -> None:
     """A rank is on a host; it could change places with others, or its island could."""
     topology = machine({}, {"bandwidth_factor": 0.5}, {})
-    plan = placer.place(topology, job({"tp": 2, "dp": 6}), time_limit=5).plan
+    plan = placer.place(topology, job({"tp": 2, "dp": 6}), time_limit=60).plan
     asked = {"ranks": [0], "hosts": ["h1"], "groups": ["dp:0"]}
     rank, group, host = placer.explain(plan, **asked)["subjects"]
     assert (rank["host"], host["host"]) == (plan.host_of_rank[0], "h1")
@@ -160,7 +160,7 @@ def test_allocations_count_hosts() -> None:
 
 def test_the_report_shows_busy_uplinks_of_hosts() -> None:
     """Gradients cross the uplinks of all hosts, and the report says so."""
-    plan = placer.place(machine({}, {}, {}), job({"dp": 12}), time_limit=5).plan
+    plan = placer.place(machine({}, {}, {}), job({"dp": 12}), time_limit=60).plan
     page = placer.report_html(plan)
     text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert text is not None
@@ -180,8 +180,8 @@ def test_what_is_left_may_fill_islands_unevenly() -> None:
     """A replica of five ranks fits a host of islands of three, and is not given up."""
     topology = machine({}, {}, size=3)
     small = job({"cp": 5, "dp": 2}, sequence=1000)
-    plan = placer.place(topology, small, time_limit=5).plan
-    left = placer.replace(plan, failed="h0", shrink=True, time_limit=5)
+    plan = placer.place(topology, small, time_limit=60).plan
+    left = placer.replace(plan, failed="h0", shrink=True, time_limit=60)
     assert (left.job.parallelism.dp, left.plan.nodes) == (1, ("h1",))
 
 
@@ -189,6 +189,6 @@ def test_too_few_moves_are_no_reason_to_shrink() -> None:
     """Where the job fits what is left, the moves are in the way and are told."""
     topology = machine({}, {}, size=3)
     small = job({"dp": 5})
-    plan = placer.place(topology, small, hosts="h0", time_limit=5).plan
+    plan = placer.place(topology, small, hosts="h0", time_limit=60).plan
     with pytest.raises(placer.InfeasibleError, match="moves at most 4"):
         placer.replace(plan, failed="h0", added="h1", max_moves=4, shrink=True)
