@@ -153,30 +153,6 @@ def shortened(text: str, width: float, font_size: float) -> str:
     )
 
 
-def parsed(picture: str) -> Xml.Element:
-    """A picture of this package, to `nest` in another."""
-    root = Xml.fromstring(picture)  # noqa: S314 (written here, not read)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-    return root
-
-
-def height_at(picture: Xml.Element, width: float) -> float:
-    """How high a picture is that is so wide."""
-    return float(picture.attrib["height"]) * width / float(picture.attrib["width"])
-
-
-def nest(
-    parent: Xml.Element, picture: Xml.Element, place: tuple[float, float], width: float
-) -> None:
-    """Put a picture with the style of its parent into another, ``width`` wide."""
-    height = height_at(picture, width)
-    box = {"x": place[0], "y": place[1], "width": width, "height": height}
-    font = {"font_size": float(picture.attrib["font-size"])}
-    child = add(parent, "svg", **box, **font, viewBox=picture.attrib["viewBox"])
-    child.extend(part for part in picture if part.tag != "style")
-
-
 def number(value: float) -> str:
     """A length, to a hundredth of a pixel."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
