@@ -109,7 +109,7 @@ def _texts(
     yield "H1", f"{escape(said)}{tail}."
     yield "LEDE", escape(lede(sides, found))
     yield "FACTS", "".join(_fact(*fact) for fact in facts(sides, found))
-    yield "WHY1", escape(groups_heading(found))
+    yield "WHY1", escape(groups_heading(sides, found))
     yield "AXES", group_rows(sides)
     yield "TIERS", _tiers(plan)
     yield "WHY2", escape(step_heading(sides))
@@ -118,8 +118,8 @@ def _texts(
     yield "OLD", escape(sides[0].name)
     yield "NEW", escape(sides[-1].name)
     for key, side in (("MAP_OLD", 0), ("MAP_NEW", -1)):
-        line, is_well = map_line(side, found)
-        yield key, f'<span class="{"ok" if is_well else "bad"}">{escape(line)}</span>'
+        line, mood = map_line(sides, side, found)
+        yield key, f'<span class="{mood}">{escape(line)}</span>'
     yield "SHOWN", escape(_shown_text(machine))
     yield "LINKHEAD", escape(links_heading(sides))
     yield "LINKS", link_tables(sides)

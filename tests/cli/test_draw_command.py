@@ -38,11 +38,11 @@ def draw(*args: object, text: str | None = None) -> Result:
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 def test_pictures_of_a_plan(plan: Path, picture: str, theme: str) -> None:
     """Every picture in every theme goes to standard output, or to a file the same."""
-    found = draw(plan, "pipeline", "--theme", theme)
+    found = draw(plan, picture, "--theme", theme)
     assert found.exit_code == 0, found.stderr
     assert Xml.fromstring(found.stdout).tag.endswith("svg")
     output = plan.parent / "picture.svg"
-    assert draw(plan, "pipeline", "--theme", theme, "-o", output).stdout == ""
+    assert draw(plan, picture, "--theme", theme, "-o", output).stdout == ""
     assert output.read_text() == found.stdout
 
 
