@@ -130,6 +130,23 @@ def format_seconds(seconds: float) -> str:
     return f"{shown} ns" if float(shown) else "0 s"
 
 
+def format_beside(seconds: float, largest: float) -> str:
+    """A time in a column, in the unit of its largest: ``39.15 ms`` by ``6,551 ms``."""
+    units = ((9.9995, 1.0, "s"), (0.99995e-3, 1e-3, "ms"), (0.99995e-6, 1e-6, "us"))
+    fitting = ((size, name) for least, size, name in units if abs(largest) >= least)
+    size, name = next(fitting, (1e-9, "ns") if largest else (1e-3, "ms"))
+    return f"{_in_column(seconds / size)} {name}"
+
+
+def _in_column(value: float) -> str:
+    """Four significant digits, and commas; of what is next to nothing, that it is."""
+    if 0 < abs(value) < 0.001:
+        return "<0.001"
+    if abs(value) < 1000:
+        return _short(value)
+    return f"{float(f'{value:.4g}'):,.0f}"
+
+
 def format_bytes(size_bytes: float) -> str:
     """A size for people, in decimal units: ``33.55 MB``."""
     return f"{_prefixed(size_bytes)}B"

@@ -39,7 +39,9 @@ _INPUTS = (
     "picture",
     type=OneOf(
         ["map", "traffic", "timeline", "pipeline", "scaling"],
-        gone={"poster": "All pictures are on one page: placer draw FILE --format html."},
+        gone={
+            "poster": "All pictures are on one page: placer draw FILE --format html."
+        },
     ),
     default="map",
 )

@@ -264,7 +264,9 @@ def leaving(view: MachineView, groups: Grouping) -> Leaving:
     level = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
     if size == 1:
         level = np.full(len(groups.members), -1)
-    wanted = size if groups.axis in ("dp", "role") else room_wanted(view.plan, groups.axis)
+    wanted = (
+        size if groups.axis in ("dp", "role") else room_wanted(view.plan, groups.axis)
+    )
     held = np.bincount(np.maximum(level, 0), minlength=len(room)).tolist()
     is_best = view.plan.bound.get("status") == "optimal"
     home = home_level(wanted, room, [held], view.scale_up_level, is_best)

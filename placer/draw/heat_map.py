@@ -88,11 +88,14 @@ class _Cell:
 
 
 def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
-    """Names of the tiers, and brackets over those of NVLink and those beyond."""
-    for column, tier in enumerate(tiers):
+    """Names and colours of the tiers, and brackets over those of NVLink and beyond."""
+    colours = palette.of_tiers(len(tiers), scale_up)
+    for column, (tier, colour) in enumerate(zip(tiers, colours, strict=True)):
         name = svg.shortened(tier, _WIDE - 8, 13)
-        middle = _LEFT + (column + 0.5) * _WIDE
+        left, middle = _LEFT + column * _WIDE + 2, _LEFT + (column + 0.5) * _WIDE
         svg.write(root, name, middle, _TOP - 12, text_anchor="middle", font_size=13)
+        box = {"x": left, "y": _TOP - 6, "width": _WIDE - 4, "height": 4.0}
+        svg.add(root, "rect", **box, fill=colour, class_="tier")
     for name, first, end in (
         ("scale-up", 0, scale_up),
         ("scale-out", scale_up, len(tiers)),

@@ -237,7 +237,9 @@ def map_line(
     count, of = home.leaving[side], home.groups[side]
     verb = "leaves its" if count == 1 else "leave their"
     text = f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}"
-    if is_optimal(sides[side].plan):
+    is_best = is_optimal(sides[side].plan)
+    is_as_good = is_optimal(sides[-1].plan) and abs(gained(sides)) < _SAME
+    if is_best or is_as_good:
         return f"{text}, and {_NO_BETTER}", ""
     return text, "bad"
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.draw import palette
 from placer.page.bars import (
     group_rows,
-    kinds_of_tiers,
-    link_tables,
-    links_heading,
     step_rows,
     widths,
 )
@@ -28,8 +26,10 @@ from placer.page.findings import (
     map_line,
     step_heading,
 )
+from placer.page.links import link_tables, links_heading
 from placer.page.seats import encoded, partners, shown
 from placer.page.shell import asset, page
+from placer.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.page.times import times_data
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
@@ -80,7 +80,7 @@ def report_page(sides: Sequence[Side]) -> str:
     body = _without(body, "before" if matching is None else "alone")
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
-    style = asset("report", "page.css") + widths(body)
+    style = asset("report", "page.css") + tier_style(plan) + widths(body)
     data = _data(sides, machine, found, matching)
     return page(title, style, body, "report", _SCRIPTS, data, plain)
 
@@ -227,6 +227,11 @@ def _data(
         "machine": machine.to_dict(),
         "level": max(uplinks, min(1, len(machine.levels) - 1)),
         "whole": tiers[-1] if tiers else "machine",
+        "colours": {
+            "tiers": colours_of_tiers(plan),
+            "distinct": palette.DISTINCT,
+            "scale": [palette.ordered(i, 8) for i in range(8)],
+        },
         "homes": [[h.axis, h.level] for h in found],
         "partners": "" if matching is None else partners(matching, plan.world_size),
         "sides": [
