@@ -106,7 +106,8 @@ def _write_page(file: str, picture: str, output: str) -> None:
 
     if picture != "map":
         raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
-    write_text(output, report_html(read_plan(file), None))
+    path = "plan.json" if file == "-" else file
+    write_text(output, report_html(read_plan(file), None, path=path))
 
 
 def write_picture(

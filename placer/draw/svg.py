@@ -119,7 +119,13 @@ def add(
 
 
 def write(
-    parent: Xml.Element, text: str, x: float, y: float, /, **attributes: str | float
+    parent: Xml.Element,
+    text: str,
+    x: float,
+    y: float,
+    title: str = "",
+    /,
+    **attributes: str | float,
 ) -> Xml.Element:
     """Text with its baseline at ``y``, in the ink of the theme unless told otherwise.
 
@@ -128,12 +134,14 @@ def write(
     parent : Element
     text : str
     x, y : float, pixels
+    title : str
+        Text on hover; none when empty.
     **attributes : str or float
         Among them ``text_anchor``; ``class_`` or ``fill`` instead of the ink.
     """
     coloured = "class_" in attributes or "fill" in attributes
     ink = {} if coloured else {"class_": "p-ink"}
-    child = add(parent, "text", x=x, y=y, **attributes, **ink)
+    child = add(parent, "text", title, x=x, y=y, **attributes, **ink)
     child.text = _clean(text)
     return child
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from placer.cost.traffic import total_load
 from placer.cost.ways import ways
+from placer.draw.short_names import short_names
 from placer.page.bars import permille
 from placer.page.tiers import kinds_of_tiers
 from placer.units import format_beside, format_seconds
@@ -69,16 +70,20 @@ def _alike(same: Sequence[Way], links: Sequence[int], load: LinkLoad) -> Alike:
     """One row of links that are alike, in one direction or both."""
     way = same[0]
     tiers = way.fabric.topology.tiers
+    below = tiers[way.tier - 1].name if way.tier else "GPU"
     tier, all_links = tiers[way.tier].name, len(way.capacity)
     names = [way.name(link) for link in links[:_NAMED]]
     busy = float(way.busy_s(load)[links[0]])
     if len(links) == 1:
         remark = " and ".join(other.name(links[0])["direction"] for other in same)
-        return Alike(names[0]["domain"], f"{remark}, into the {tier}", "", tier, busy)
+        own = names[0]["domain"]
+        known = way.fabric.topology.domain_names[way.tier - 1] if way.tier else [own]
+        short = dict(zip(known, short_names(known, below), strict=True)).get(own, own)
+        hover = own if own != short else ""
+        return Alike(short, f"{remark}, into the {tier}", hover, tier, busy)
     many = f"all {all_links:,}" if len(links) == all_links else ""
     many = many or f"{len(links):,} of {all_links:,}"
     noun = "links" if way.kind == "between" else "uplinks"
-    below = tiers[way.tier - 1].name if way.tier else "GPU"
     remark = f"{' and '.join(other.kind for other in same)}, into the {tier}"
     if way.kind == "between":
         remark = f"within the {tier}"

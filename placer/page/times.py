@@ -94,7 +94,8 @@ def _pipeline(step: Step) -> dict[str, Any]:
     """The pieces of work of the slowest replica, times in microseconds.
 
     ``rows`` are the stages drawn. ``pieces`` has five numbers a piece: its row, whether
-    it is forward, start, end and micro-batch. ``after`` are the parts of the step that follow: names and seconds.
+    it is forward, start, end and micro-batch. ``after`` are the parts of the step that
+    follow: names and seconds.
     """
     job = step.model.job
     axes = job.parallelism
@@ -105,8 +106,8 @@ def _pipeline(step: Step) -> dict[str, Any]:
     drawn = min(job.micro_batches, max(fitting // axes.pp, 1) * axes.pp)
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     rows = [
-        (row_of[p.stage], int(p.is_forward), round(p.start_s * 1e6), round(p.end_s * 1e6),
-         p.micro_batch)
+        (row_of[p.stage], int(p.is_forward), round(p.start_s * 1e6),
+         round(p.end_s * 1e6), p.micro_batch)
         for p in pieces
         if p.stage in row_of
     ]  # fmt: skip

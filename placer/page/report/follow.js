@@ -47,6 +47,13 @@ function rankUnder(s, event) {
   return gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
 }
 
+// Names in full of the domains around a GPU that are shown shortened.
+function fullNames(gpu) {
+  if (gpu < 0) return "";
+  const around = machine.full.map((list, level) => list && domainOf[level][nodeOfGpu[gpu]]);
+  return around.map((d, level) => (d === null ? "" : machine.names[level][d] + ": " + machine.full[level][d] + "\n")).join("").trim();
+}
+
 function follow(s) {
   const canvas = canvases[s];
   let drag = null;
@@ -56,6 +63,7 @@ function follow(s) {
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!drag) {
+      canvas.title = fullNames(gpuAt(...place(canvas, event)));
       if (!isPinned) choose(rankUnder(s, event), false);
       return;
     }
@@ -147,7 +155,10 @@ function search(text) {
 }
 
 // Domains of each level with a text in their name.
-const called = (asked) => machine.names.map((list) => new Set(list.flatMap((name, d) => (name.toLowerCase().includes(asked) ? [d] : []))));
+const called = (asked) => machine.names.map((list, level) => new Set(list.flatMap((name, d) => {
+  const full = machine.full[level]?.[d] ?? "";
+  return (name + "\n" + full).toLowerCase().includes(asked) ? [d] : [];
+})));
 
 // Whether some name has a text as a word of its own.
 function isName(asked) {
