@@ -30,6 +30,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # a shell session is no progr
 
 
 def setup(app):
+    """Pages say the level of each heading, and search shows what they say."""
     app.connect("html-page-context", _say_levels, priority=900)
     app.connect("html-page-context", _keep_text)
     app.connect("build-finished", _write_texts)
@@ -39,7 +40,7 @@ TEXTS = {}
 
 
 def _keep_text(app, page, _template, context, _tree):
-    """A page that was opened from a disk cannot fetch others: their texts lie beside it."""
+    """A page opened from a disk cannot fetch others: their texts lie beside it."""
     if page == "search":
         app.add_js_file("excerpts.js")
     if context.get("body"):

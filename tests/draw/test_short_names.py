@@ -17,7 +17,7 @@ IDS = [str(UUID(int=(2**127) // (n + 1))) for n in range(3)]
         (["r1", "r2", "r1"], ["r1", "r2", "r1"]),
         ([f"{IDS[0]}.{n}" for n in (0, 3)], ["clique 0", "clique 3"]),
         ([f"{name}.0" for name in IDS], ["clique 1", "clique 2", "clique 3"]),
-        ([f"{IDS[0]}.0", f"{IDS[0]}.0", f"{IDS[1]}.7"], ["clique 1"] * 2 + ["clique 2"]),
+        ([f"{IDS[0]}.0", f"{IDS[1]}.7"], ["clique 1", "clique 2"]),
         ([IDS[0]], ["clique 1"]),
         (["us-east-dc-1-pod-a-rack", "us-east-dc-1-pod-b-rack"], ["a", "b"]),
         ([], []),

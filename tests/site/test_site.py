@@ -129,7 +129,7 @@ def test_schemas_are_published(site: Path) -> None:
 
 @pytest.mark.slow
 def test_search_works_offline(site: Path, tmp_path: Path) -> None:
-    """Opened from a disk, the search finds the page a word stands on, and shows where."""
+    """Opened from a disk, the search finds the page of a word, and shows its place."""
     with chromium(tmp_path) as browser:
         browser.open(site / "index.html")
         browser.run(
