@@ -20,6 +20,7 @@ _BANDWIDTHS = (
     | {f"{p}bit/s": factor / 8 for p, factor in _DECIMAL.items()}
     | {f"{p}bps": factor / 8 for p, factor in _DECIMAL.items()}
 )
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _COUNTS = _DECIMAL | {"B": 1e9}
 _WATTS = {f"{p}W": factor for p, factor in _DECIMAL.items()}
 _TIMES = {
@@ -138,6 +139,13 @@ def format_beside(seconds: float, largest: float) -> str:
     return f"{_in_column(seconds / size)} {name}"
 
 
+def format_bytes_beside(size_bytes: float, largest: float) -> str:
+    """The same of a size: ``98.96 TB`` by ``1,848 TB``."""
+    fitting = ((f, prefix) for f, prefix in _PREFIXES if largest >= 9.9995 * f)
+    factor, prefix = next(fitting, (1.0, ""))
+    return f"{_in_column(size_bytes / factor)} {prefix}B"
+
+
 def _in_column(value: float) -> str:
     """Four significant digits, and commas; of what is next to nothing, that it is."""
     if 0 < abs(value) < 0.001:
@@ -164,13 +172,7 @@ def format_power(watts: float) -> str:
 
 def _prefixed(value: float) -> str:
     """A number and the prefix of its unit: ``33.55 M``."""
-    for factor, prefix in (
-        (1e15, "P"),
-        (1e12, "T"),
-        (1e9, "G"),
-        (1e6, "M"),
-        (1e3, "k"),
-    ):
+    for factor, prefix in _PREFIXES:
         if abs(value) >= factor * 0.99995:
             return f"{_short(value / factor)} {prefix}"
     return f"{_short(value)} "

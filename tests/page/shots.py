@@ -109,13 +109,15 @@ def drawn_docs() -> Iterator[tuple[str, str]]:
 
 
 def _write_report(browser: Browser, folder: Path) -> None:
-    """The head of the report of a real search, as the documents show it."""
+    """The report of a real search as the documents show it, to the foot of its maps."""
     topology = placer.read_topology("azure-gb200-mlperf-v6")
     plan = placer.place(topology, "llama3.1-405b-mlperf-v6", effort="quick").plan
     page = folder / "shown.html"
     page.write_text(placer.report_html(plan, "megatron-default"))
     resize(browser, 1440, 950)
     browser.open(page)
+    box = "document.querySelector('#maps .pair').getBoundingClientRect()"
+    resize(browser, 1440, math.ceil(browser.run(f"return {box}.bottom;")) + 16)
     (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
 
 

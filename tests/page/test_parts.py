@@ -15,7 +15,7 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
 from placer.topology.read import read_topology
-from placer.units import format_beside
+from placer.units import format_beside, format_bytes_beside
 from tests.draw.pictures import of_class, parse
 from tests.page.test_report_page import inputs, plan_on, read_text_job, two_plans
 
@@ -88,6 +88,21 @@ def test_a_column_of_times_has_one_unit(
 ) -> None:
     """The unit is that of the largest, and what is not nothing does not look so."""
     assert format_beside(seconds, largest) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "largest", "shown"),
+    [
+        (1.848e15, 1.848e15, "1,848 TB"), (98.96e12, 1.848e15, "98.96 TB"),
+        (29.09e15, 29.09e15, "29.09 PB"), (7.0, 4e12, "<0.001 GB"),
+        (7.0, 7.0, "7 B"), (700.0, 30e3, "0.7 kB"), (123456789.0, 1.5e9, "123.5 MB"),
+    ],
+)  # fmt: skip
+def test_a_column_of_bytes_has_one_unit(
+    size: float, largest: float, shown: str
+) -> None:
+    """The same holds for sizes."""
+    assert format_bytes_beside(size, largest) == shown
 
 
 def long_names() -> tuple[Plan, list[str]]:

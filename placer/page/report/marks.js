@@ -38,8 +38,8 @@ const middle = (at, side, rank) => {
 // Names of the innermost level that has room for them, and of blocks above theirs.
 function names(context, at) {
   for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
-    const font = Math.min(13, nameRoom(level) * at.scale * 0.8);
-    if (font >= 7) nameAll(context, at, level, font, (y) => y + nameRoom(level) * at.scale - 5, false);
+    const room = nameRoom(level) * at.scale, font = Math.max(7, Math.min(13, room * 0.8));
+    if (room >= 6.5) nameAll(context, at, level, font, (y) => y + room - Math.min(5, room - font), false);
   }
   const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
   if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
