@@ -84,7 +84,8 @@ def _home(
     ]
     inner = len(tiers) - len(around)
     held = [[sum(row[: inner + 1]), *row[inner + 1 :]] for row in counts]
-    room = [max(sizes) for sizes in zip(*(fullest(s.plan) for s in sides), strict=True)]
+    rooms = zip(*(fullest(side.plan, around) for side in sides), strict=True)
+    room = [max(sizes) for sizes in rooms]
     level = home_level(
         room_wanted(plan, axis),
         room,

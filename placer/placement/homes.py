@@ -38,15 +38,19 @@ def room_wanted(plan: Plan, axis: str) -> int | None:
     }.get(axis)
 
 
-def fullest(plan: Plan) -> list[int]:
-    """Ranks in the fullest domain of each level; 0 where a plan does not name them."""
+def fullest(plan: Plan, tiers: Sequence[str]) -> list[int]:
+    """Ranks in the fullest domain of each tier, the last of which is the machine.
+
+    0 where the plan does not name the domains of a tier.
+    """
     node_of_rank = plan.node_of_rank.tolist()
-    found = [max(Counter(node_of_rank).values())]
-    for tier in plan.outer_tiers[1:-1]:
-        own = plan.domains.get(tier)
-        inside = Counter(own[node] for node in node_of_rank) if own else {0: 0}
-        found.append(max(inside.values()))
-    return [*found, plan.world_size]
+    names = {tiers[0]: plan.nodes, **plan.domains, tiers[-1]: ("",) * len(plan.nodes)}
+    found = []
+    for tier in tiers:
+        own = names.get(tier)
+        inside = Counter(own[node] for node in node_of_rank) if own else {}
+        found.append(max(inside.values(), default=0))
+    return found
 
 
 def home_level(
