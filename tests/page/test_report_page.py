@@ -224,6 +224,12 @@ def test_links_alike_are_one_row(
         links = plan.score["hottest_links"]
         assert meaning(rows[0][2]) == pytest.approx(links[0]["busy_s"], rel=6e-4)
         assert len({row[2].split()[1] for row in rows}) == 1
+        kinds = [
+            (name.rpartition(" ")[2], re.findall("up|down", name.split("alike")[-1]))
+            for name, *_ in rows
+        ]
+        alike = [str((*kind, row[2])) for kind, row in zip(kinds, rows, strict=True)]
+        assert len(set(alike)) == len(alike)
         for name, _, busy in rows:
             tier = name.rpartition(" ")[2]
             same = [
