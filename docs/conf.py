@@ -1,6 +1,8 @@
 """The site: ``sphinx-build -W docs site``."""
 
+import json
 from importlib.metadata import version as version_of
+from pathlib import Path
 
 project = "placer"
 author = copyright = "placer contributors"
@@ -10,7 +12,8 @@ html_theme = "furo"
 html_title = "placer"
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = False  # a page opened from a disk cannot fetch others
+html_static_path = ["scripts"]
+html_search_scorer = str(Path(__file__).parent / "scripts" / "scorer.js")
 html_extra_path = ["../schemas"]
 exclude_patterns = ["conf.py"]
 myst_heading_anchors = 4
@@ -27,11 +30,31 @@ suppress_warnings = ["misc.highlighting_failure"]  # a shell session is no progr
 
 
 def setup(app):
-    """Sphinx says that captions of contents are headings, but not of which level."""
+    """Pages say the level of each heading, and search shows what they say."""
     app.connect("html-page-context", _say_levels, priority=900)
+    app.connect("html-page-context", _keep_text)
+    app.connect("build-finished", _write_texts)
+
+
+TEXTS = {}
+
+
+def _keep_text(app, page, _template, context, _tree):
+    """A page opened from a disk cannot fetch others: their texts lie beside it."""
+    if page == "search":
+        app.add_js_file("excerpts.js")
+    if context.get("body"):
+        TEXTS[page] = f'<div role="main">{context["body"]}</div>'
+
+
+def _write_texts(app, error):
+    if error is None and app.builder.name == "html":
+        text = f"const TEXTS = {json.dumps(TEXTS)};"
+        (Path(app.outdir) / "_static" / "texts.js").write_text(text)
 
 
 def _say_levels(*arguments):
+    """Sphinx says that captions of contents are headings, but not of which level."""
     context = arguments[3]
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part) or ""

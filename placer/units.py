@@ -20,6 +20,7 @@ _BANDWIDTHS = (
     | {f"{p}bit/s": factor / 8 for p, factor in _DECIMAL.items()}
     | {f"{p}bps": factor / 8 for p, factor in _DECIMAL.items()}
 )
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _COUNTS = _DECIMAL | {"B": 1e9}
 _WATTS = {f"{p}W": factor for p, factor in _DECIMAL.items()}
 _TIMES = {
@@ -130,6 +131,30 @@ def format_seconds(seconds: float) -> str:
     return f"{shown} ns" if float(shown) else "0 s"
 
 
+def format_beside(seconds: float, largest: float) -> str:
+    """A time in a column, in the unit of its largest: ``39.15 ms`` by ``6,551 ms``."""
+    units = ((9.9995, 1.0, "s"), (0.99995e-3, 1e-3, "ms"), (0.99995e-6, 1e-6, "us"))
+    fitting = ((size, name) for least, size, name in units if abs(largest) >= least)
+    size, name = next(fitting, (1e-9, "ns") if largest else (1e-3, "ms"))
+    return f"{_in_column(seconds / size)} {name}"
+
+
+def format_bytes_beside(size_bytes: float, largest: float) -> str:
+    """The same of a size: ``98.96 TB`` by ``1,848 TB``."""
+    fitting = ((f, prefix) for f, prefix in _PREFIXES if largest >= 9.9995 * f)
+    factor, prefix = next(fitting, (1.0, ""))
+    return f"{_in_column(size_bytes / factor)} {prefix}B"
+
+
+def _in_column(value: float) -> str:
+    """Four significant digits, and commas; of what is next to nothing, that it is."""
+    if 0 < abs(value) < 0.001:
+        return "<0.001"
+    if abs(value) < 1000:
+        return _short(value)
+    return f"{float(f'{value:.4g}'):,.0f}"
+
+
 def format_bytes(size_bytes: float) -> str:
     """A size for people, in decimal units: ``33.55 MB``."""
     return f"{_prefixed(size_bytes)}B"
@@ -147,13 +172,7 @@ def format_power(watts: float) -> str:
 
 def _prefixed(value: float) -> str:
     """A number and the prefix of its unit: ``33.55 M``."""
-    for factor, prefix in (
-        (1e15, "P"),
-        (1e12, "T"),
-        (1e9, "G"),
-        (1e6, "M"),
-        (1e3, "k"),
-    ):
+    for factor, prefix in _PREFIXES:
         if abs(value) >= factor * 0.99995:
             return f"{_short(value / factor)} {prefix}"
     return f"{_short(value)} "

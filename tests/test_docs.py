@@ -21,9 +21,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
+from placer.cli.main import main
 from tests.doc_blocks import (
     FENCE,
     ROOT,
@@ -175,6 +177,34 @@ def test_readme_is_short() -> None:
     assert len(lines) <= 90
     assert INSTALL in lines[:15]
     assert any(RUN.match(line) for line in lines[:15])
+
+
+def rows(path: Path) -> list[str]:
+    """The table of a page that says who reads what."""
+    table = path.read_text().partition("| you | read |\n")[2].partition("\n\n")[0]
+    return table.splitlines()
+
+
+def test_readme_and_first_page_send_readers_to_the_same_pages() -> None:
+    """Their tables have the same rows."""
+    there = [row.replace("](docs/", "](") for row in rows(ROOT / "README.md")]
+    assert len(there) > 8
+    assert there == rows(ROOT / "docs/index.md")
+
+
+def test_the_sites_list_names_tasks_and_their_commands() -> None:
+    """Each entry of a task names a command that there is; internals stand apart."""
+    blocks = (ROOT / "docs/index.md").read_text().split("```{toctree}")[1:]
+    entries = {
+        re.findall(":caption: (.*)", block)[0]: re.findall(r"^[^:`\s].*$", block, re.M)
+        for block in blocks
+    }
+    for entry in entries["Tasks"]:
+        found = re.fullmatch(r"[A-Z][^:]+: ([a-z]+)( --[a-z ]+)? <[a-z]+>", entry)
+        assert found is not None, entry
+        assert found[1] in main.list_commands(click.Context(main)), entry
+    apart = {"validation", "benchmarks", "method", "architecture", "cost-model"}
+    assert apart <= set(entries["Evidence and internals"])
 
 
 def test_continuous_integration_runs_the_readme_line() -> None:

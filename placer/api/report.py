@@ -18,12 +18,18 @@ _TWO_NAMES = Kind(
 )
 
 
-@takes(plan=instance(Plan), before=instance(Plan) | TEXT | NOTHING, names=_TWO_NAMES)
+@takes(
+    plan=instance(Plan),
+    before=instance(Plan) | TEXT | NOTHING,
+    names=_TWO_NAMES,
+    path=TEXT,
+)
 def report_html(
     plan: Plan,
     before: Plan | BaselineName | None = "given-order",
     *,
     names: tuple[str, str] = ("", ""),
+    path: str = "plan.json",
 ) -> str:
     """A web page about a plan, beside another placement; it is one file of its own.
 
@@ -35,6 +41,8 @@ def report_html(
         nothing.
     names : (str, str)
         What to call the two; their kind if empty.
+    path : str
+        File of the plan in the commands that the page tells; none are told if empty.
 
     Returns
     -------
@@ -52,14 +60,14 @@ def report_html(
     """
     after = Side(names[1] or "the plan", plan, _inputs(plan))
     if before is None:
-        return report_page([after])
+        return report_page([after], path)
     if isinstance(before, Plan):
         old = Side(names[0] or "before", before, _inputs(before))
-        return report_page([old, after])
+        return report_page([old, after], path)
     inputs = inputs_of(plan)
     placement = baseline(before, inputs.machine, inputs.job)
     usual = scored_plan(inputs, placement, f"baseline: {before}")
-    return report_page([Side(names[0] or before, usual, inputs), after])
+    return report_page([Side(names[0] or before, usual, inputs), after], path)
 
 
 def _inputs(plan: Plan) -> Inputs | None:

@@ -71,7 +71,8 @@ def _report(
     if form == "html":
         from placer.api.report import report_html
 
-        return report_html(plans[1], plans[0], names=names)
+        path = names[1] if names[1].endswith(".json") else ""
+        return report_html(plans[1], plans[0], names=names, path=path)
     from placer.cli.look import look_of_stdout
     from placer.report.diff_text import diff_text
 

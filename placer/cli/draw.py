@@ -37,7 +37,12 @@ _INPUTS = (
 @click.argument("file", shell_complete=complete.files)
 @click.argument(
     "picture",
-    type=OneOf(["map", "traffic", "timeline", "pipeline", "poster", "scaling"]),
+    type=OneOf(
+        ["map", "traffic", "timeline", "pipeline", "scaling"],
+        gone={
+            "poster": "All pictures are on one page: placer draw FILE --format html."
+        },
+    ),
     default="map",
 )
 @click.option(
@@ -67,14 +72,12 @@ def draw(file: str, picture: str, **options: Any) -> None:
 
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
     that leave their domain where these are few. `pipeline` draws when the stages of the
-    slowest replica work. `poster` has map, traffic, time line and pipeline in one;
-    these two look at the plan's topology and job. `scaling` draws the rows that
-    `placer sweep --format json` printed. HTML is the report page of the plan, with map,
-    times and pipeline.
+    slowest replica work; it looks at the plan's topology and job. `scaling` draws the
+    rows that `placer sweep --format json` printed. HTML is the report page of the plan,
+    with map, times and pipeline.
     """
-    if picture not in ("pipeline", "poster") and any(options[key] for key in _INPUTS):
-        message = "Only the pipeline and the poster need a topology and a job."
-        raise click.UsageError(message)
+    if picture != "pipeline" and any(options[key] for key in _INPUTS):
+        raise click.UsageError("Only the pipeline needs a topology and a job.")
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
     output = options["output"] or "-"
@@ -103,7 +106,8 @@ def _write_page(file: str, picture: str, output: str) -> None:
 
     if picture != "map":
         raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
-    write_text(output, report_html(read_plan(file), None))
+    path = "plan.json" if file == "-" else file
+    write_text(output, report_html(read_plan(file), None, path=path))
 
 
 def write_picture(
@@ -148,7 +152,6 @@ def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     from placer.draw.heat_map import traffic_map
     from placer.draw.pipeline import pipeline_chart
     from placer.draw.placement_map import placement_map
-    from placer.draw.poster import poster
     from placer.draw.time_line import time_line
     from placer.placement.plan_file import read_plan
     from placer.sweep.plot import sweep_plot
@@ -161,8 +164,6 @@ def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
         return traffic_map(plan, theme)
     if picture == "timeline":
         return time_line(plan, theme)
-    if picture == "poster":
-        return poster(plan, _step(plan, options), theme)
     if picture == "pipeline":
         return pipeline_chart(_step(plan, options), theme)
     return placement_map(plan, options["colour"], options["zoom"], theme)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -15,12 +15,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class OneOf(click.Choice[str]):
-    """A choice whose error names the nearest word."""
+    """A choice whose error names the nearest word, or what came in place of one."""
+
+    def __init__(
+        self, choices: Sequence[str], gone: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(choices)
+        self.gone = dict(gone or {})
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """What is wrong with ``value``, what it may mean, and what it may be."""
         near = get_close_matches(str(value), self.choices, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
+        if instead := self.gone.get(str(value)):
+            meant = f" {instead}"
         return super().get_invalid_choice_message(value, ctx) + meant
 
 

@@ -218,14 +218,14 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
     write_made(result.plan, options, summary)
     if options["report"] is not None:
-        _write_report(result, options["report"])
+        _write_report(result, options["report"], options["output"])
 
 
-def _write_report(result: Result, path: str) -> None:
+def _write_report(result: Result, path: str, plan_path: str | None) -> None:
     from placer.api.report import report_html
     from placer.cli.output import write_text
 
-    write_text(path, report_html(result.plan))
+    write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
 
 
 def _write_varied(result: Result, options: dict[str, Any]) -> None:

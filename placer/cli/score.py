@@ -145,12 +145,14 @@ def _page(placement: Placement | Plan, inputs: Inputs, options: dict[str, Any]) 
     from placer.placement.build import placement_of_plan
     from placer.placement.plan import Plan
 
+    path = ""
     if isinstance(placement, Plan):
+        path = str(options["plan"] or options["source"])
         placement = placement_of_plan(placement, inputs.machine)
     named = [options[key] for key in ("baseline", "hostfile", "plan", "source")]
     name = str(next(filter(None, named), ""))
     plan = scored_plan(inputs, placement, name)
-    return report_html(plan, None, names=("", name))
+    return report_html(plan, None, names=("", name), path=path)
 
 
 def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:

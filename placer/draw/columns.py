@@ -21,7 +21,8 @@ class Column:
     ----------
     panel : int
         Index of the domain around the rack.
-    name : str
+    name, full : str
+        Of the rack, as it is written and as it is.
     nodes : tuple of int
     labels : tuple of str
         Short name of every node.
@@ -29,6 +30,7 @@ class Column:
 
     panel: int
     name: str
+    full: str
     nodes: tuple[int, ...]
     labels: tuple[str, ...]
 
@@ -64,13 +66,14 @@ def _columns(content: Content, rows: int) -> Iterator[Column]:
     alone = len(view.levels) < 3
     panel = view.domain_of_node[min(2, len(view.levels) - 1)].tolist()
     for domain, own in _racks(content):
-        name = "" if alone else view.names[1][domain]
+        name = "" if alone else view.short[1][domain]
+        full = "" if alone else view.names[1][domain]
         pieces = [own[i : i + rows] for i in range(0, len(own), rows)]
         for index, piece in enumerate(pieces):
             names = [view.plan.nodes[node] for node in piece]
             suffix = f" ({index + 1})" if len(pieces) > 1 and name else ""
-            labels = _short(names, name)
-            yield Column(panel[piece[0]], name + suffix, tuple(piece), labels)
+            labels = _short(names, full)
+            yield Column(panel[piece[0]], name + suffix, full, tuple(piece), labels)
 
 
 def _short(names: Sequence[str], rack: str) -> tuple[str, ...]:

@@ -114,13 +114,20 @@ def flow(
 
 
 def draw_panels(
-    root: Xml.Element, panels: Sequence[Panel], names: Sequence[str]
+    root: Xml.Element,
+    panels: Sequence[Panel],
+    names: Sequence[str],
+    full: Sequence[str],
 ) -> None:
-    """The boxes behind the items, each with its name unless that is empty."""
-    for panel, name in zip(panels, names, strict=True):
+    """The boxes behind the items, each with its name unless that is empty.
+
+    On hover a name says what of ``full`` it does not.
+    """
+    for panel, name, own in zip(panels, names, full, strict=True):
         box = {"x": panel.x, "y": panel.y, "width": panel.width, "height": panel.height}
         svg.add(root, "rect", **box, rx=6.0, class_="p-panel")
         if name:
             shown = svg.shortened(name, panel.width - 2 * PADDING, _FONT)
             at = panel.x + PADDING, panel.y + PADDING + _FONT
-            svg.write(root, shown, *at, font_size=_FONT, font_weight="600")
+            hover = "" if shown.endswith(own) else own
+            svg.write(root, shown, *at, hover, font_size=_FONT, font_weight="600")

@@ -88,7 +88,12 @@ class Cells:
         """Add it to a picture."""
         first = {column.panel: column for column in reversed(self.columns)}
         names = [_panel_name(self.content.view, first[p]) for p in sorted(first)]
-        draw_panels(root, self.flow.panels, names)
+        full = (
+            [self.content.view.names[2][p] for p in sorted(first)]
+            if any(names)
+            else names
+        )
+        draw_panels(root, self.flow.panels, names, full)
         seats = list(_seats(self))
         _draw_names(root, self)
         _draw_cells(root, self, seats)
@@ -149,7 +154,7 @@ def _named_panels(view: MachineView) -> bool:
 def _panel_name(view: MachineView, column: Column) -> str:
     if not _named_panels(view):
         return ""
-    return f"{view.levels[2]} {view.names[2][column.panel]}"
+    return view.panel_name(2, column.panel)
 
 
 def _seat_of_rank(content: Content) -> IntArray:
@@ -189,7 +194,8 @@ def _draw_names(root: Xml.Element, cells: Cells) -> None:
         zip(cells.columns, _places(cells), strict=True)
     ):
         name = svg.shortened(column.name, room, 11)
-        svg.write(root, name, x, y - 5, font_size=11, class_="p-soft")
+        hover = "" if column.name.startswith(column.full) else column.full
+        svg.write(root, name, x, y - 5, hover, font_size=11, class_="p-soft")
         if grid.label or (grid.lead and index in cells.flow.first_of_line):
             for line, label in enumerate(column.labels):
                 middle = y + (line * grid.lines + grid.deep / 2) * grid.pitch + 3.5

@@ -14,6 +14,7 @@ import numpy as np
 from placer.draw import palette
 from placer.draw.colouring import Colours, colours_apart
 from placer.errors import InputError, Problem
+from placer.placement.homes import home_level, room_wanted
 
 if TYPE_CHECKING:
     from placer.arrays import BoolArray, IntArray
@@ -120,8 +121,7 @@ class Leaving:
     Attributes
     ----------
     home : int
-        Level that could hold a group: the scale-up level, or the first beyond it where
-        some domain has as many ranks as a group.
+        Level that can hold a group, not further in than NVLink goes.
     level_of_group : ndarray, shape (G,)
         Lowest level at which one domain holds the group.
     """
@@ -259,13 +259,18 @@ def _colours(
 def leaving(view: MachineView, groups: Grouping) -> Leaving:
     """Which groups reach beyond the domain that could hold them."""
     size = groups.members.shape[1]
-    largest = [int(np.bincount(row).max()) for row in view.domain_of_rank]
-    fits = next(i for i, ranks in enumerate(largest) if ranks >= size)
+    room = [int(np.bincount(row).max()) for row in view.domain_of_rank]
     inside = view.domain_of_rank[:, groups.members]
     level = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
     if size == 1:
         level = np.full(len(groups.members), -1)
-    return Leaving(max(fits, view.scale_up_level), level)
+    wanted = (
+        size if groups.axis in ("dp", "role") else room_wanted(view.plan, groups.axis)
+    )
+    held = np.bincount(np.maximum(level, 0), minlength=len(room)).tolist()
+    is_best = view.plan.bound.get("status") == "optimal"
+    home = home_level(wanted, room, [held], view.scale_up_level, is_best)
+    return Leaving(max(home, view.scale_up_level), level)
 
 
 def _axes(plan: Plan) -> Parallelism:

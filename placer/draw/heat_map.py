@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from placer.draw import palette, svg
 from placer.errors import InputError, Problem
-from placer.units import format_bytes
+from placer.units import format_bytes, format_bytes_beside
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -72,7 +72,8 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
         name = svg.shortened(axis, _LEFT - _MARGIN - 8, 13)
         svg.write(root, name, _MARGIN, y + _HIGH / 2 + 4, font_size=13)
         for column, tier in enumerate(tiers):
-            cell = _Cell(axis, tier, row.get(tier, 0.0), sum(sent), plan.period)
+            most = max(sent_by.get(tier, 0.0) for sent_by in rows.values())
+            cell = _Cell(axis, tier, row.get(tier, 0.0), most, sum(sent), plan.period)
             _draw_cell(root, cell, (_LEFT + column * _WIDE, y), scale)
     _draw_scale(root, scale, _TOP + _HIGH * len(rows) + 22)
     return svg.to_text(root)
@@ -83,16 +84,20 @@ class _Cell:
     axis: str
     tier: str
     size_bytes: float
+    most: float  # of its column
     total: float
     period: str
 
 
 def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
-    """Names of the tiers, and brackets over those of NVLink and those beyond."""
-    for column, tier in enumerate(tiers):
+    """Names and colours of the tiers, and brackets over those of NVLink and beyond."""
+    colours = palette.of_tiers(len(tiers), scale_up)
+    for column, (tier, colour) in enumerate(zip(tiers, colours, strict=True)):
         name = svg.shortened(tier, _WIDE - 8, 13)
-        middle = _LEFT + (column + 0.5) * _WIDE
+        left, middle = _LEFT + column * _WIDE + 2, _LEFT + (column + 0.5) * _WIDE
         svg.write(root, name, middle, _TOP - 12, text_anchor="middle", font_size=13)
+        box = {"x": left, "y": _TOP - 6, "width": _WIDE - 4, "height": 4.0}
+        svg.add(root, "rect", **box, fill=colour, class_="tier")
     for name, first, end in (
         ("scale-up", 0, scale_up),
         ("scale-out", scale_up, len(tiers)),
@@ -135,7 +140,7 @@ def _draw_cell(
         colour = palette.along(scale(cell.size_bytes))
         svg.add(root, "rect", hover, **box, fill=colour, **data)
         ink: svg.Attributes = {"text_anchor": "middle", "fill": palette.ink_on(colour)}
-        text = format_bytes(cell.size_bytes)
+        text = format_bytes_beside(cell.size_bytes, cell.most)
         svg.write(root, text, *middle, **ink, font_size=15, font_weight="600")
         svg.write(root, share, middle[0], middle[1] + 17, **ink, font_size=11)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.draw.short_names import short_names
 from placer.errors import InputError, Problem
 from placer.placement.host_orders import natural_key
 
@@ -54,6 +55,22 @@ class MachineView:
         inside = set(tiers[: self.plan.topology.get("scale_up", 0)])
         found = [i for i, name in enumerate(self.levels) if name in inside]
         return max(found, default=-1)
+
+    @cached_property
+    def short(self) -> tuple[list[str], ...]:
+        """Names to write on a picture, as `names` has them; hosts keep their own."""
+        return (
+            list(self.names[0]),
+            *(
+                short_names(names, level)
+                for level, names in zip(self.levels[1:], self.names[1:], strict=True)
+            ),
+        )
+
+    def panel_name(self, level: int, domain: int) -> str:
+        """What is written over the box of a domain: ``block b01``."""
+        tier, name = self.levels[level], self.short[level][domain]
+        return name if name.startswith(f"{tier} ") else f"{tier} {name}"
 
     def parent_of(self, level: int) -> IntArray:
         """Domain of level ``level + 1`` that encloses each domain of ``level``."""

@@ -34,6 +34,11 @@ _VIRIDIS = (
     "#bddf26",
     "#fde725",
 )
+# Tiers: those that NVLink joins, those of the network, the whole machine. All differ by
+# as much as `DISTINCT` do; a deeper machine has the ordered scale.
+_JOINED = ("#0072b2", "#56b4e9", "#009e73")
+_APART = ("#e69f00", "#cc79a7", "#5b6570")
+_WHOLE = "#d55e00"
 # Shades of the ordered scale: as many as neighbours need to differ visibly.
 SHADES = 32
 
@@ -44,6 +49,21 @@ def distinct(index: int) -> str:
     Colours repeat after the seventh.
     """
     return DISTINCT[index % len(DISTINCT)]
+
+
+def of_tiers(count: int, scale_up: int) -> tuple[str, ...]:
+    """A colour of its own for each of ``count`` tiers, the innermost first.
+
+    Parameters
+    ----------
+    count : int
+    scale_up : int
+        How many of them NVLink joins.
+    """
+    apart = max(count - scale_up - 1, 0)
+    if scale_up > len(_JOINED) or apart > len(_APART):
+        return tuple(ordered(index, count) for index in range(count))
+    return (*_JOINED[:scale_up], *_APART[:apart], _WHOLE)[:count]
 
 
 @lru_cache(maxsize=4096)

@@ -18,15 +18,23 @@ if TYPE_CHECKING:
 
     from placer.cost.step import Step
 
+# Of more stages the first and the last are drawn, as many of each.
+_ENDS = 8
 # More pieces than that would be thinner than a pixel: then fewer micro-batches.
 MOST_PIECES = 6000
 
 _WIDTH, _MARGIN, _LEFT = 1600.0, 24.0, 84.0
 _TOP = 128.0
-_ROW, _ROW_GAP, _TALL = 28.0, 4.0, 420.0
+_ROW, _ROW_GAP, _TALL, _BREAK = 28.0, 4.0, 420.0, 26.0
 _FONT = 12.0
 _WIDE_ENOUGH = 13.0  # for the number of a micro-batch
 _FORWARD, _BACKWARD, _EXPOSED = "#56b4e9", "#0072b2", "#f0e442"
+
+
+def shown_stages(num_stages: int) -> list[int]:
+    """Stages with a row of their own: all, or the first and last eight."""
+    every = list(range(num_stages))
+    return every if num_stages <= 2 * _ENDS else every[:_ENDS] + every[-_ENDS:]
 
 
 @dataclass(frozen=True)
@@ -35,13 +43,17 @@ class _Chart:
 
     pace: float
     row: float
+    stages: list[int]
     num_stages: int
 
     def x(self, seconds: float) -> float:
         return _LEFT + seconds * self.pace
 
     def y(self, stage: int) -> float:
-        return _TOP + stage * (self.row + _ROW_GAP)
+        left_out = self.num_stages - len(self.stages)
+        after_break = left_out > 0 and stage >= _ENDS
+        row = stage - left_out if after_break else stage
+        return _TOP + row * (self.row + _ROW_GAP) + after_break * _BREAK
 
     @property
     def bottom(self) -> float:
@@ -64,13 +76,14 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
         raise InputError([Problem("the job has no model, so no times", key="model")])
     replica, stages, bare = slowest_pipeline(step)
     axes = job.parallelism
-    drawn = _drawn(job.micro_batches, axes.pp, axes.vp)
+    rows = shown_stages(axes.pp)
+    drawn = _drawn(job.micro_batches, axes.pp, axes.vp * len(rows))
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     pipeline = max(piece.end_s for piece in pieces if piece.stage == 0)
     after = list(_after(step))
     total = pipeline + sum(part.seconds for part in after)
-    row = min(_ROW, max(_TALL / axes.pp - _ROW_GAP, 4.0))
-    chart = _Chart((_WIDTH - _MARGIN - _LEFT) / total, row, axes.pp)
+    row = min(_ROW, _TALL / len(rows) - _ROW_GAP)
+    chart = _Chart((_WIDTH - _MARGIN - _LEFT) / total, row, rows, axes.pp)
     root = svg.new_picture(_WIDTH, chart.bottom + 56, theme, _title(step))
     _draw_heading(root, step, replica, drawn)
     inside = ", ".join(axis for axis in step.stage_times if axis != "pp")
@@ -78,7 +91,7 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
     _draw_stages(root, chart, pipeline)
     layer = svg.add(root, "g", class_="pieces", text_anchor="middle")
     spent, alone = work_s(stages), work_s(bare)
-    for piece in pieces:
+    for piece in (piece for piece in pieces if piece.stage in rows):
         exposed = spent[piece.work] - alone[piece.work]
         _draw_piece(layer, chart, piece, max(exposed, 0.0))
     _draw_after(root, chart, after, pipeline)
@@ -108,8 +121,11 @@ def _draw_heading(root: Xml.Element, step: Step, replica: int, drawn: int) -> No
 
 
 def _drawn(micro_batches: int, num_stages: int, chunks: int) -> int:
-    """Micro-batches to draw: all, or whole groups of as many as there are stages."""
-    fitting = MOST_PIECES // (2 * chunks * num_stages)
+    """Micro-batches to draw: all, or whole groups of as many as there are stages.
+
+    ``chunks`` are those of all stages that are drawn.
+    """
+    fitting = MOST_PIECES // (2 * chunks)
     if micro_batches <= fitting:
         return micro_batches
     return min(max(fitting // num_stages, 1) * num_stages, micro_batches)
@@ -143,14 +159,16 @@ def _draw_legend(root: Xml.Element, inside: str, after: Sequence[Part]) -> None:
 
 
 def _draw_stages(root: Xml.Element, chart: _Chart, pipeline: float) -> None:
-    every = max(1, -(-14 // int(chart.row + _ROW_GAP)))
-    for stage in range(chart.num_stages):
+    for stage in chart.stages:
         y = chart.y(stage)
         box = {"x": _LEFT, "y": y, "height": chart.row}
         svg.add(root, "rect", **box, width=pipeline * chart.pace, class_="p-panel")
-        if stage % every == 0:
-            middle = y + chart.row / 2 + 4
-            svg.write(root, f"stage {stage}", _MARGIN, middle, font_size=_FONT)
+        middle = y + chart.row / 2 + 4
+        svg.write(root, f"stage {stage}", _MARGIN, middle, font_size=_FONT)
+    if left_out := chart.num_stages - len(chart.stages):
+        text = f"{left_out:,} more stage{'s' * (left_out != 1)}"
+        above = chart.y(chart.stages[_ENDS]) - _ROW_GAP - _BREAK / 2 + 6
+        svg.write(root, text, _LEFT, above, class_="p-soft", font_size=_FONT)
 
 
 def _draw_piece(

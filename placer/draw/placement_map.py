@@ -126,10 +126,16 @@ def _leaving(content: Content) -> str:
     count, total = int(away.groups.sum()), len(groups.members)
     home = view.levels[away.home] if away.home >= 0 else "GPU"
     noun = groups.group_noun + "s" * (total != 1)
+    if away.home == len(view.levels) - 1:
+        spanning = int(np.count_nonzero(away.level_of_group == away.home))
+        verb = "spans" if spanning == 1 else "span"
+        return f"{spanning:,} of {total:,} {noun} {verb} the whole {home}"
     if not count:
         return f"none of {total:,} {noun} leaves its {home}"
     verb = "leaves its" if count == 1 else "leave their"
     text = f"{count:,} of {total:,} {noun} {verb} {home}"
+    if view.plan.bound.get("status") == "optimal":
+        text += ", and no placement is better"
     return f"outlined: {text}" if content.outlined.any() else text
 
 

@@ -119,7 +119,13 @@ def add(
 
 
 def write(
-    parent: Xml.Element, text: str, x: float, y: float, /, **attributes: str | float
+    parent: Xml.Element,
+    text: str,
+    x: float,
+    y: float,
+    title: str = "",
+    /,
+    **attributes: str | float,
 ) -> Xml.Element:
     """Text with its baseline at ``y``, in the ink of the theme unless told otherwise.
 
@@ -128,12 +134,14 @@ def write(
     parent : Element
     text : str
     x, y : float, pixels
+    title : str
+        Text on hover; none when empty.
     **attributes : str or float
         Among them ``text_anchor``; ``class_`` or ``fill`` instead of the ink.
     """
     coloured = "class_" in attributes or "fill" in attributes
     ink = {} if coloured else {"class_": "p-ink"}
-    child = add(parent, "text", x=x, y=y, **attributes, **ink)
+    child = add(parent, "text", title, x=x, y=y, **attributes, **ink)
     child.text = _clean(text)
     return child
 
@@ -151,30 +159,6 @@ def shortened(text: str, width: float, font_size: float) -> str:
         if len(text) <= most
         else text[: max(most - 1, 0)] + "\N{HORIZONTAL ELLIPSIS}"
     )
-
-
-def parsed(picture: str) -> Xml.Element:
-    """A picture of this package, to `nest` in another."""
-    root = Xml.fromstring(picture)  # noqa: S314 (written here, not read)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-    return root
-
-
-def height_at(picture: Xml.Element, width: float) -> float:
-    """How high a picture is that is so wide."""
-    return float(picture.attrib["height"]) * width / float(picture.attrib["width"])
-
-
-def nest(
-    parent: Xml.Element, picture: Xml.Element, place: tuple[float, float], width: float
-) -> None:
-    """Put a picture with the style of its parent into another, ``width`` wide."""
-    height = height_at(picture, width)
-    box = {"x": place[0], "y": place[1], "width": width, "height": height}
-    font = {"font_size": float(picture.attrib["font-size"])}
-    child = add(parent, "svg", **box, **font, viewBox=picture.attrib["viewBox"])
-    child.extend(part for part in picture if part.tag != "style")
 
 
 def number(value: float) -> str:

@@ -127,11 +127,9 @@ class Tiles:
         view, level = self.content.view, self.content.level
         panels = list(dict.fromkeys(tile.panel for tile in self.tiles))
         named = level + 2 < len(view.levels)
-        names = [
-            f"{view.levels[level + 1]} {view.names[level + 1][panel]}" if named else ""
-            for panel in panels
-        ]
-        draw_panels(root, self.flow.panels, names)
+        names = [view.panel_name(level + 1, panel) if named else "" for panel in panels]
+        full = [view.names[level + 1][panel] for panel in panels]
+        draw_panels(root, self.flow.panels, names, full)
         places = [place for panel in self.flow.panels for place in panel.places]
         layer = svg.add(root, "g", class_="cells")
         for tile, place in zip(self.tiles, places, strict=True):
@@ -247,8 +245,8 @@ def _draw_name(
     view, level = tiles.content.view, tiles.content.level
     count = f"{tile.ranks:,}" if tile.ranks != tiles.content.usual_ranks else ""
     room = tiles.tile_width - svg.text_width(count, _NAME_FONT) - 4
-    name = view.names[level][tile.domain]
-    around = view.names[level + 1][tile.panel]
+    name = view.short[level][tile.domain]
+    around = view.short[level + 1][tile.panel]
     name = name.removeprefix(around).lstrip("-_.") or name
     shown = svg.shortened(name, room, _NAME_FONT)
     svg.write(group, shown, *place, font_size=_NAME_FONT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from placer.draw import palette, svg
 from placer.errors import InputError, Problem
-from placer.units import format_seconds
+from placer.units import format_beside, format_seconds
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -171,6 +171,7 @@ def _draw_scale_out(
 def _draw_table(
     root: Xml.Element, parts: Sequence[Part], step: float, top: float
 ) -> None:
+    longest = max(part.seconds for part in parts)
     for index, part in enumerate(parts):
         y = top + index * _LINE
         box = {"x": _MARGIN, "y": y - 11, "width": _MARK, "height": _MARK, "rx": 2.0}
@@ -178,7 +179,7 @@ def _draw_table(
         name = svg.shortened(part.name, 220, 13)
         svg.write(root, name, _MARGIN + _MARK + 8, y, font_size=13)
         end: svg.Attributes = {"text_anchor": "end", "font_size": 13.0}
-        svg.write(root, format_seconds(part.seconds), 360, y, **end)
+        svg.write(root, format_beside(part.seconds, longest), 360, y, **end)
         svg.write(root, f"{part.seconds / step:z.2%}", 440, y, **end, class_="p-soft")
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from placer.page.findings import homes, parts
-from placer.units import format_seconds, plural
+from placer.page.tiers import kinds_of_tiers
+from placer.units import format_beside, plural
 
 if TYPE_CHECKING:
     from placer.page.side import Side
-    from placer.placement.plan import Plan
 
 _SIDES = ("old", "new")
-_SHOWN_LINKS = 6
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -36,28 +35,13 @@ def widths(body: str) -> str:
     )
 
 
-def _permille(share: float) -> int:
+def permille(share: float) -> int:
+    """Thousandths of a share, the number of the class of a width."""
     return round(1000 * min(max(share, 0.0), 1.0))
 
 
 def _sides(sides: Sequence[Side]) -> Iterator[tuple[str, Side]]:
     yield from zip(_SIDES[-len(sides) :], sides, strict=True)
-
-
-def kinds_of_tiers(plan: Plan) -> dict[str, str]:
-    """Class of each tier: inside a node, over NVLink, over the network, over all."""
-    tiers = list(plan.topology.get("tiers", ()))
-    scale_up = plan.topology.get("scale_up", 0)
-    inner = len(tiers) - len(plan.outer_tiers)
-    kinds = {}
-    for t, tier in enumerate(tiers):
-        if t <= inner and t < scale_up:
-            kinds[tier] = "k-node"
-        elif t < scale_up:
-            kinds[tier] = "k-nvlink"
-        else:
-            kinds[tier] = "k-all" if t == len(tiers) - 1 else "k-net"
-    return kinds
 
 
 def group_rows(sides: Sequence[Side]) -> str:
@@ -108,7 +92,7 @@ def _reach(counts: Sequence[Mapping[str, int]]) -> str:
 
 def _stack(name: str, pieces: Sequence[tuple[str, float, str]], total: float) -> str:
     spans = "".join(
-        f'<span class="{kind} w{_permille(amount / total)}" title="{escape(told)}">'
+        f'<span class="{kind} w{permille(amount / total)}" title="{escape(told)}">'
         "</span>"
         for kind, amount, told in pieces
         if amount
@@ -147,7 +131,7 @@ def step_rows(sides: Sequence[Side]) -> str:
 def _bar(kind: str, start: float, length: float, of: float) -> str:
     if not length:
         return ""
-    place = f"l{_permille(start / of)} w{max(_permille(length / of), 1)}"
+    place = f"l{permille(start / of)} w{max(permille(length / of), 1)}"
     return f'<span class="{kind} {place}"></span>'
 
 
@@ -157,12 +141,12 @@ def _step_row(
 ) -> str:  # fmt: skip
     is_flat = abs(change) < 1e-6 * longest
     kind = "flat" if is_flat else "down" if change < 0 else "up"
-    cells = "".join(f'<td class="n">{format_seconds(v)}</td>' for v in values)
+    cells = "".join(f'<td class="n">{format_beside(v, longest)}</td>' for v in values)
     if len(values) > 1:
-        size = 0 if is_flat else max(_permille(abs(change) / widest / 2), 2)
+        size = 0 if is_flat else max(permille(abs(change) / widest / 2), 2)
         start = 500 - size if change < 0 else 500
         mark = "" if is_flat else f'<span class="d {kind} l{start} w{size}"></span>'
-        told = "same" if is_flat else _signed(change)
+        told = "same" if is_flat else _signed(change, widest)
         cells += f'<td class="div"><div>{mark}</div></td><td class="n dv">{told}</td>'
     total = " sum" if is_sum else ""
     return (
@@ -171,48 +155,6 @@ def _step_row(
     )
 
 
-def _signed(seconds: float) -> str:
-    return f"{'+' if seconds > 0 else _MINUS}{format_seconds(abs(seconds))}"
-
-
-def link_tables(sides: Sequence[Side]) -> str:
-    """The busiest uplinks of each side, all bars to one scale."""
-    lists = [side.plan.score.get("hottest_links", [])[:_SHOWN_LINKS] for side in sides]
-    most = max((link["busy_s"] for found in lists for link in found), default=0.0)
-    tables = []
-    for side, found in zip(sides, lists, strict=True):
-        rows = "".join(_link_row(link, most) for link in found)
-        if not found:
-            rows = "<tr><td>No uplink carries anything.</td></tr>"
-        tables.append(
-            f"<div><h3>{escape(side.name)}</h3>"
-            f'<table class="links"><tbody>{rows}</tbody></table></div>'
-        )
-    return "".join(tables)
-
-
-def _link_row(link: Mapping[str, Any], most: float) -> str:
-    name = f"{link['domain']} {link['direction']}"
-    into = f"into the {link['tier']}"
-    width = _permille(link["busy_s"] / most) if most else 0
-    return (
-        f'<tr><th scope="row">{escape(name)} <small>{escape(into)}</small></th>'
-        f'<td class="lb"><div><span class="w{width}"></span></div></td>'
-        f'<td class="n">{format_seconds(link["busy_s"])}</td></tr>'
-    )
-
-
-def links_heading(sides: Sequence[Side]) -> str:
-    """What the busiest uplink does, as a heading."""
-    lists = [side.plan.score.get("hottest_links", []) for side in sides]
-    busy = [max((link["busy_s"] for link in found), default=0.0) for found in lists]
-    now, period = format_seconds(busy[-1]), sides[-1].plan.period
-    if not busy[-1]:
-        return "No uplink carries anything"
-    if len(busy) == 1 or abs(busy[0] - busy[1]) < 1e-6 * busy[0]:
-        return f"The busiest uplink is in use for {now} of each {period}"
-    word = "less" if busy[1] < busy[0] else "more"
-    was = format_seconds(busy[0])
-    return (
-        f"The busiest uplink carries {word} now: {now} of each {period}, {was} before"
-    )
+def _signed(seconds: float, largest: float) -> str:
+    sign = "+" if seconds > 0 else _MINUS
+    return f"{sign}{format_beside(abs(seconds), largest)}"

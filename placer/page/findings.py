@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.cost.noise import noise_of
+from placer.placement.homes import fullest, home_level, room_wanted
 from placer.report.verdict import inner_domains
 from placer.report.words import (
     BETTER,
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 # Axes whose groups a placement can hold together; gradients always travel.
 _HELD = ("tp", "cp", "ep", "etp", "pp")
 _NOUN = {"pp": "pipeline", "ep": "expert group"}
-# An axis belongs inside the innermost tier that holds this share of its groups.
-_BELONGS = 0.1
+_NO_BETTER = "no placement is better"
 # Differences below this share of the cost are rounding.
 _SAME = 1e-6
 
@@ -40,7 +40,7 @@ class Home:
     Attributes
     ----------
     axis, tier : str
-        The tier is the innermost one that holds a tenth of the groups on either side.
+        The tier is the innermost one that can hold a group.
     level : int
         Index of the tier among those from the node to the whole machine.
     groups : tuple of int
@@ -82,20 +82,29 @@ def _home(
     counts = [
         [found.get(axis, {}).get(tier, 0) for tier in tiers] for found in crossings
     ]
-    fits = (
-        t
-        for t in range(len(tiers))
-        if any(sum(row[: t + 1]) >= _BELONGS * sum(row) > 0 for row in counts)
+    inner = len(tiers) - len(around)
+    held = [[sum(row[: inner + 1]), *row[inner + 1 :]] for row in counts]
+    rooms = zip(*(fullest(side.plan, around) for side in sides), strict=True)
+    room = [max(sizes) for sizes in rooms]
+    level = home_level(
+        room_wanted(plan, axis),
+        room,
+        held,
+        plan.topology.get("scale_up", 0) - 1 - inner,
+        any(is_optimal(side.plan) for side in sides),
     )
-    at = next(fits, len(tiers) - 1)
-    at = max(at, len(tiers) - len(around))
     return Home(
         axis,
-        tiers[at],
-        at - (len(tiers) - len(around)),
-        tuple(sum(row) for row in counts),
-        tuple(sum(row[at + 1 :]) for row in counts),
+        around[level],
+        level,
+        tuple(sum(row) for row in held),
+        tuple(sum(row[level + 1 :]) for row in held),
     )
+
+
+def is_optimal(plan: Plan) -> bool:
+    """Whether no placement is better under the model."""
+    return plan.bound.get("status") == "optimal"
 
 
 def objective_of(sides: Sequence[Side]) -> str:
@@ -165,7 +174,7 @@ def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
     sentences = [f"{took} {new}{instead}."] if has_value(sides) else []
     if found:
         sentences.append(f"{_held(found)}.")
-    if sides[-1].plan.bound.get("status") == "optimal":
+    if is_optimal(sides[-1].plan):
         sentences.append("Under the model no placement that keeps the rules is better.")
     return " ".join(sentences)
 
@@ -191,7 +200,7 @@ def most_changed(found: Sequence[Home]) -> Home:
     return max(found, key=lambda h: abs(h.leaving[0] - h.leaving[-1]) / h.groups[-1])
 
 
-def groups_heading(found: Sequence[Home]) -> str:
+def groups_heading(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """What happened to the groups, as a heading."""
     if not found:
         return "How groups lie is not known"
@@ -205,6 +214,8 @@ def groups_heading(found: Sequence[Home]) -> str:
             f"{h.leaving[-1]:,} of {h.groups[-1]:,} {plural(h.noun, h.groups[-1])}"
             for h in leaving
         )
+        if is_optimal(sides[-1].plan):
+            return f"{text} reach further, and {_NO_BETTER}"
         return f"{text} reach further than they need"
     of = home.groups[-1]
     words = ("come back into", "leave") if of > 1 else ("comes back into", "leaves")
@@ -213,18 +224,25 @@ def groups_heading(found: Sequence[Home]) -> str:
     return f"{subject} {words[change < 0]} one {home.tier}"
 
 
-def map_line(side: int, found: Sequence[Home]) -> tuple[str, bool]:
-    """What a map shows, in words, and whether all is well there."""
+def map_line(
+    sides: Sequence[Side], side: int, found: Sequence[Home]
+) -> tuple[str, str]:
+    """What a map shows, in words, and whether that is ``ok``, ``bad`` or neither."""
     leaving = [h for h in found if h.leaving[side]]
     if not found:
-        return "", True
+        return "", ""
     if not leaving:
         axes = _listed([h.axis for h in found])
-        return f"every {axes} group lies where it belongs", True
+        return f"every {axes} group lies where it belongs", "ok"
     home = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
     count, of = home.leaving[side], home.groups[side]
     verb = "leaves its" if count == 1 else "leave their"
-    return f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}", False
+    text = f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}"
+    is_best = is_optimal(sides[side].plan)
+    is_as_good = is_optimal(sides[-1].plan) and abs(gained(sides)) < _SAME
+    if is_best or is_as_good:
+        return f"{text}, and {_NO_BETTER}", ""
+    return text, "bad"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -293,8 +311,7 @@ def facts(sides: Sequence[Side], found: Sequence[Home]) -> Iterator[Fact]:
         yield f"{plural(tier, 2).capitalize()} used", was, f"{len(domains):,}", nodes
     if new.bound and new.bound.get("lower_bound"):
         gap = gap_text(new.bound["gap"]).replace("%", " %")
-        is_optimal = new.bound["status"] == "optimal"
-        remark = "proved optimal" if is_optimal else "at most"
+        remark = "proved optimal" if is_optimal(new) else "at most"
         yield "Gap to the lower bound", "", gap if new.bound["gap"] else "0 %", remark
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.draw import palette
 from placer.page.bars import (
     group_rows,
-    kinds_of_tiers,
-    link_tables,
-    links_heading,
     step_rows,
     widths,
 )
@@ -28,11 +27,14 @@ from placer.page.findings import (
     map_line,
     step_heading,
 )
+from placer.page.links import link_tables, links_heading
 from placer.page.seats import encoded, partners, shown
 from placer.page.shell import asset, page
+from placer.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.page.times import times_data
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
+from placer.report.next_text import launch_commands
 from placer.report.words import amount, roles_of
 from placer.units import plural
 
@@ -58,13 +60,15 @@ _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
 _WORD = {"dp": "replica", "pp": "stage"}
 
 
-def report_page(sides: Sequence[Side]) -> str:
+def report_page(sides: Sequence[Side], path: str) -> str:
     """The page as HTML text; it needs nothing else.
 
     Parameters
     ----------
     sides : sequence of Side
         One placement, or two: before and after.
+    path : str
+        File of the last one's plan, for commands; none are told if empty.
 
     Raises
     ------
@@ -75,12 +79,12 @@ def report_page(sides: Sequence[Side]) -> str:
     machine, found = shown(sides), homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
     body = asset("report", "page.html")
-    for key, text in _texts(sides, machine, found, matching):
+    for key, text in _texts(sides, machine, found, matching, path):
         body = body.replace("{{" + key + "}}", text)
     body = _without(body, "before" if matching is None else "alone")
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
-    style = asset("report", "page.css") + widths(body)
+    style = asset("report", "page.css") + tier_style(plan) + widths(body)
     data = _data(sides, machine, found, matching)
     return page(title, style, body, "report", _SCRIPTS, data, plain)
 
@@ -95,6 +99,7 @@ def _texts(
     machine: Shown,
     found: Sequence[Home],
     matching: Matching | None,
+    path: str,
 ) -> Iterator[tuple[str, str]]:
     """What stands in each place of the page, escaped."""
     plan = sides[-1].plan
@@ -109,7 +114,7 @@ def _texts(
     yield "H1", f"{escape(said)}{tail}."
     yield "LEDE", escape(lede(sides, found))
     yield "FACTS", "".join(_fact(*fact) for fact in facts(sides, found))
-    yield "WHY1", escape(groups_heading(found))
+    yield "WHY1", escape(groups_heading(sides, found))
     yield "AXES", group_rows(sides)
     yield "TIERS", _tiers(plan)
     yield "WHY2", escape(step_heading(sides))
@@ -118,13 +123,14 @@ def _texts(
     yield "OLD", escape(sides[0].name)
     yield "NEW", escape(sides[-1].name)
     for key, side in (("MAP_OLD", 0), ("MAP_NEW", -1)):
-        line, is_well = map_line(side, found)
-        yield key, f'<span class="{"ok" if is_well else "bad"}">{escape(line)}</span>'
+        line, mood = map_line(sides, side, found)
+        yield key, f'<span class="{mood}">{escape(line)}</span>'
     yield "SHOWN", escape(_shown_text(machine))
     yield "LINKHEAD", escape(links_heading(sides))
     yield "LINKS", link_tables(sides)
     yield "CERT", escape(_certificate(plan))
     yield "INPUTS", _inputs(plan)
+    yield "APPLY", _apply(plan, path)
     yield "SWITCH", escape(_switch(sides, matching))
     yield "VERSION", escape(str(plan.solver.get("version", "")))
 
@@ -184,14 +190,20 @@ def _certificate(plan: Plan) -> str:
 
 
 def _inputs(plan: Plan) -> str:
-    rows = []
-    for section in (plan.topology, plan.job):
-        name, digest = (
-            escape(str(section.get("name"))),
-            escape(str(section.get("sha256"))),
-        )
-        rows.append(f"<p>{name}<br><code>sha256 {digest}</code></p>")
-    return "".join(rows)
+    """Names of machine and job, whose digests show on hover."""
+    return "".join(
+        f'<p><span title="sha256 {escape(str(section.get("sha256")))}">'
+        f"{escape(str(section.get('name')))}</span></p>"
+        for section in (plan.topology, plan.job)
+    )
+
+
+def _apply(plan: Plan, path: str) -> str:
+    """The commands that make files for the launcher, as in the text of a search."""
+    if not path:
+        return "<p>A plan that <code>placer place</code> makes can be emitted.</p>"
+    commands = (["placer", *words] for words in launch_commands(plan, path))
+    return "".join(f"<p><code>{escape(join(c))}</code></p>" for c in commands)
 
 
 def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
@@ -227,6 +239,11 @@ def _data(
         "machine": machine.to_dict(),
         "level": max(uplinks, min(1, len(machine.levels) - 1)),
         "whole": tiers[-1] if tiers else "machine",
+        "colours": {
+            "tiers": colours_of_tiers(plan),
+            "distinct": palette.DISTINCT,
+            "scale": [palette.ordered(i, 8) for i in range(8)],
+        },
         "homes": [[h.axis, h.level] for h in found],
         "partners": "" if matching is None else partners(matching, plan.world_size),
         "sides": [

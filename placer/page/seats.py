@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import IntArray
+from placer.draw.short_names import short_names
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:
@@ -71,10 +72,22 @@ class Shown:
         return inside
 
     def to_dict(self) -> dict[str, Any]:
-        """What the page's scripts read, whole numbers as `encoded`."""
+        """What the page's scripts read, whole numbers as `encoded`.
+
+        Hosts keep their names; where those of a level are shortened, ``full`` has them.
+        """
+        short = [
+            short_names(names, level)
+            for level, names in zip(self.levels[1:], self.names[1:], strict=True)
+        ]
+        short = [self.names[0], *short]
         return {
             "levels": self.levels,
-            "names": self.names,
+            "names": short,
+            "full": [
+                names if names != shown else None
+                for names, shown in zip(self.names, short, strict=True)
+            ],
             "parents": [encoded(row) for row in self.parents],
             "gpus": encoded(self.gpus),
         }

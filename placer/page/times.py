@@ -10,6 +10,7 @@ import numpy as np
 from placer.cost.group_cost import GroupCosts
 from placer.cost.timetable import slowest_pipeline, timetable
 from placer.cost.traffic import total_load
+from placer.draw.pipeline import shown_stages
 from placer.page.seats import encoded
 
 if TYPE_CHECKING:
@@ -92,25 +93,30 @@ def _busy(step: Step, machine: Shown, level: int) -> list[float]:
 def _pipeline(step: Step) -> dict[str, Any]:
     """The pieces of work of the slowest replica, times in microseconds.
 
-    ``pieces`` has five numbers a piece: stage, whether it is forward, start, end and
-    micro-batch. ``after`` are the parts of the step that follow: names and seconds.
+    ``rows`` are the stages drawn. ``pieces`` has five numbers a piece: its row, whether
+    it is forward, start, end and micro-batch. ``after`` are the parts of the step that
+    follow: names and seconds.
     """
     job = step.model.job
     axes = job.parallelism
     replica, stages, _ = slowest_pipeline(step)
-    fitting = max(MOST_PIECES // (2 * axes.vp * axes.pp), 1)
+    shown = shown_stages(axes.pp)
+    row_of = {stage: row for row, stage in enumerate(shown)}
+    fitting = max(MOST_PIECES // (2 * axes.vp * len(shown)), 1)
     drawn = min(job.micro_batches, max(fitting // axes.pp, 1) * axes.pp)
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     rows = [
-        (p.stage, int(p.is_forward), round(p.start_s * 1e6), round(p.end_s * 1e6),
-         p.micro_batch)
+        (row_of[p.stage], int(p.is_forward), round(p.start_s * 1e6),
+         round(p.end_s * 1e6), p.micro_batch)
         for p in pieces
+        if p.stage in row_of
     ]  # fmt: skip
     after = {"dp": step.exposed_data_parallel_s, **step.exposed_custom_s}
     after["fixed"] = step.model.fixed_s
     return {
         "replica": replica,
         "stages": axes.pp,
+        "rows": shown,
         "drawn": drawn,
         "of": job.micro_batches,
         "pieces": encoded(rows),

@@ -22,7 +22,15 @@ from placer.readers.joined import (
     numbers,
     renamed,
 )
-from placer.readers.layers import Filled, Layer, filled, numbered, split_words, splits
+from placer.readers.layers import (
+    Filled,
+    Layer,
+    are_ids,
+    filled,
+    numbered,
+    split_words,
+    splits,
+)
 
 _LONGEST_NAME = 1000
 
@@ -230,6 +238,13 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
             tree.notes.append(f"{layer.label} is the same as {below}: left out")
             if layer.apart:
                 tree.levels[-1] = replace(tree.levels[-1], apart=True)
+            if tree.levels and are_ids(inner_names) and not are_ids(found.names):
+                inner, inner_names = found.domain_of_node, found.names
+                named = replace(
+                    tree.levels[-1], domain_of_node=inner, names=inner_names
+                )
+                tree.levels[-1] = named
+                tree.notes.append(f"{below} has the names of {layer.label}")
             continue
         inner, inner_names = found.domain_of_node, found.names
         tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))

@@ -26,6 +26,7 @@ from placer.readers.node_labels import (
     LabelLevel,
     LabelRules,
     label_levels,
+    label_of_names,
     unused_labels,
 )
 
@@ -73,7 +74,8 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         file.top.problem(f'--label: no node has the label "{visible(key)}"', hint)
     rows = label_levels(present, rules)
     findings = Findings(source, tuple(row.level for row in rows))
-    columns = _domains(rows, labels, findings)
+    unused = unused_labels(labels, rows, rules)
+    columns = _named(_domains(rows, labels, findings), labels, unused, findings)
     taints: Counter[str] = Counter()
     names = []
     for number, (item, given) in enumerate(zip(nodes, labels, strict=True)):
@@ -95,7 +97,7 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     findings.notes += notes
     findings.aliases = {a: name for a, name in findings.aliases.items() if name}
     _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
-    _note_unused(findings, unused_labels(labels, rows, rules))
+    _note_unused(findings, unused)
     ordered = {key for order in rules.orders for key in order} - {HOSTNAME}
     if absent := sorted(ordered - present):
         findings.notes.append(f"labels of a Topology that no node has: {some(absent)}")
@@ -128,6 +130,26 @@ def _domains(
                 for own, above in zip(columns[k], columns[outer], strict=True)
             ]
     return columns
+
+
+def _named(
+    columns: Sequence[list[str]],
+    labels: Sequence[dict[str, str]],
+    unused: list[str],
+    findings: Findings,
+) -> list[list[str]]:
+    """The columns, with names of other labels in place of ids that go with them.
+
+    Labels that are so used are taken out of ``unused``.
+    """
+    found = []
+    for level, column in zip(findings.levels, columns, strict=True):
+        if key := label_of_names(column, labels, unused):
+            unused.remove(key)
+            findings.notes.append(f"{level.name}s have the names of {key}")
+            column = [given.get(key, "") for given in labels]
+        found.append(column)
+    return found
 
 
 def _texts(labels: Value | None) -> dict[str, str]:

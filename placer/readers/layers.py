@@ -13,6 +13,7 @@ import numpy as np
 from placer.arrays import IntArray
 
 UNKNOWN = -1
+_ID = 32  # characters of a UUID without its hyphens
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ def numbered(domains: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
     index: dict[str, int] = {}
     numbers = [index.setdefault(d, len(index)) if d else UNKNOWN for d in domains]
     return np.array(numbers, dtype=np.int64), tuple(index)
+
+
+def are_ids(names: Sequence[str]) -> bool:
+    """Whether domains are called by ids, such as UUIDs, that nobody would say."""
+    return max(map(len, names), default=0) >= _ID
 
 
 def splits(inner: Layer, outer: Layer) -> IntArray:

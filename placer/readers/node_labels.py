@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from placer.readers.findings import Level
+from placer.readers.layers import are_ids
 from placer.readers.switches import switch_levels
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -123,6 +124,37 @@ def unused_labels(
         if len(values) == 1 or len(set(values)) < len(values):
             unused.append(key)
     return unused
+
+
+def label_of_names(
+    column: Sequence[str], labels: Sequence[Mapping[str, str]], keys: Sequence[str]
+) -> str:
+    """The first of ``keys`` that names domains whose own names are ids; else nothing.
+
+    Its values are shorter, and go with the domains one to one.
+
+    Parameters
+    ----------
+    column : sequence of str
+        Domain of each node, empty where it has none.
+    labels : sequence of mapping
+        Of the same nodes.
+    keys : sequence of str
+    """
+    domains = set(filter(None, column))
+    if not are_ids(list(domains)):
+        return ""
+    for key in keys:
+        pairs = {
+            (domain, given.get(key, ""))
+            for domain, given in zip(column, labels, strict=True)
+            if domain or key in given
+        }
+        values = {value for _, value in pairs}
+        is_one_to_one = len(pairs) == len(domains) == len(values)
+        if is_one_to_one and all(values) and not are_ids(list(values)):
+            return key
+    return ""
 
 
 def is_like_topology(key: str) -> bool:

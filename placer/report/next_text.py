@@ -36,21 +36,34 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
     worst, subject = slowest_group(plan.score), ["--rank", "0"]
     if worst:
         subject = ["--group", f"{worst['axis']}:{worst['group']}"]
-    # A name that begins so would be read as an option.
-    path = f"./{path}" if path.startswith("-") else path
-    scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
-    commands = [
-        ["emit", path, name, *(["-o", output] if output else [])]
-        for name, output in _LAUNCH[scheduler]
-    ]
-    if not scheduler:
-        commands.append(["emit", "--list"])
-    commands.append(["explain", path, *subject])
+    commands = [*launch_commands(plan, path), ["explain", _typable(path), *subject]]
     typed = [_typed(["placer", *command], width) for command in commands]
     if any(typed):
         yield "next"
         for lines in typed:
             yield from lines
+
+
+def launch_commands(plan: Plan, path: str) -> list[list[str]]:
+    """Words after ``placer`` that turn the plan into files of its launcher.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : str
+        Where it is.
+    """
+    scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
+    commands = [
+        ["emit", _typable(path), name, *(["-o", output] if output else [])]
+        for name, output in _LAUNCH[scheduler]
+    ]
+    return commands if scheduler else [*commands, ["emit", "--list"]]
+
+
+def _typable(path: str) -> str:
+    """A path that is not read as an option."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _typed(command: Sequence[str], width: int) -> list[str]:

@@ -100,7 +100,8 @@ def test_bad_rows(tmp_path: Path, text: str) -> None:
         (["--zoom", "r9"], "no domain"),
         (["--colour", "ep"], "no ep"),
         (["traffic", "--zoom", "r0"], "for the map"),
-        (["map", "-j", "quickstart"], "Only the pipeline and the poster"),
+        (["map", "-j", "quickstart"], "Only the pipeline needs"),
+        (["poster"], "placer draw FILE --format html"),
         (["-o", "picture.gif"], "neither .svg nor .png"),
         (["-o", "picture"], "neither .svg nor .png"),
         (["scaling"], "this wants what `placer sweep --format json` prints"),
@@ -114,23 +115,22 @@ def test_bad_options(plan: Path, args: list[str], what: str) -> None:
     assert what in found.stderr
 
 
-@pytest.mark.parametrize("picture", ["pipeline", "poster"])
-def test_pictures_that_look_at_the_job(tmp_path: Path, picture: str) -> None:
-    """They take topology and job from the plan; of an older one they ask."""
+def test_the_pipeline_looks_at_the_job(tmp_path: Path) -> None:
+    """It takes topology and job from the plan; of an older one it asks."""
     plan = tmp_path / "plan.json"
     machine = "rack:4 node:9 gpu:8"
     place = ["place", "-q", "-t", machine, "-j", "quickstart", "-o", str(plan)]
     assert CliRunner().invoke(main, place).exit_code == 0
-    found = draw(plan, picture)
+    found = draw(plan, "pipeline")
     assert found.exit_code == 0, found.stderr
     assert 'class="piece forward"' in found.stdout
-    assert draw(plan, picture, "-t", machine, "-j", "quickstart").stdout == (
+    assert draw(plan, "pipeline", "-t", machine, "-j", "quickstart").stdout == (
         found.stdout
     )
     content = json.loads(plan.read_text())
     del content["inputs"]
     plan.write_text(json.dumps(content))
-    unknown = draw(plan, picture)
+    unknown = draw(plan, "pipeline")
     assert unknown.exit_code == 2
     assert "-t" in unknown.stderr
 

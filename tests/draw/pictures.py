@@ -64,24 +64,32 @@ def groups_by_loops(job: Job, axis: str) -> list[list[int]]:
 
 
 def leaving_by_loops(
-    topology: Topology, groups: list[list[int]], gpu_of_rank: np.ndarray
+    topology: Topology, job: Job, axis: str, gpu_of_rank: np.ndarray
 ) -> list[list[int]]:
-    """Groups that reach beyond the scale-up domain, or any other that could hold one.
+    """Groups beyond the innermost tier from NVLink outwards that can hold such a group.
 
-    A domain can hold as many ranks as the plan puts there.
+    A tier can where a tenth of them lie so, or where some domain has as many ranks as
+    the group and all groups of the axes within it take.
     """
     node_of_gpu = [n for n, g in enumerate(topology.gpus_of_node) for _ in range(g)]
+    groups = groups_by_loops(job, axis)
 
     def domains(rank: int) -> list[int]:
         node = node_of_gpu[gpu_of_rank[rank]]
         return [int(row[node]) for row in topology.domain_of_node]
 
+    def inside(tier: int) -> list[list[int]]:
+        return [g for g in groups if len({domains(rank)[tier] for rank in g}) == 1]
+
+    axes = job.parallelism
+    stage = axes.tp * axes.cp
+    experts = axes.ep * axes.etp if axes.divides_experts else 1
+    wanted = {"tp": axes.tp, "ep": experts, "dp": len(groups[0])}
+    wanted["pp"] = int(np.lcm(stage, experts)) * axes.pp
     home = max(t for t, tier in enumerate(topology.tiers) if tier.scale_up)
-    used: list[dict[int, int]] = [{} for _ in topology.tiers]
-    for rank in range(len(gpu_of_rank)):
-        for tier, domain in enumerate(domains(rank)):
-            used[tier][domain] = used[tier].get(domain, 0) + 1
-    size = len(groups[0])
-    while max(used[home].values()) < size:
+    while home < len(topology.tiers) - 1 and 10 * len(inside(home)) < len(groups):
+        places = [domains(rank)[home] for rank in range(len(gpu_of_rank))]
+        if max(places.count(place) for place in places) >= wanted[axis]:
+            break
         home += 1
-    return [g for g in groups if len({domains(rank)[home] for rank in g}) > 1]
+    return [group for group in groups if group not in inside(home)]

@@ -1,7 +1,5 @@
 """Pictures use their canvas, and follow the width of their page."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from placer.draw.heat_map import traffic_map
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
-from placer.draw.poster import poster
 from placer.draw.time_line import time_line
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -20,7 +17,6 @@ from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
 from placer.topology.read import read_topology
 from tests.draw.pictures import SVG, of_class, parse
-from tests.plan_cases import tiny_plan
 
 
 @pytest.mark.parametrize(
@@ -52,7 +48,6 @@ def test_pictures_scale() -> None:
         "traffic": traffic_map(plan),
         "time line": time_line(plan),
         "pipeline": pipeline_chart(step),
-        "poster": poster(plan, step),
         "plot": line_plot([one], "t"),
     }
     for picture in pictures.values():
@@ -61,29 +56,6 @@ def test_pictures_scale() -> None:
         assert "width:100%" in root.get("style", "")
         assert "height:auto" in root.get("style", "")
         assert root.get("aria-label")
-    whole = parse(pictures["poster"])
-    assert len(whole.findall(f"{SVG}svg")) == 4
-    for name in ("map", "traffic", "time line", "pipeline"):
-        title = parse(pictures[name]).get("aria-label")
-        assert any(e.text == title for e in whole.iter(f"{SVG}text")), name
-    boxes = [
-        [float(part.get(key, math.nan)) for key in ("x", "y", "width", "height")]
-        for part in whole.findall(f"{SVG}svg")
-    ]
-    for x, y, width, height in boxes:
-        assert x >= 0
-        assert x + width <= float(whole.get("width", 0))
-        assert y + height <= float(whole.get("height", 0))
-    for i, (x, y, width, height) in enumerate(boxes):
-        for left, top, across, _ in boxes[:i]:
-            apart = left + across <= x or x + width <= left or y != top
-            assert apart or top + height <= y
-
-
-def test_poster_of_a_plan_without_times() -> None:
-    """Pictures that the plan has no numbers for are left out."""
-    root = parse(poster(tiny_plan(score={}), None))
-    assert len(root.findall(f"{SVG}svg")) == 1
 
 
 def test_lines_that_coincide_are_one() -> None:

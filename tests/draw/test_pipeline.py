@@ -1,15 +1,31 @@
 """The chart of the pipeline holds every piece of work, and adds up to the step."""
 
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from placer.cost.step import Step, StepModel
+from placer.document import parse_document
 from placer.draw import pipeline as module
 from placer.draw.pipeline import pipeline_chart
 from placer.errors import InputError
+from placer.job.read import decode_job
+from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
 from tests.draw.pictures import SVG, of_class, parse
+
+LONG = """
+format: placer/job
+version: 1
+name: long
+parallelism: {pp: 30}
+model: {layers: 60, hidden: 64, ffn: 128, heads: 8, kv_heads: 8, vocab: 512}
+sequence: 128
+micro_batches: 30
+compute: {micro_batch_time: 10ms}
+"""
 
 
 def a_step(seed: int) -> Step:
@@ -68,3 +84,19 @@ def test_no_model() -> None:
     step = StepModel(case.topology, job).step(case.gpu_of_rank)
     with pytest.raises(InputError, match="no model"):
         pipeline_chart(step)
+
+
+def test_the_middle_of_many_stages_is_left_out() -> None:
+    """Of thirty stages sixteen have a row tall enough for its name, and a break."""
+    job = decode_job(parse_document(LONG, "job.yaml"))
+    topology = read_topology("node:30 gpu:8")
+    root = parse(pipeline_chart(StepModel(topology, job).step(np.arange(30))))
+    said = [e.text or "" for e in root.iter(f"{SVG}text")]
+    rows = [int(text.split()[1]) for text in said if text.startswith("stage ")]
+    assert rows == [*range(8), *range(22, 30)]
+    assert "14 more stages" in said
+    pieces = [*of_class(root, "piece forward"), *of_class(root, "piece backward")]
+    tops = sorted({float(e.get("y", 0)) for e in pieces})
+    assert len(tops) == 16
+    assert min(b - a for a, b in pairwise(tops)) >= 14
+    assert tops[8] - tops[7] > 2 * (tops[1] - tops[0]) - 8

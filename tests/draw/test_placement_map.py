@@ -40,7 +40,7 @@ def axes_with_members(job: Job) -> list[str]:
 
 def leaving(topology: Topology, job: Job, plan: Plan, axis: str) -> list[list[int]]:
     gpus = placement_of_plan(plan, topology).gpu_of_rank
-    return leaving_by_loops(topology, groups_by_loops(job, axis), gpus)
+    return leaving_by_loops(topology, job, axis, gpus)
 
 
 @settings(max_examples=20, deadline=None)

@@ -17,7 +17,6 @@ from placer.api.predict import scored_plan
 from placer.cost.step import StepModel
 from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
-from placer.draw.poster import poster
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, inputs_of
@@ -47,19 +46,19 @@ def plans() -> dict[str, Plan]:
     return {name: scored_plan(inputs, p, name) for name, p in placements.items()}
 
 
-def whole_poster(plan: Plan, theme: str) -> str:
-    """The poster of a plan."""
+def pipeline_of(plan: Plan, theme: str) -> str:
+    """The pipeline of a plan."""
     inputs = inputs_of(plan)
     model = StepModel(inputs.machine, inputs.job)
     placement = placement_of_plan(plan, inputs.machine)
-    return poster(plan, model.step(placement.gpu_of_rank), theme)
+    return pipeline_chart(model.step(placement.gpu_of_rank), theme)
 
 
 def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
     """Name and PNG of each picture to keep; ``folder`` is for what is drawn."""
     drawn = {
         "map": placement_map(plans()["in order"], theme="light"),
-        "poster": whole_poster(plans()["whole"], "dark"),
+        "pipeline": pipeline_of(plans()["whole"], "dark"),
     }
     for name, picture in drawn.items():
         path = folder / f"{name}.html"
@@ -105,24 +104,20 @@ def example() -> Plan:
 def drawn_docs() -> Iterator[tuple[str, str]]:
     """Name and text of each SVG of the documents that shows the example."""
     plan = example()
-    inputs = inputs_of(plan)
-    gpus = placement_of_plan(plan, inputs.machine).gpu_of_rank
     yield "map.svg", placement_map(plan)
-    yield (
-        "pipeline.svg",
-        pipeline_chart(StepModel(inputs.machine, inputs.job).step(gpus)),
-    )
-    yield "poster.svg", whole_poster(plan, "auto")
+    yield "pipeline.svg", pipeline_of(plan, "auto")
 
 
 def _write_report(browser: Browser, folder: Path) -> None:
-    """The head of the report of a real search, as the documents show it."""
+    """The report of a real search as the documents show it, to the foot of its maps."""
     topology = placer.read_topology("azure-gb200-mlperf-v6")
     plan = placer.place(topology, "llama3.1-405b-mlperf-v6", effort="quick").plan
     page = folder / "shown.html"
     page.write_text(placer.report_html(plan, "megatron-default"))
     resize(browser, 1440, 950)
     browser.open(page)
+    box = "document.querySelector('#maps .pair').getBoundingClientRect()"
+    resize(browser, 1440, math.ceil(browser.run(f"return {box}.bottom;")) + 16)
     (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
 
 

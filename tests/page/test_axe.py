@@ -8,7 +8,7 @@ import pytest
 import placer
 from tests.clients.needs import missing, module
 from tests.page.browser import Browser, chromium
-from tests.page.shots import DOCS, example, whole_poster
+from tests.page.shots import DOCS, example, pipeline_of
 from tests.page.test_report_page import two_plans
 
 ASK = """
@@ -18,8 +18,8 @@ axe.run().then(
     fault.nodes.map((node) => node.html.slice(0, 160))])),
   (error) => done([[String(error), "critical", []]]));
 """
-FRAME = """<!doctype html><html lang="en"><title>Poster</title><style>
-:root{color-scheme:light dark}</style><main><h1>Poster</h1>%s</main></html>"""
+FRAME = """<!doctype html><html lang="en"><title>Pipeline</title><style>
+:root{color-scheme:light dark}</style><main><h1>Pipeline</h1>%s</main></html>"""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {
         "report": placer.report_html(new, old),
         "alone": placer.report_html(new, None),
-        "poster": FRAME % whole_poster(example(), "auto"),
+        "pipeline": FRAME % pipeline_of(example(), "auto"),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text)
@@ -54,7 +54,7 @@ def serious(browser: Browser, page: Path) -> list[list[object]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["report", "alone", "poster", "site"])
+@pytest.mark.parametrize("name", ["report", "alone", "pipeline", "site"])
 def test_no_serious_fault(
     browser: Browser, pages: dict[str, Path], name: str, scheme: str
 ) -> None:

@@ -209,21 +209,41 @@ def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> No
                 assert share == pytest.approx(count / total, abs=0.03)
 
 
-def test_links_are_those_of_the_score(browser: Browser, page: Path) -> None:
-    """The busiest links of both, busiest first."""
+def test_links_alike_are_one_row(
+    browser: Browser, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The busiest first, each row with as many as a plain loop over all links finds."""
+    monkeypatch.setattr("placer.cost.score.HOTTEST_LINKS", 10_000)
     opened(browser, page)
-    shown = cells(browser, ".links tr")
-    wanted = [
-        (link["domain"], link["direction"], link["busy_s"])
-        for plan in two_plans()[:2]
-        for link in plan.score["hottest_links"][:6]
-    ]
-    assert len(shown) == len(wanted)
-    for (name, _, busy), (domain, direction, seconds) in zip(
-        shown, wanted, strict=True
-    ):
-        assert name.startswith(f"{domain} {direction} ")
-        assert meaning(busy) == pytest.approx(seconds, rel=6e-4)
+    shown = browser.run(
+        """return [...document.querySelectorAll(".links")].map((table) =>
+             [...table.querySelectorAll("tr")].map((row) =>
+               [...row.children].map((cell) => cell.innerText.trim())));"""
+    )
+    for plan, rows in zip(two_plans()[:2], shown, strict=True):
+        links = plan.score["hottest_links"]
+        assert meaning(rows[0][2]) == pytest.approx(links[0]["busy_s"], rel=6e-4)
+        assert len({row[2].split()[1] for row in rows}) == 1
+        kinds = [
+            (name.rpartition(" ")[2], re.findall("up|down", name.split("alike")[-1]))
+            for name, *_ in rows
+        ]
+        alike = [str((*kind, row[2])) for kind, row in zip(kinds, rows, strict=True)]
+        assert len(set(alike)) == len(alike)
+        for name, _, busy in rows:
+            tier = name.rpartition(" ")[2]
+            same = [
+                link["domain"]
+                for link in links
+                if link["tier"] == tier
+                and link["busy_s"] == pytest.approx(meaning(busy), rel=6e-4)
+            ]
+            if " of " in name or name.startswith("all "):
+                (count, *_) = re.findall("[0-9,]+", name)
+                ways = 1 + (" and " in name)
+                assert len(same) == ways * int(count)
+            else:
+                assert name.split()[0] in same
 
 
 def colours(browser: Browser, side: int, mode: str) -> dict[str, list[int]]:
@@ -337,6 +357,10 @@ def test_search(browser: Browser, page: Path) -> None:
         "dp=3": set(np.flatnonzero(at["dp"] == 3).tolist()),
         "pp 1": set(np.flatnonzero(at["pp"] == 1).tolist()),
         "R2": {r for r, rack in enumerate(racks) if "r2" in rack},
+        "rank 17": {17},
+        "rank=17": {17},
+        "r17": {17},
+        "Rank 017": {17},
         host: {r for r in range(48) if new.host_of_rank[r] == host},
     }
     for text, ranks in cases.items():
@@ -344,7 +368,7 @@ def test_search(browser: Browser, page: Path) -> None:
         assert (found, invalid) == (ranks, "false"), text
         assert said.startswith(f"{len(ranks)} ranks found") or len(ranks) == 1
     assert found_ranks(browser, "17")[1].startswith("rank 17 ")
-    for text in ("nowhere", "48", "dp=6"):
+    for text in ("nowhere", "48", "dp=6", "rank 48", "r48"):
         found, said, invalid = found_ranks(browser, text)
         assert (found, invalid) == (set(), "true")
         assert said.startswith("Nothing is called so")

@@ -38,7 +38,7 @@ def blocks(png: bytes) -> "NDArray[np.float64]":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["map", "poster", "report-before", "report-after"])
+@pytest.mark.parametrize("name", ["map", "pipeline", "report-before", "report-after"])
 def test_looks_as_kept(seen: dict[str, bytes], name: str, tmp_path: Path) -> None:
     """At most a few blocks of a picture differ from the one in the repository."""
     now, kept = blocks(seen[name]), blocks((KEPT / f"{name}.png").read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 from click.testing import CliRunner
@@ -155,6 +156,42 @@ def test_unused_labels_are_named(tmp_path):
     assert "--label example.com/rack=TIER" in note
     assert "gpu.product" not in note
     assert any("ignored 1 label" in note for note in notes)
+
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def with_ids(text: str) -> str:
+    """Cliques called by the UUID of a fabric and a number, as drivers call them."""
+    content = json.loads(text)
+    for item in content["items"]:
+        labels = item["metadata"]["labels"]
+        clique = labels[CLIQUE]
+        labels[CLIQUE] = f"{uuid5(NAMESPACE_DNS, clique)}.1"
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("labels", [{}, {"example.com/rack": "rack"}])
+def test_ids_have_the_names_of_a_label_that_goes_with_them(tmp_path, labels):
+    """Domains called by UUIDs are called as the racks are that they are."""
+    text = with_ids(kubernetes(8, {CLIQUE: 4, "example.com/rack": 4}))
+    racks = {
+        item["metadata"]["labels"]["example.com/rack"]
+        for item in json.loads(text)["items"]
+    }
+    machine, notes = machine_of(tmp_path, text, hardware=cases.GB200, labels=labels)
+    assert domains(machine) == [8, 2, 1]
+    assert set(machine.domain_names[1]) == racks
+    assert any("the names of" in note for note in notes)
+    assert not any("not used" in note for note in notes)
+
+
+def test_ids_stay_where_no_label_goes_with_them(tmp_path):
+    """A label that puts two of the domains into one gives no names."""
+    text = with_ids(kubernetes(8, {CLIQUE: 2, "example.com/rack": 4}))
+    machine, _ = machine_of(tmp_path, text, hardware=cases.GB200)
+    names = {name for row in machine.domain_names for name in row}
+    assert sum(len(name) > 36 for name in names) == 4
 
 
 def test_labels_with_a_value_a_node_are_no_news(tmp_path):

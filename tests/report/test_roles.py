@@ -9,7 +9,6 @@ import pytest
 import placer
 from placer.api.report import report_html
 from placer.draw.heat_map import traffic_map
-from placer.draw.poster import poster
 from placer.errors import InfeasibleError, InputError
 from placer.footprint.stages import footprint
 from placer.page.findings import parts
@@ -77,7 +76,7 @@ def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
     page = report_html(plan).split("<script")[0]
     assert "One cycle, part after part" in page
     assert "Cycle time" in page
-    for text in (page, poster(plan, None), traffic_map(plan)):
+    for text in (page, traffic_map(plan)):
         assert " cycle" in text
         assert not re.search(r"(a|each|One) step\b", text)
     text = score_text(plan.score, plan.topology["tiers"], 1, Look())

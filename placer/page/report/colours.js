@@ -4,10 +4,10 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const isDark = () => matchMedia("screen and (prefers-color-scheme: dark)").matches;
 
-// Eight of Okabe and Ito's hues, in turn: neighbours differ, and most readers see it.
-const TURN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8f98"].map(rgb);
-// Viridis, for an order of few steps.
-const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"].map(rgb);
+// The colours of the pictures: seven that differ, taken in turn, and a scale of eight.
+const TURN = data.colours.distinct.map(rgb);
+const RAMP = data.colours.scale.map(rgb);
+const TIERS = levelNames.map((name) => rgb(data.colours.tiers[name] ?? "#d55e00"));
 
 const mix = (a, b, share) => a.map((v, i) => Math.round(v + (b[i] - v) * share));
 
@@ -21,12 +21,10 @@ const strays = sides.map((side) => {
   }
   return found;
 });
-const isWhole = (level) => level === levelNames.length - 1;
 
 function byCrossing(s) {
-  const calm = rgb(css("--calm")), net = rgb(css("--net")), all = rgb(css("--all"));
-  const of = strays[s];
-  return (rank) => (of[rank] ? (isWhole(of[rank]) ? all : net) : calm);
+  const calm = rgb(css("--calm")), of = strays[s];
+  return (rank) => (of[rank] ? TIERS[of[rank]] : calm);
 }
 
 function byAxis(axis, ordered) {
@@ -82,7 +80,7 @@ if (sides.every((side) => side.roles.length)) {
 addAxisMode("replica", "dp", "Replica", false);
 addAxisMode("stage", "pp", "Stage", true);
 if (sides.every((side) => side.axes.has("ep"))) {
-  MODES.push({ key: "experts", name: "Expert group", colour: byGroup("ep"), legend: () => [{ text: "Eight colours in turn: a rack of one colour holds one expert group." }] });
+  MODES.push({ key: "experts", name: "Expert group", colour: byGroup("ep"), legend: () => [{ text: "Seven colours in turn: a rack of one colour holds one expert group." }] });
 }
 if (after) {
   MODES.push({ key: "moves", name: "What moves", colour: byMove, legend: () => [
@@ -92,11 +90,11 @@ if (after) {
 if (mostBusy > 0) MODES.push({ key: "links", name: "Link load", colour: byLink, legend: linkLegend });
 
 function crossingLegend() {
+  const reached = levelNames.map((_, level) => level).filter((level) => strays.some((of) => of.includes(level)) && level > 0);
   const homes = data.homes.map(([axis, level]) => axis + " in one " + levelNames[level]).join(", ");
   return [
     swatch(rgb(css("--calm")), "every group where it belongs: " + homes),
-    { hatch: "--net", text: "a group reaches further" },
-    { hatch: "--all", text: "a group spans the whole " + data.whole },
+    ...reached.map((level) => ({ tier: level, text: "a group reaches into the " + levelNames[level] })),
   ];
 }
 
@@ -108,7 +106,7 @@ function axisLegend(axis, ordered) {
     return shown.map((i) => swatch(RAMP[Math.floor((i * 8) / size)], word + " " + i));
   }
   if (size <= TURN.length) return Array.from({ length: size }, (_, i) => swatch(TURN[i], word + " " + i));
-  return [{ text: "Eight colours in turn: neighbours differ. A " + unit + " of one colour holds one " + word + "." }];
+  return [{ text: "Seven colours in turn: neighbours differ. A " + unit + " of one colour holds one " + word + "." }];
 }
 
 function linkLegend() {

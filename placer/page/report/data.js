@@ -12,6 +12,7 @@ function decoded(text) {
 const machine = {
   levels: data.machine.levels,
   names: data.machine.names,
+  full: data.machine.full, // of each level whose names are shortened
   parents: data.machine.parents.map(decoded),
   gpus: decoded(data.machine.gpus),
 };

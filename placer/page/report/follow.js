@@ -22,8 +22,9 @@ function redrawNow() {
     if (rank >= 0) marked = companions(side, rank);
     else if (found) marked = new Set([...found].map((r) => partner(r, after, s)));
     const { context, at } = paint(s, marked);
-    mark(s, context, at, rank);
+    mark(s, context, at, rank, rank < 0 ? marked : null);
   });
+  showScale();
 }
 
 function choose(rank, pin = isPinned) {
@@ -46,6 +47,13 @@ function rankUnder(s, event) {
   return gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
 }
 
+// Names in full of the domains around a GPU that are shown shortened.
+function fullNames(gpu) {
+  if (gpu < 0) return "";
+  const around = machine.full.map((list, level) => list && domainOf[level][nodeOfGpu[gpu]]);
+  return around.map((d, level) => (d === null ? "" : machine.names[level][d] + ": " + machine.full[level][d] + "\n")).join("").trim();
+}
+
 function follow(s) {
   const canvas = canvases[s];
   let drag = null;
@@ -55,6 +63,7 @@ function follow(s) {
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!drag) {
+      canvas.title = fullNames(gpuAt(...place(canvas, event)));
       if (!isPinned) choose(rankUnder(s, event), false);
       return;
     }
@@ -133,7 +142,9 @@ const centre = (s) => {
 // Ranks that a text asks for: a rank, a host or domain, or a group such as dp=5.
 function search(text) {
   const side = sides[after], asked = text.trim().toLowerCase();
-  if (/^\d+$/.test(asked)) return Number(asked) < side.world ? [Number(asked)] : [];
+  const one = /^(?:rank|r)?\s*[=:]?\s*(\d+)$/.exec(asked);
+  // r12 may be a rack.
+  if (one && !(/^r\d/.test(asked) && isName(asked))) return Number(one[1]) < side.world ? [Number(one[1])] : [];
   const every = Array.from({ length: side.world }, (_, rank) => rank);
   const coordinates = /^([a-z]+)\s*[=: ]\s*(\d+)$/.exec(asked);
   if (coordinates && side.axes.has(coordinates[1])) {
@@ -144,12 +155,21 @@ function search(text) {
 }
 
 // Domains of each level with a text in their name.
-const called = (asked) => machine.names.map((list) => new Set(list.flatMap((name, d) => (name.toLowerCase().includes(asked) ? [d] : []))));
+const called = (asked) => machine.names.map((list, level) => new Set(list.flatMap((name, d) => {
+  const full = machine.full[level]?.[d] ?? "";
+  return (name + "\n" + full).toLowerCase().includes(asked) ? [d] : [];
+})));
+
+// Whether some name has a text as a word of its own.
+function isName(asked) {
+  const word = new RegExp("(^|[^a-z0-9])" + asked + "($|[^a-z0-9])");
+  return machine.names.some((list) => list.some((name) => word.test(name.toLowerCase())));
+}
 
 function foundText(text, count) {
   if (count) return plural(count, "rank") + " found";
   if (called(text.trim().toLowerCase()).some((set) => set.size)) return "No rank is there" + (after ? " after." : ".");
-  return "Nothing is called so: a rank, a host, a rack, or dp=5.";
+  return "Nothing is called so: ask for rank 100, a host, a rack, or dp=5.";
 }
 
 function searched() {
@@ -161,6 +181,7 @@ function searched() {
     bringIntoView(sides[after].seats[ranks[0]]);
   } else {
     choose(-1, false);
+    if (found && !ranks.some((rank) => isSeen(sides[after].seats[rank]))) showAll();
     if (ranks) $("told").textContent = foundText(text, ranks.length);
     else tell(-1);
   }

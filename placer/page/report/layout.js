@@ -9,7 +9,9 @@ const HEIGHT = 0.62;      // of a map's width, at most
 const gapOf = (level) => (level === 1 ? 0.25 : 0.5 + 0.1 * Math.max(...sizes[level - 1]));
 
 // Room for its name above what a block or a pod holds, or a rack of a machine of racks.
-const nameRoom = (level) => (level >= Math.min(2, numLevels - 2) && level > 0 && level < numLevels - 1 ? Math.max(1.2, 0.2 * sizes[level - 1][1]) : 0);
+const rooms = [];
+const nameRoom = (level) => rooms[level] ?? 0;
+const isNamed = (level) => level >= Math.min(2, numLevels - 2) && level > 0 && level < numLevels - 1;
 
 const members = [null];
 for (const parent of machine.parents) {
@@ -35,7 +37,9 @@ for (let level = 1; level < numLevels; level++) {
   }
   const rows = Math.ceil(most / columns);
   across.push(columns);
-  sizes.push([columns * (w + gap) - gap, rows * (h + gap) - gap + nameRoom(level)]);
+  const high = rows * (h + gap) - gap;
+  if (isNamed(level)) rooms[level] = Math.max(1.2, 0.2 * h, 0.12 * high);
+  sizes.push([columns * (w + gap) - gap, high + nameRoom(level)]);
 }
 
 // How many of so many boxes stand in a row where they get largest on a map.

@@ -16,13 +16,13 @@ function showModes() {
 
 function showMode() {
   for (const button of $("modes").children) button.setAttribute("aria-pressed", String(button.dataset.mode === mode.key));
-  $("legend").replaceChildren(...mode.legend().map(({ colour, hatch, text }) => {
+  $("legend").replaceChildren(...mode.legend().map(({ colour, tier, text }) => {
     const key = part("span", "");
     key.className = "key";
-    if (colour || hatch) {
+    if (colour || tier) {
       const box = part("i", "");
-      box.className = "sw" + (hatch ? (hatch === "--all" ? " k-all" : " k-net") : "");
-      if (colour) box.style.background = colour;
+      box.className = "sw";
+      box.style.background = colour ?? "repeating-linear-gradient(135deg,rgb(" + TIERS[tier].join() + ") 0 5px,transparent 5px 7px)";
       key.append(box);
     }
     key.append(text);
@@ -31,7 +31,9 @@ function showMode() {
 }
 
 function showScale() {
-  const cell = "A cell is a GPU, a row of " + across[0] + " a node" + (machine.levels.length > 1 ? ", a box a " + machine.levels[1] : "");
+  const canvas = canvases[after], level = cellLevel(scaleOf(canvas.clientWidth, canvas.clientHeight));
+  const cell = level < 0 ? "A cell is a GPU, a row of " + across[0] + " a node" + (machine.levels.length > 1 ? ", a box a " + machine.levels[1] : "")
+    : "A cell is a " + machine.levels[level] + ", its colour " + (mode.key === "cross" ? "the share of its GPUs with a group that reaches further" : "the mean of its GPUs") + "; zoom in to see them";
   $("scale").textContent = cell + "." + (after ? " Both maps zoom and light up together." : "");
 }
 
@@ -53,7 +55,6 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
 $("find").addEventListener("input", searched);
 sides.forEach((_, s) => follow(s));
 showModes();
-showScale();
 tell(-1);
 recall();
 refresh();

@@ -1,5 +1,6 @@
 // Lines and words over a map: names with room for them, pipelines, a rank's groups.
 
+const MOST_OUTLINES = 2000;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Arial, sans-serif";
 const THREADS = 128;
 
@@ -37,8 +38,8 @@ const middle = (at, side, rank) => {
 // Names of the innermost level that has room for them, and of blocks above theirs.
 function names(context, at) {
   for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
-    const font = Math.min(13, nameRoom(level) * at.scale * 0.8);
-    if (font >= 8) nameAll(context, at, level, font, (y) => y + nameRoom(level) * at.scale * 0.8, false);
+    const room = nameRoom(level) * at.scale, font = Math.max(7, Math.min(13, room * 0.8));
+    if (room >= 6.5) nameAll(context, at, level, font, (y) => y + room - Math.min(5, room - font), false);
   }
   const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
   if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
@@ -104,7 +105,7 @@ function drawThreads(context, at, s) {
 // A frame around every NVLink domain, or the first domain above the node.
 function frames(context, at) {
   const [w, h] = sizes[data.level];
-  if (!data.level || w * at.scale < 5) return;
+  if (!data.level || w * at.scale < 5 || cellLevel(at.scale) >= data.level) return;
   context.strokeStyle = css("--frame");
   context.lineWidth = 1;
   const room = Math.min(3, gapOf(data.level + 1) * at.scale * 0.35);
@@ -163,12 +164,31 @@ function companions(side, rank) {
   return found;
 }
 
-function mark(s, context, at, rank) {
+// A line around the cell of each rank, at least so many pixels wide.
+function outline(context, at, side, ranks, least) {
+  const level = cellLevel(at.scale), cells = new Set();
+  for (const rank of ranks) if (rank >= 0) cells.add(cellOf(side, level, rank));
+  if (cells.size > MOST_OUTLINES) return;
+  context.beginPath();
+  for (const cell of cells) {
+    const [x, y, width, height] = cellBox(level, cell);
+    const [w, h] = [width, height].map((length) => Math.max(length * at.scale + 2, least));
+    context.rect(at.x(x + width / 2) - w / 2, at.y(y + height / 2) - h / 2, w, h);
+  }
+  for (const [colour, width] of [["--card", 4], ["--ink", 2]]) {
+    context.strokeStyle = css(colour);
+    context.lineWidth = width;
+    context.stroke();
+  }
+}
+
+function mark(s, context, at, rank, wanted) {
   const side = sides[s];
   frames(context, at);
   names(context, at);
   rankNumbers(context, at, side);
-  if (rank < 0) {
+  if (wanted) outline(context, at, side, wanted, 9);
+  else if (rank < 0) {
     if (mode.key === "cross") {
       drawThreads(context, at, s);
       const slowest = side.pipeline?.replica;
@@ -183,8 +203,8 @@ function mark(s, context, at, rank) {
     for (const axis of side.axes.keys()) {
       if (axis === "pp" || axis === "edp") continue;
       const members = group(side, axis, rank);
-      if (members.length <= 4096) for (const r of members) ring(context, at, side, r, axis === "dp" ? css("--net") : ink, 1.2);
+      if (members.length <= 4096 && cellLevel(at.scale) < 0) for (const r of members) ring(context, at, side, r, axis === "dp" ? css("--net") : ink, 1.2);
     }
-    ring(context, at, side, rank, ink, Math.max(1.6, Math.min(3, at.scale * 0.2)));
+    outline(context, at, side, [rank], 14);
   }
 }

@@ -44,6 +44,30 @@ function coloursOf(s, card) {
   return kept.get(key);
 }
 
+const channels = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
+
+// Mean colour of the ranks in each domain of a level; undefined where there are none.
+function means(side, level, colourOf) {
+  const count = [], sums = [];
+  for (let rank = 0; rank < side.world; rank++) {
+    const domain = domainOfRank(side, rank, level), own = channels(colourOf(rank));
+    count[domain] = (count[domain] ?? 0) + 1;
+    sums[domain] ??= [0, 0, 0];
+    for (let i = 0; i < 3; i++) sums[domain][i] += own[i];
+  }
+  return sums.map((sum, domain) => packed(sum.map((value) => Math.round(value / count[domain]))));
+}
+
+// Domains as cells, each of the mean colour of its ranks: of groups that reach further
+// the shade is their share.
+function paintDomains(level, colours, free, scale, left, top, fill) {
+  const gap = 0.5 * gapOf(level + 1) * scale >= 1 ? 0 : 1; // else cells would touch
+  for (let domain = 0; domain < machine.names[level].length; domain++) {
+    const [x, y, width, height] = cellBox(level, domain);
+    fill([x * scale + left, y * scale + top, (x + width) * scale + left - gap, (y + height) * scale + top - gap], colours[domain] ?? free);
+  }
+}
+
 function paint(s, marked) {
   const canvas = canvases[s], side = sides[s];
   const [width, height] = sizeOf(canvas);
@@ -65,7 +89,15 @@ function paint(s, marked) {
   const { full, pale } = coloursOf(s, card), hatch = mode.hatch?.(s);
   const gap = scale >= 5 ? Math.max(1, Math.round(scale * 0.08)) : 0;
   const period = Math.max(5, Math.round(5 * ratio)), thick = Math.max(1, Math.round(1.6 * ratio));
-  for (let node = 0; node < numNodes; node++) {
+  const level = cellLevel(at.scale);
+  if (level >= 0) {
+    const colours = means(side, level, (rank) => (marked && !marked.has(rank) ? pale : full)[rank]);
+    paintDomains(level, colours, free, scale, left, top, (edges, colour) => {
+      const [x0, y0, x1, y1] = edges.map(Math.round);
+      fillBox(pixels, w, [Math.max(0, x0), Math.max(0, y0), Math.min(w, Math.max(x1, x0 + 1)), Math.min(h, Math.max(y1, y0 + 1))], colour);
+    });
+  }
+  for (let node = 0; level < 0 && node < numNodes; node++) {
     const nodeX = corners[0][2 * node] * scale + left, nodeY = corners[0][2 * node + 1] * scale + top;
     if (nodeX > w || nodeY > h || nodeX + sizes[0][0] * scale < 0 || nodeY + sizes[0][1] * scale < 0) continue;
     for (let i = 0; i < machine.gpus[node]; i++) {

@@ -1,15 +1,17 @@
 // When the stages of the slowest replica work, before over after, on one clock.
 
-const ROW_AREA = 96; // pixels of all stages of a side
+const ROW_AREA = 96;  // pixels of all stages of a side, unless these are many
+const ROW_BREAK = 20; // between the first stages and the last of more than are drawn
 
 function drawPipelines() {
   const shown = sides.filter((side) => side.pipeline);
   if (!shown.length) return;
   $("pipelines").hidden = false;
   const canvas = $("pipe"), width = canvas.clientWidth, dpr = window.devicePixelRatio || 1;
-  const stages = Math.max(...shown.map((side) => side.pipeline.stages));
-  const row = Math.max(2, Math.min(14, Math.floor(ROW_AREA / stages)));
-  const high = row * stages, between = 40, top = 26;
+  const stages = Math.max(...shown.map((side) => side.pipeline.rows.length));
+  const row = Math.max(11, Math.min(14, Math.floor(ROW_AREA / stages)));
+  const isCut = ({ pipeline }) => pipeline.rows.length < pipeline.stages;
+  const high = row * stages + (shown.some(isCut) ? ROW_BREAK : 0), between = 40, top = 26;
   const height = top + shown.length * (high + between) - 20;
   canvas.width = width * dpr;
   canvas.height = height * dpr;
@@ -20,28 +22,33 @@ function drawPipelines() {
   const left = width < 600 ? 0 : 70, x = (time) => left + (time / longest) * (width - left - 2);
   shown.forEach((side, i) => {
     const y = top + i * (high + between), { pipeline, total } = ends[i];
+    const { rows } = side.pipeline, half = isCut(side) ? rows.length / 2 : rows.length;
+    const rowTop = (index) => y + index * row + (index < half ? 0 : ROW_BREAK);
+    const bands = half < rows.length ? [[0, half], [half, rows.length]] : [[0, rows.length]];
+    const band = (from, width) => {
+      for (const [first, end] of bands) context.fillRect(from, rowTop(first), width, row * (end - first) - 1);
+    };
     context.font = "600 12px " + FONT;
     context.fillStyle = css("--ink");
     context.textAlign = "left";
     context.fillText(side.name.slice(0, 40), 0, y - 6);
-    context.font = "11px " + FONT;
+    context.font = "10.5px " + FONT;
     context.fillStyle = css("--soft");
-    if (left) {
-      context.fillText("stage 0", 0, y + 10);
-      if (high > 30) context.fillText("to " + (side.pipeline.stages - 1), 0, y + high - 2);
-    }
+    if (left) rows.forEach((stage, index) => context.fillText("stage " + number(stage), 0, rowTop(index) + row - 2));
+    if (bands.length > 1) context.fillText(plural(side.pipeline.stages - rows.length, "more stage"), left, rowTop(half) - 6);
+    context.font = "11px " + FONT;
     context.fillStyle = css("--wait");
-    context.fillRect(x(0), y, x(pipeline) - x(0), row * side.pipeline.stages - 1);
+    band(x(0), x(pipeline) - x(0));
     const pieces = side.pipeline.decoded, colours = [css("--backward"), css("--forward")];
     for (let p = 0; p < pieces.length; p += 5) {
       const from = x(pieces[p + 2] / 1e6), to = x(pieces[p + 3] / 1e6);
       context.fillStyle = colours[pieces[p + 1]];
-      context.fillRect(from, y + pieces[p] * row, to - from - (to - from > 3 ? 0.5 : 0), Math.max(row - 1, 1));
+      context.fillRect(from, rowTop(pieces[p]), to - from - (to - from > 3 ? 0.5 : 0), Math.max(row - 1, 1));
     }
     let start = pipeline;
     for (const [name, time] of side.pipeline.after) {
       context.fillStyle = css(name === "fixed" ? "--fixed" : "--net");
-      context.fillRect(x(start), y, Math.max(1, x(start + time) - x(start)), row * side.pipeline.stages - 1);
+      band(x(start), Math.max(1, x(start + time) - x(start)));
       start += time;
     }
     context.fillStyle = css("--ink");

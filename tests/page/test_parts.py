@@ -1,0 +1,124 @@
+"""Parts of a report: colours of tiers, columns, names, and what to do with a plan."""
+
+import re
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from placer.api.report import report_html
+from placer.draw import palette
+from placer.draw.heat_map import traffic_map
+from placer.draw.placement_map import placement_map
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.report.next_text import launch_commands
+from placer.topology.read import read_topology
+from placer.units import format_beside, format_bytes_beside
+from tests.draw.pictures import of_class, parse
+from tests.page.test_report_page import inputs, plan_on, read_text_job, two_plans
+
+DEEP = """
+format: placer/job
+version: 1
+name: deep
+parallelism: {tp: 2, pp: 2, dp: 16}
+model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
+sequence: 128
+micro_batches: 4
+compute: {micro_batch_time: 10ms}
+"""
+
+
+def body(page: str) -> str:
+    return page.partition("<noscript>")[0]
+
+
+@pytest.mark.parametrize(
+    "machine", ["pod:2 rack:2 node:2 gpu:8", "hall:2 pod:1 rack:2 node:2 gpu:8"]
+)
+def test_each_tier_has_one_colour_everywhere(machine: str) -> None:
+    """Bars, legends, maps and the table of traffic give a tier the same, its own."""
+    plan = plan_on(
+        read_topology(machine), read_text_job(DEEP), Placement(np.arange(64))
+    )
+    tiers = plan.topology["tiers"]
+    colours = palette.of_tiers(len(tiers), plan.topology["scale_up"])
+    assert len(set(colours)) == len(tiers)
+    page = report_html(plan, None)
+    assert tuple(re.findall(r"\.t\d+\{background:[^#]*(#[0-9a-f]{6})", page)) == colours
+    legend = re.findall(r'<i class="sw (t\d+)"></i>(\w+)', page)
+    assert legend == [(f"t{t}", tier) for t, tier in enumerate(tiers)]
+    assert all(f'"{t}":"{c}"' in page for t, c in zip(tiers, colours, strict=True))
+    shown = [e.get("fill") for e in of_class(parse(traffic_map(plan)), "tier")]
+    assert tuple(shown) == colours
+
+
+def test_the_foot_tells_how_to_apply_the_plan() -> None:
+    """It has the commands that the text of a search has, not what nobody types."""
+    plan = two_plans()[1]
+    page = body(report_html(plan, None, path="my plan.json"))
+    assert "How do I apply this?" in page
+    commands = launch_commands(plan, "my plan.json")
+    assert commands[0][:2] == ["emit", "my plan.json"]
+    for words in commands:
+        assert words[0] == "emit"
+        assert (
+            f"placer emit {'&#x27;my plan.json&#x27;' if len(words) > 2 else ''}"
+            in (page)
+        )
+    digest = str(plan.topology["sha256"])
+    assert f'title="sha256 {digest}"' in page
+    assert page.count(digest) == 1
+    assert "emit plan.json" not in body(report_html(plan, None, path=""))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "largest", "shown"),
+    [
+        (6.551, 6.551, "6,551 ms"), (0.03915, 6.551, "39.15 ms"),
+        (48.6e-6, 1.464, "0.0486 ms"), (1e-7, 1.0, "<0.001 ms"),
+        (12.5, 12.5, "12.5 s"), (0.0, 1.0, "0 ms"), (0.0, 0.0, "0 ms"),
+        (9.99951, 9.99951, "10 s"), (3e-8, 3e-8, "30 ns"),
+    ],
+)  # fmt: skip
+def test_a_column_of_times_has_one_unit(
+    seconds: float, largest: float, shown: str
+) -> None:
+    """The unit is that of the largest, and what is not nothing does not look so."""
+    assert format_beside(seconds, largest) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "largest", "shown"),
+    [
+        (1.848e15, 1.848e15, "1,848 TB"), (98.96e12, 1.848e15, "98.96 TB"),
+        (29.09e15, 29.09e15, "29.09 PB"), (7.0, 4e12, "<0.001 GB"),
+        (7.0, 7.0, "7 B"), (700.0, 30e3, "0.7 kB"), (123456789.0, 1.5e9, "123.5 MB"),
+    ],
+)  # fmt: skip
+def test_a_column_of_bytes_has_one_unit(
+    size: float, largest: float, shown: str
+) -> None:
+    """The same holds for sizes."""
+    assert format_bytes_beside(size, largest) == shown
+
+
+def long_names() -> tuple[Plan, list[str]]:
+    """A plan on racks that are called by the ids of their NVLink domains."""
+    topology, job = inputs()
+    plan = plan_on(topology, job, Placement(np.arange(48)))
+    ids = {rack: f"{UUID(int=hash(rack) % 2**127)}.1" for rack in plan.domains["rack"]}
+    racks = tuple(ids[rack] for rack in plan.domains["rack"])
+    return replace(plan, domains={**plan.domains, "rack": racks}), list(racks)
+
+
+def test_long_ids_are_numbered_with_the_whole_on_hover() -> None:
+    """A picture writes a number where an id would be cut, and tells the id."""
+    plan, racks = long_names()
+    root = parse(placement_map(plan))
+    written = {e.text for e in root.iter() if e.tag.endswith("}text")}
+    assert {"rack 1", "rack 6"} <= written
+    told = {e.text for e in root.iter() if e.tag.endswith("}title")}
+    assert set(racks) <= told

@@ -1,0 +1,68 @@
+"""Groups count as leaving a tier only where that tier could hold them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.api.predict import scored_plan
+from placer.api.report import report_html
+from placer.document import parse_document
+from placer.draw.placement_map import placement_map
+from placer.job.read import decode_job
+from placer.placement.inputs import Inputs
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.topology.read import read_topology
+
+JOB = """
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: %d, pp: %d, dp: %d, order: tp-cp-ep-pp-dp}
+model: {layers: 16, hidden: 64, ffn: 128, heads: 8, kv_heads: 8, vocab: 512}
+sequence: 128
+micro_batches: 4
+compute: {micro_batch_time: 10ms}
+"""
+
+
+def plan_of(machine: str, sizes: tuple[int, int, int], by_stage: bool) -> Plan:
+    """Ranks in their order, or all of a stage side by side."""
+    topology = read_topology(machine)
+    job = decode_job(parse_document(JOB % sizes, "job.yaml"))
+    gpus = np.arange(job.world_size)
+    if by_stage:
+        tp, pp, dp = sizes
+        gpus = gpus.reshape(pp, dp, tp).transpose(1, 0, 2).reshape(-1)
+    return scored_plan(Inputs(topology, job), Placement(gpus), "by hand")
+
+
+def line(plan: Plan) -> str:
+    """What the report says over its map."""
+    return report_html(plan, None).partition("<figcaption>")[2].partition("</fig")[0]
+
+
+def test_a_tier_too_small_for_a_group_is_not_left() -> None:
+    """Pipelines of sixteen nodes do not leave racks of eight, but lie in their pod."""
+    plan = plan_of("pod:2 rack:4 node:8 gpu:8", (8, 16, 4), by_stage=False)
+    assert "none of 32 pipelines leaves its pod" in placement_map(plan, "pp")
+    assert "every tp and pp group lies where it belongs" in line(plan)
+
+
+def test_a_group_larger_than_all_but_the_machine_spans_it() -> None:
+    """Where no tier can hold a group, none is said to leave one."""
+    plan = plan_of("rack:16 node:1 gpu:8", (8, 16, 1), by_stage=False)
+    assert "8 of 8 pipelines span the whole cluster" in placement_map(plan, "pp")
+
+
+@pytest.mark.parametrize("is_optimal", [False, True])
+def test_groups_that_could_lie_closer_are_told(is_optimal: bool) -> None:
+    """Alone on its page a bad placement is told as bad, an optimal one never."""
+    plan = plan_of("rack:4 node:2 gpu:4", (2, 4, 4), by_stage=True)
+    bound = {"status": "optimal", "objective": "time", "value": 1.0,
+             "lower_bound": 1.0, "gap": 0.0}  # fmt: skip
+    plan = replace(plan, bound=bound if is_optimal else {})
+    told = "8 of 8 pipelines leave their rack"
+    assert (told in line(plan)) is not is_optimal
+    assert ('class="bad"' in line(plan)) is not is_optimal
