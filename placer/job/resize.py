@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from placer.document import parse_document
@@ -35,6 +36,9 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
     """
     _check_roles(job)
     changed = {key: size for key, size in sizes.items() if size is not None}
+    dense = [changed.get(a, job.parallelism.size(a)) for a in ("tp", "cp", "pp", "dp")]
+    if prod(dense) != job.world_size:
+        _check_groups(job)
     document = _without_defaults(job)
     own = {"micro_batch": job.micro_batch, "micro_batches": job.micro_batches}
     current = {**document["parallelism"], **own}
@@ -46,10 +50,7 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
         memory = job.memory.to_document()
         kept = {k: v for k, v in memory.items() if not k.startswith("recompute")}
         document["memory"] = {**kept, "recompute": recompute}
-    axes = document["parallelism"] | changed
-    document["parallelism"] = axes
-    if axes["tp"] * axes["cp"] * axes["pp"] * axes["dp"] != job.world_size:
-        _check_groups(document)
+    document["parallelism"] |= changed
     found = decode_job(parse_document(json.dumps(document), "job.json"))
     compute = compute_at(job, found)
     if compute == job.compute:
@@ -118,11 +119,12 @@ def _without_defaults(job: Job) -> dict[str, Any]:
     return document
 
 
-def _check_groups(document: dict[str, Any]) -> None:
+def _check_groups(job: Job) -> None:
     """Refuse groups that name ranks: only those of all ranks follow the world."""
-    if document.get("traffic"):
+    if job.traffic is not None:
         message = "its traffic names ranks and cannot follow another world size"
         raise InputError([Problem(message, key="traffic")])
-    if any(group["ranks"] != "all" for group in document["groups"]):
+    everyone = (tuple(range(job.world_size)),)
+    if any(group.ranks != everyone for group in job.groups):
         message = "its groups name ranks and cannot follow another world size"
         raise InputError([Problem(message, key="groups")])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import process_time
+
 import pytest
 
 from placer.document import parse_document
 from placer.errors import InputError
+from placer.job.model import Group
 from placer.job.read import decode_job, read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time
+from placer.placement.shrink import smaller_jobs
 
 TEXT = """\
 format: placer/job
@@ -49,6 +54,15 @@ def test_a_size_the_job_cannot_have() -> None:
     """Experts that no longer divide the ranks are a problem of the job."""
     with pytest.raises(InputError, match="does not divide"):
         resized(read_job("deepseek-v3-mlperf-v6"), dp=3)
+
+
+def test_groups_that_name_ranks_are_refused_at_once() -> None:
+    """However many there are, no size is tried for long."""
+    group = Group("some", "all_reduce", 1e6, 1.0, False, ((0, 1), (2, 3)))
+    named = tuple(replace(group, name=f"some{at}") for at in range(3_000))
+    job, start = replace(job_of(400), groups=named), process_time()
+    assert not list(smaller_jobs(job, 1_200))
+    assert process_time() - start < 1.0
 
 
 def test_another_micro_batch_and_mode() -> None:
