@@ -84,7 +84,8 @@ def measure(topology: str, job: str, runs: int, objective: str | None = None) ->
     """The row of one pair: presets, files, a text for T, a job of this folder for J."""
     with TemporaryDirectory() as folder:
         output = Path(folder, "plan.json")
-        words = ["place", "-q", "-t", topology, "-j", job_file(job), "-o", str(output)]
+        words = ["place", "-q", "-t", topology, "-j", job_file(job)]
+        words += ["-o", str(output), "--effort", "normal"]
         if objective:
             words += ["--objective", objective]
         timed = [run([sys.executable, "-m", "placer", *words]) for _ in range(runs)]

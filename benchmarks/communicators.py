@@ -218,7 +218,7 @@ def compared(kind: str, ranks: int, seed: int) -> dict[str, Any]:
     topology = placer.read_topology(MACHINES[ranks])
     job = job_of(kind, ranks, seed)
     start = time.process_time()
-    result = placer.place(topology, job)
+    result = placer.place(topology, job, effort="normal")
     own = time.process_time() - start
     start = time.process_time()
     mapped = annealed(topology, job, seed)

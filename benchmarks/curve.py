@@ -47,7 +47,7 @@ class Point:
 
 
 def measured(instance: str, limit: float) -> Point:
-    """A search on an instance, as ``placer place --time-limit`` makes it."""
+    """A search on an instance, as ``placer place --effort full`` makes it."""
     topology, job = case(instance, "hop-cost")
     start = perf_counter()
     problem = Problem.of(topology, job, "hop-cost").with_params(**params_of(FULL))

@@ -274,7 +274,7 @@ def compared(case: Case, limit: float, anneal: float) -> dict[str, Any]:
     along = np.empty(case.ranks, dtype=np.int64)
     along[who] = np.arange(case.ranks)
     start = sum(os.times()[:4])
-    result = placer.place(topology, job, time_limit=limit)
+    result = placer.place(topology, job, time_limit=limit, effort="normal")
     own = sum(os.times()[:4]) - start  # of its helpers too
     peers = partitions(topology, job), mappings(topology, job)
     found = [[model.step(gpus).step_time_s for gpus in own] for own in peers]

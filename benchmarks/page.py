@@ -126,8 +126,8 @@ LIMITS = """\
 ## Under a time limit
 
 `python -m benchmarks.curve --json benchmarks/curve.json`: one search on G for each
-limit, as `placer place --time-limit` makes it. A limit ends the search; proof and bound
-may take a moment more.
+limit, as `placer place --effort full` makes it. A limit ends the search; proof and
+bound may take a moment more.
 
 ![Gap by time limit](pictures/curve.svg)
 """

@@ -170,7 +170,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if name not in options.cases.split(","):
             continue
         topology, job = inputs(name)
-        plan = placer.place(topology, job).plan
+        plan = placer.place(topology, job, effort="normal").plan
         rows += [
             measure(topology, job, plan, name, count, seed)
             for case, count in CASES

@@ -124,11 +124,17 @@ def parse_number(text: str) -> float:
 
 def format_seconds(seconds: float) -> str:
     """A time for people: ``1.271 s``, ``20.1 ms``, ``5 us``."""
+    factor, unit = unit_of_seconds(seconds)
+    shown = _short(seconds / factor)
+    return f"{shown} {unit}" if float(shown.replace(",", "")) else "0 s"
+
+
+def unit_of_seconds(seconds: float) -> tuple[float, str]:
+    """The unit that shows a time best, in s, and its name."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if abs(seconds) >= factor * 0.99995:
-            return f"{_short(seconds / factor)} {unit}"
-    shown = _short(seconds * 1e9)
-    return f"{shown} ns" if float(shown) else "0 s"
+            return factor, unit
+    return 1e-9, "ns"
 
 
 def format_beside(seconds: float, largest: float) -> str:

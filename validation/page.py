@@ -64,10 +64,10 @@ of a difference from above.
 | predicted over measured, one system and compute | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
-`placer` takes {used} of the step for both (`placer/cost/noise.py`). `place` and
-`diff` call a smaller difference "within the noise of the model" (`noise` in JSON);
-where the compute of two plans differs nothing cancels and they do not say. Azure's
-112 and 128 racks are such a pair: published {published} apart, predicted {predicted}.
+`placer tune` and `allocate` take {used} of the step for both (`placer/cost/noise.py`):
+their choices differ in more than a placement. Of two placements `place` and `diff` know
+more, and give an interval ([how sure](cost-model.md#how-sure-a-difference-is)). Azure's
+112 and 128 racks are such choices: published {published} apart, predicted {predicted}.
 The three public runs of its 128 racks differ by 1.9 %, more than all communication
 between racks costs: to see one percent takes several runs of each."""
 

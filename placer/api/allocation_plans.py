@@ -11,10 +11,10 @@ import numpy as np
 from placer.allocation.allocation import Allocation, JobNodes
 from placer.allocation.left import left
 from placer.api.checked_plan import checked_plan
+from placer.api.judged import judged
 from placer.cost.step import StepModel
 from placer.hostlist import compress
 from placer.report.grade_text import grade_text
-from placer.report.verdict import verdict
 
 if TYPE_CHECKING:
     from placer.allocation.grade import Graded
@@ -139,7 +139,7 @@ def _plan(
     asked, rules = inputs.job, inputs.ruled(inputs.job).rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     plan = checked_plan(inputs, machine, job, solution, seed, {})
-    return replace(plan, verdict=verdict(plan))
+    return judged(plan, machine, job)
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

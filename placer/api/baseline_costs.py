@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from placer.api.score import plain
-from placer.cost.noise import noise
 from placer.cost.score import COSTS, costs_with
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
@@ -40,7 +39,7 @@ def baseline_costs(
     """
     in_haste = stop_reason == "interrupted" and model.job.world_size > PRICED_IN_HASTE
     entries: dict[str, Any] = {}
-    own = _with_noise({key: found[key] for key in COSTS if key in found}, found)
+    own = {key: found[key] for key in COSTS if key in found}
     priced: list[tuple[Placement, dict[str, Any]]] = [(chosen, own)]
     for name in BASELINES:
         if name == "random":
@@ -50,7 +49,7 @@ def baseline_costs(
         if entry is None and in_haste:
             continue
         if entry is None:
-            entry = _with_noise(plain(costs_with(model, usual)), found)
+            entry = plain(costs_with(model, usual))
             if broken := _broken(usual, chosen, machine, model.job):
                 entry["violates"] = broken
             priced.append((usual, entry))
@@ -67,10 +66,3 @@ def _broken(
         (own, _), (best, _) = (seats_of_placement(p, machine) for p in (usual, chosen))
         broken += needless_hosts(own, best, machine, job.rules.avoid)
     return broken
-
-
-def _with_noise(entry: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry, and whether the model can tell its step from the one found."""
-    if found.get("compute_s"):
-        entry["noise"] = noise(entry["step_time_s"], found["step_time_s"])
-    return entry

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer import __version__
 from placer.api.baseline_costs import baseline_costs
 from placer.api.checked_plan import OBJECTIVES
+from placer.api.judged import judged
 from placer.api.score import scored
+from placer.cost.difference import Saving
 from placer.cost.step import StepModel
 from placer.placement.build import job_section, placement_of_plan, topology_section
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_section
-from placer.report.verdict import verdict
+from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -96,9 +98,8 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
         *_bound_faults(plan, inputs, baselines),
     ]
     # A sentence on nothing but what is right so far, or on an older plan.
-    is_right = not (wrong or older)
-    if plan.verdict and is_right and "fewest" not in plan.previous:
-        wrong += _differences("verdict", plan.verdict, verdict(plan), 0.0)
+    if plan.inputs and "advice" in plan.verdict and not (wrong or older):
+        wrong += _verdict_faults(plan, inputs, job, slack)
     made_by = plan.solver.get("version", __version__)
     if wrong and made_by != __version__:
         wrong.append(f"placer {made_by} made the plan, this is {__version__}")
@@ -127,6 +128,35 @@ def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
         costs = baseline_costs(machine, model, seed, placement, score, reason)
         sections["baselines"] = costs
     return sections
+
+
+def _verdict_faults(
+    plan: Plan, inputs: Inputs, job: Job, slack: float
+) -> Iterator[str]:
+    """A sentence for what the verdict says otherwise than it follows.
+
+    What was found beside an order that was kept is no longer there: it saves no more
+    than the bound leaves.
+    """
+    told, bound = plan.verdict, plan.bound
+    if "fewest" in plan.previous:
+        return
+    refused = _refused(plan) if is_kept(plan) else None
+    if refused is not None:
+        most = (bound["value"] - bound["lower_bound"]) * (1 + EXACT) + slack
+        if refused.saved_s > most:
+            yield f"verdict.saved_s: {refused.saved_s!r} is more than the bound leaves"
+    expected = judged(plan, inputs.machine, job, refused).verdict
+    yield from _differences("verdict", told, expected, slack)
+
+
+def _refused(plan: Plan) -> Saving | None:
+    """What the best beside an order that was kept would have saved, as a plan says."""
+    saved, ends = (plan.verdict.get(f"saved_s{end}") for end in ("", "_interval"))
+    values = [saved, *(ends if isinstance(ends, list) else ())]
+    if len(values) != 3 or not all(isinstance(one, int | float) for one in values):
+        return None  # then a difference names it
+    return Saving(plan.bound["value"], *values)
 
 
 def _is_given(plan: Plan) -> bool:

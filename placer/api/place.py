@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
 from placer.api.inputs import read_inputs
+from placer.api.judged import judged
 from placer.api.options import ObjectiveName, effort_problems, limit_problems
 from placer.api.result import Result
 from placer.arguments import (
@@ -29,14 +30,15 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import PreviousPlan
-from placer.report.verdict import verdict
-from placer.solve.problem.effort import NORMAL, Effort, params_of
+from placer.solve.problem.effort import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.cost.difference import Saving
     from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem as PlacementProblem
     from placer.topology.model import Topology
 
 
@@ -48,6 +50,16 @@ class _Asked(NamedTuple):
     objective: str | None
     seed: int
     effort: Effort
+    previous: PreviousPlan | None
+
+
+class _Found(NamedTuple):
+    """What a search found: the job in its rank order, and what is answered."""
+
+    job: Job
+    solution: Solution
+    advice: Mapping[str, Any] | None
+    saved: Saving | None
 
 
 @takes(
@@ -75,7 +87,7 @@ def place(
     previous: Plan | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
-    effort: Effort = NORMAL,
+    effort: Effort = MEASURABLE,
     workers: int | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -106,7 +118,10 @@ def place(
     effort : str or int
         When to stop without a proof before the time is over: ``quick`` after the
         constructions; ``normal`` once local search finds hardly any more; ``full``
-        never; a number after so many generations of local search.
+        never; a number after so many generations of local search. ``measurable`` is
+        normal, but ends where steps of a run differ by as much as is left to gain, and
+        keeps the hosts in the given order, or the previous plan, where that cannot be
+        told from the best.
     workers : int, optional
         Threads that search at a time, by default one for each core that is granted.
         The result does not depend on it.
@@ -137,15 +152,16 @@ def place(
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
-    asked = _Asked(machine, ruled_job, objective, seed, effort)
-    budget = Budget(time_limit, stop, workers=workers or granted_cores())
     earlier = None if previous is None else PreviousPlan(previous, machine)
-    chosen_job, solution, advice = _search(asked, budget, progress, earlier)
-    plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
+    asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
+    budget = Budget(time_limit, stop, workers=workers or granted_cores())
+    found = _search(asked, budget, progress)
+    solution = found.solution
+    plan = checked_plan(inputs, machine, found.job, solution, seed, found.advice)
     if earlier is not None:
-        seats = earlier.seats(chosen_job)
+        seats = earlier.seats(found.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
-    return Result(replace(plan, verdict=verdict(plan)))
+    return Result(judged(plan, machine, found.job, found.saved))
 
 
 def _ruled(inputs: Inputs) -> Job:
@@ -158,35 +174,48 @@ def _ruled(inputs: Inputs) -> Job:
     return ruled
 
 
-def _search(
-    asked: _Asked,
-    budget: Budget,
-    progress: Progress | None,
-    previous: PreviousPlan | None,
-) -> tuple[Job, Solution, Mapping[str, Any] | None]:
-    """The job in its rank order, the best placement found in time, and advice."""
+def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
+    """The best placement found in time, or the one in use, and advice."""
 
-    def search(
-        tell: Progress, within: Budget
-    ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+    def search(tell: Progress, within: Budget) -> _Found:
         # The solver takes half a second to load, which scoring and reading must not
         # pay. It is loaded in this thread, where no signal can break it off in the
         # middle: an extension module that is interrupted cannot be imported.
         from placer.solve.advice import advise
         from placer.solve.orders import solve_orders
-        from placer.solve.problem.compiled import Problem
 
-        machine, job, objective, seed, effort = asked
-        problem = Problem.of(machine, job, objective, seed)
-        problem = problem.with_params(**params_of(effort))
-        chosen, solution = solve_orders(problem, within, tell, previous)
+        chosen, solution = solve_orders(_problem(asked), within, tell, asked.previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
-        return chosen.job, solution, advise(chosen, solution, within)
+        solution, saved = _answer(asked, chosen, solution)
+        advice = advise(chosen, solution, within)
+        return _Found(chosen.job, solution, advice, saved)
 
     found = InTime(search, budget, progress).run()
-    if isinstance(found, LeftBehind):
-        return in_order(asked.job, found.order), found.solution, None
-    return found
+    if not isinstance(found, LeftBehind):
+        return found
+    job = in_order(asked.job, found.order)
+    solution, saved = _answer(asked, _problem(asked, job), found.solution)
+    return _Found(job, solution, None, saved)
+
+
+def _problem(asked: _Asked, job: Job | None = None) -> PlacementProblem:
+    """The problem, of the job in an order of its own."""
+    from placer.solve.problem.compiled import Problem
+
+    one = job or asked.job
+    problem = Problem.of(asked.machine, one, asked.objective, asked.seed)
+    return problem.with_params(**params_of(asked.effort, problem.goal.name))
+
+
+def _answer(
+    asked: _Asked, problem: PlacementProblem, found: Solution
+) -> tuple[Solution, Saving | None]:
+    """What was found, or what is in use where nobody could measure the difference."""
+    if asked.effort != MEASURABLE:
+        return found, None
+    from placer.api.order_in_use import answer
+
+    return answer(asked.machine, problem, found, asked.previous)
 
 
 def _option_problems(objective: str | None, workers: int | None) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import inputs_of_plan, read_given_job
+from placer.api.judged import judged
 from placer.api.options import limit_problems
 from placer.api.result import Result
 from placer.arguments import (
@@ -41,7 +42,6 @@ from placer.report.diff_text import changes_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
 from placer.report.summary import verdict_lines
-from placer.report.verdict import verdict
 from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
@@ -324,7 +324,7 @@ def _plan_of(
     if given_up:
         section["given_up"] = given_up
     plan = changed(plan, previous=section)
-    return changed(plan, verdict=verdict(plan))
+    return judged(plan, task.machine, task.job)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:

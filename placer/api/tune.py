@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
+from placer.api.judged import judged
 from placer.api.options import limit_problems
 from placer.arguments import (
     CALL,
@@ -37,7 +37,6 @@ from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.placement.inputs import Inputs
 from placer.report.tune_words import degrees, sharding
-from placer.report.verdict import verdict
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
@@ -226,7 +225,7 @@ def plan_of(found: Tuning, index: int) -> Plan:
     inputs = Inputs.given(found.machine, found.job_of(index))
     job = inputs.ruled(inputs.job)
     plan = checked_plan(inputs, inputs.machine, job, solution, found.seed, {})
-    return replace(plan, verdict=verdict(plan))
+    return judged(plan, inputs.machine, job)
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:

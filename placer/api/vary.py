@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.api.inputs import inputs_of_plan
+from placer.api.judged import judged
 from placer.api.score import scored
 from placer.arguments import INTEGER, NOTHING, instance, takes
 from placer.cost.step import StepModel
@@ -81,7 +81,7 @@ def vary(
             inputs=plan.inputs,
             solver=plan.solver,
         )
-        return replace(built, verdict=plan.verdict)
+        return judged(built, machine, job)
 
     drawn = count if apart is None else max(count, DRAWN)
     found = varied(problem, first.gpu_of_rank, drawn, remembers=apart is None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
@@ -27,7 +26,7 @@ from placer.cli.options import (
 from placer.cli.plan_output import write_made
 from placer.cli.rule_options import rule_options, rules_of_options
 from placer.cli.searching import run_search, search_options
-from placer.solve.problem.effort import EFFORTS, FULL, NORMAL, is_effort
+from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +39,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def _effort(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> Effort | None:
+def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Effort:
     """The effort that an option means: a name, or a number of generations."""
-    if text is None:
-        return None
     effort = int(text) if text.isascii() and text.isdigit() else text
     if not is_effort(effort):
         known = ", ".join(EFFORTS)
@@ -96,9 +91,11 @@ def _effort(
     "--effort",
     callback=_effort,
     metavar="EFFORT",
-    help="When to stop without a proof: quick (constructions only), normal (when it "
-    "hardly helps any more), full (when the time is over) or a number of generations. "
-    "Default: full with --time-limit, else normal.",
+    default=MEASURABLE,
+    help="When to stop without a proof: quick (constructions only), measurable (when "
+    "no run would show what is left, or the search hardly helps any more), normal (the "
+    "latter), full (when the time is over) or a number of generations. Measurable, the "
+    "default, also keeps your order where nothing measurable is to win.",
 )
 @click.option(
     "--workers",
@@ -130,10 +127,6 @@ def place(context: click.Context, /, **options: Any) -> None:
     """
     if options["vary"] is not None and options["output"] in (None, "-"):
         raise click.UsageError("--vary writes several plans: give -o plan-{k}.json")
-    if options["effort"] is None:
-        source = context.get_parameter_source("time_limit")
-        is_limited = source is ParameterSource.COMMANDLINE
-        options["effort"] = FULL if is_limited else NORMAL
     result, exit_code = run_search(
         options, lambda: _search(options), lambda result: _write(result, options)
     )
@@ -204,13 +197,15 @@ def _search(
 def _write(result: Result, options: dict[str, Any]) -> None:
     """The plan, and to people its summary and what to do next."""
     from placer.report.next_text import next_lines
+    from placer.report.summary import summarise
 
     if options["vary"] is not None:
         _write_varied(result, options)
         return
 
     def summary(look: Look) -> str:
-        lines = [result.summary(look), *_granted(result.plan, options)]
+        summary = summarise(result.plan, look, in_full=options["verbose"])
+        lines = [summary, *_granted(result.plan, options)]
         path = options["output"]
         if path is not None:
             lines += ["", *next_lines(result.plan, path, look.width)]

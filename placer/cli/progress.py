@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # A search that ends within this time says nothing.
 QUIET_S = 1.0
+# A log without news gets a line so often.
+TICK_S = 10.0
 # Of several searches that say nothing themselves: the first word, and those after it.
 SAY_FIRST_S, SAY_EVERY_S = 2.0, 5.0
 
@@ -45,6 +48,8 @@ class ProgressLines:
         self._view: SearchView | None = None
         self._timer = threading.Timer(delay_s, self._open)
         self._timer.daemon = True
+        self._is_over = threading.Event()
+        self._ticks = threading.Thread(target=self._tick, daemon=True)
 
     def __enter__(self) -> ProgressLines:
         self._timer.start()
@@ -57,6 +62,7 @@ class ProgressLines:
         _traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
+        self._is_over.set()
         with self._lock:
             self._is_open = False
             if self._view is not None:
@@ -76,6 +82,7 @@ class ProgressLines:
                 click.echo(_HEAD, err=True)
                 for incumbent in self._told[-1:]:
                     self._show(incumbent)
+                self._ticks.start()
                 return
             from placer.cli.live import SearchView
 
@@ -89,8 +96,28 @@ class ProgressLines:
         else:
             self._view.tell(incumbent)
 
+    def _tick(self) -> None:
+        """Say that the search goes on, where nothing else is said."""
+        with suppress(OSError):  # nobody reads it any more
+            while not self._is_over.wait(TICK_S):
+                with self._lock:
+                    after = monotonic() - self._start
+                    if self._is_open and self._told:
+                        click.echo(_still(self._told[-1], after), err=True)
+                    elif self._is_open:
+                        click.echo(f"  {after:7.1f}s  no placement yet", err=True)
 
-def _line(incumbent: Improvement) -> str:
+
+def _still(best: Improvement, elapsed_s: float) -> str:
+    """A line on the best so far, with what is proved and what the search is at now."""
+    pulse = best.pulse
+    bound, phase = (pulse.lower_bound, pulse.phase) if pulse else (0.0, "")
+    bound = max(best.lower_bound, bound)
+    now = replace(best, elapsed_s=elapsed_s, phase=phase, lower_bound=bound)
+    return _line(now, mark=" ")
+
+
+def _line(incumbent: Improvement, mark: str = "*") -> str:
     """One line, ``*`` for a new best."""
     from placer.report.words import gap_text
 
@@ -98,7 +125,7 @@ def _line(incumbent: Improvement) -> str:
     gap = f"{gap_text((value - bound) / value):>8}" if bound > 0 else f"{'-':>8}"
     lower = f"{bound:16,.9g}" if bound > 0 else f"{'-':>16}"
     return (
-        f"* {incumbent.elapsed_s:7.1f}s  {value:16,.9g}  {lower}  {gap}  "
+        f"{mark} {incumbent.elapsed_s:7.1f}s  {value:16,.9g}  {lower}  {gap}  "
         f"{incumbent.phase}"
     )
 

@@ -61,6 +61,7 @@ def run_search(
         interrupts.outcome = "left before the plan was written"
         write(found)
     if options["verbose"]:
+        click.echo(f"bound: {found.bound['argument']}", err=True)
         _tell_moves(found)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)

@@ -134,7 +134,7 @@ class Step:
     def exposed_custom_s(self) -> dict[str, float]:
         """Exposed seconds of each custom group, and of the traffic between ranks."""
         hidden = hidden_kinds(self.model.job)
-        cover = self.model.compute_s + self.roles_s
+        cover = (self.model.compute_s + self.roles_s) * self.model.hides
         return {
             name: max(time.seconds - cover, 0.0) if name in hidden else time.seconds
             for name, time in self.custom.items()
@@ -250,18 +250,29 @@ class StepModel:
     job : Job
     fabric : Fabric, optional
         To score on another fabric than the machine's own.
+    slower, hides : float
+        How many times as long the work takes as the job says, and how many times as
+        long traffic hides behind it.
     """
 
     def __init__(
-        self, topology: Domains, job: Job, fabric: Fabric | None = None
+        self,
+        topology: Domains,
+        job: Job,
+        fabric: Fabric | None = None,
+        *,
+        slower: float = 1.0,
+        hides: float = 1.0,
     ) -> None:
         self.topology = topology.by_island
         self.job = job
         self.fabric = fabric or Fabric.of(topology)
+        self.slower, self.hides = slower, hides
         self.volumes = volumes(job)
-        self.work = work(job, self.volumes)
+        self.work = work(job, self.volumes).times(slower)
+        self.cover = self.work.times(hides)
         self.paces = paces(job)
-        self.windows = windows(job, self.work, self._first_chunk_parameters())
+        self.windows = windows(job, self.cover, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_time
 
@@ -273,8 +284,12 @@ class StepModel:
     @cached_property
     def free_scale_out(self) -> StepModel:
         """The same job if every scale-out link were free."""
-        fabric = self.fabric.with_free_scale_out()
-        return StepModel(self.topology, self.job, fabric)
+        return self._alike(self.job, self.fabric.with_free_scale_out())
+
+    def _alike(self, job: Job, fabric: Fabric) -> StepModel:
+        """Of another job, or on another fabric, the work as uncertain."""
+        slower, hides = self.slower, self.hides
+        return StepModel(self.topology, job, fabric, slower=slower, hides=hides)
 
     def step(self, gpu_of_rank: IntArray) -> Step:
         """The cost of the placement that puts rank ``r`` on GPU ``gpu_of_rank[r]``."""
@@ -296,8 +311,7 @@ class StepModel:
     def _roles(self) -> tuple[tuple[Role, StepModel], ...]:
         """Each role, and the model of one instance."""
         return tuple(
-            (role, StepModel(self.topology, role.job, self.fabric))
-            for role in self.job.roles
+            (role, self._alike(role.job, self.fabric)) for role in self.job.roles
         )
 
     def patterns(
@@ -355,7 +369,7 @@ class StepModel:
         return float(held[0, 0])
 
     def _stage_times(self, network: Network) -> dict[str, StageTime]:
-        job, sizes, times = self.job, self.volumes, self.work
+        job, sizes, times = self.job, self.volumes, self.cover
         axes = job.parallelism
         found = {}
         if axes.tp > 1:

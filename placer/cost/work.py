@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
@@ -37,6 +37,16 @@ class Work:
     backward_s: float
     layer_forward_s: float
     attention_share: float
+
+    def times(self, factor: float) -> Work:
+        """Work that takes so many times as long, part by part."""
+        return replace(
+            self,
+            micro_batch_s=self.micro_batch_s * factor,
+            forward_s=self.forward_s * factor,
+            backward_s=self.backward_s * factor,
+            layer_forward_s=self.layer_forward_s * factor,
+        )
 
 
 def work(job: Job, volumes: Volumes) -> Work:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from placer.cost.noise import noise_of
-from placer.placement.homes import fullest, home_level, room_wanted
-from placer.report.verdict import inner_domains
+from placer.report.homes import Home, homes_of, is_optimal
+from placer.report.two_plans import saving_of
+from placer.report.verdict import USUAL, inner_domains, is_kept, sentences
 from placer.report.words import (
     BETTER,
     amount,
@@ -25,40 +24,9 @@ if TYPE_CHECKING:
     from placer.page.side import Side
     from placer.placement.plan import Plan
 
-# Axes whose groups a placement can hold together; gradients always travel.
-_HELD = ("tp", "cp", "ep", "etp", "pp")
-_NOUN = {"pp": "pipeline", "ep": "expert group"}
 _NO_BETTER = "no placement is better"
 # Differences below this share of the cost are rounding.
 _SAME = 1e-6
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where the groups of an axis belong, and how many of each side leave it.
-
-    Attributes
-    ----------
-    axis, tier : str
-        The tier is the innermost one that can hold a group.
-    level : int
-        Index of the tier among those from the node to the whole machine.
-    groups : tuple of int
-        Groups of the axis, by side.
-    leaving : tuple of int
-        Groups whose lowest common domain is of an outer tier, by side.
-    """
-
-    axis: str
-    tier: str
-    level: int
-    groups: tuple[int, ...]
-    leaving: tuple[int, ...]
-
-    @property
-    def noun(self) -> str:
-        """What one of its groups is called."""
-        return _NOUN.get(self.axis, f"{self.axis} group")
 
 
 def homes(sides: Sequence[Side]) -> list[Home]:
@@ -67,44 +35,7 @@ def homes(sides: Sequence[Side]) -> list[Home]:
     None where a plan does not say how its groups lie.
     """
     crossings = [side.plan.score.get("crossings", {}) for side in sides]
-    if not all(crossings) or not sides[-1].plan.outer_tiers:
-        return []
-    found = [_home(axis, sides, crossings) for axis in crossings[-1]]
-    told = [home for home in found if min(home.groups) > 0]
-    return [home for home in told if home.axis in _HELD] or told[:1]
-
-
-def _home(
-    axis: str, sides: Sequence[Side], crossings: Sequence[Mapping[str, Any]]
-) -> Home:
-    plan = sides[-1].plan
-    tiers, around = list(plan.topology["tiers"]), plan.outer_tiers
-    counts = [
-        [found.get(axis, {}).get(tier, 0) for tier in tiers] for found in crossings
-    ]
-    inner = len(tiers) - len(around)
-    held = [[sum(row[: inner + 1]), *row[inner + 1 :]] for row in counts]
-    rooms = zip(*(fullest(side.plan, around) for side in sides), strict=True)
-    room = [max(sizes) for sizes in rooms]
-    level = home_level(
-        room_wanted(plan, axis),
-        room,
-        held,
-        plan.topology.get("scale_up", 0) - 1 - inner,
-        any(is_optimal(side.plan) for side in sides),
-    )
-    return Home(
-        axis,
-        around[level],
-        level,
-        tuple(sum(row) for row in held),
-        tuple(sum(row[level + 1 :]) for row in held),
-    )
-
-
-def is_optimal(plan: Plan) -> bool:
-    """Whether no placement is better under the model."""
-    return plan.bound.get("status") == "optimal"
+    return homes_of([side.plan for side in sides], crossings)
 
 
 def objective_of(sides: Sequence[Side]) -> str:
@@ -132,6 +63,11 @@ def gained(sides: Sequence[Side]) -> float:
     return (before - after) / before if before else 0.0
 
 
+def is_folded(sides: Sequence[Side]) -> bool:
+    """Whether the plan is the order that it stands beside: two maps of one thing."""
+    return is_kept(sides[-1].plan) and len(sides) > 1 and sides[0].name == USUAL
+
+
 def headline(sides: Sequence[Side]) -> tuple[str, str]:
     """The verdict in a few words, and what is proved of it, which may be nothing."""
     objective = objective_of(sides)
@@ -144,13 +80,15 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
         return f"{worth} {each(objective, period)}", proof
     share = gained(sides)
     less, more = BETTER[objective]
+    if is_folded(sides):
+        return sentences(sides[-1].plan, sides[-1].plan.verdict)[0], proof
     if abs(share) < _SAME:
         as_ = "fast" if objective == "time" else "cheap"
         return f"As {as_} as {sides[0].name}", proof
     text = f"{share_text(abs(share))} {less if share > 0 else more}"
-    noise = noise_of(sides[0].plan.score, sides[-1].plan.score)
-    if objective == "time" and noise and noise["within"]:
-        text += ", less than the model can tell"
+    saved = saving_of(sides[0].plan, sides[-1].plan)
+    if objective == "time" and saved is not None and not saved.can_be_measured:
+        text += ", less than anybody can measure"
     return text, proof
 
 

@@ -17,12 +17,12 @@ from placer.page.bars import (
     widths,
 )
 from placer.page.findings import (
-    Home,
     facts,
     gained,
     groups_heading,
     headline,
     homes,
+    is_folded,
     lede,
     map_line,
     step_heading,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from placer.page.seats import Shown
     from placer.page.side import Side
     from placer.placement.plan import Plan
+    from placer.report.homes import Home
     from placer.report.matching import Matching
 
 _SCRIPTS = (
@@ -82,6 +83,7 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     for key, text in _texts(sides, machine, found, matching, path):
         body = body.replace("{{" + key + "}}", text)
     body = _without(body, "before" if matching is None else "alone")
+    body = body if is_folded(sides) else _without(body, "folded")
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
     style = asset("report", "page.css") + tier_style(plan) + widths(body)

@@ -68,9 +68,9 @@ class Plan:
     inputs : mapping
         What it was made of, as `placer.placement.inputs` writes it; empty in older
         plans.
-    verdict : str
-        What it is worth, in one sentence; empty when it was not searched, and in older
-        plans.
+    verdict : mapping
+        What it is worth: ``text``, a sentence; and whether to move for it, and what
+        that saves. Empty when it was not searched; older plans have the text alone.
     role_of_rank : tuple of str, length R
         Name of the role in a workload; empty for other jobs.
     instance_of_rank : ndarray, shape (R,)
@@ -92,7 +92,7 @@ class Plan:
     previous: Mapping[str, Any] = field(default_factory=dict)
     request: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    verdict: str = ""
+    verdict: Mapping[str, Any] = field(default_factory=dict)
     role_of_rank: tuple[str, ...] = ()
     instance_of_rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -185,7 +185,7 @@ class Plan:
         return {
             "format": "placer/plan",
             "version": 1,
-            **({"verdict": self.verdict} if self.verdict else {}),
+            **({"verdict": dict(self.verdict)} if self.verdict else {}),
             "topology": dict(self.topology),
             "job": dict(self.job),
             "world_size": self.world_size,

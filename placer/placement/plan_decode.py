@@ -118,7 +118,7 @@ def _plan(form: Form) -> Plan:
         },
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
-        verdict=form.data.get("verdict") or "",
+        verdict=_verdict(form),
         score=Score(form.section("score")),
         role_of_rank=form.names("role_of_rank", form.data.get("role_of_rank", [])),
         instance_of_rank=form.indices("instance_of_rank")
@@ -150,8 +150,15 @@ def _check_inputs(form: Form) -> None:
         form.whole(f"job.parallelism.{axis}", size, 1)
 
 
+def _verdict(form: Form) -> dict[str, Any]:
+    """The verdict; plans of version 0.1 have its text alone."""
+    told = form.data.get("verdict") or {}
+    return {"text": told} if isinstance(told, str) else form.section("verdict")
+
+
 def _check_texts(form: Form) -> None:
-    form.text("verdict", form.data.get("verdict"))
+    if not isinstance(form.data.get("verdict"), dict):
+        form.text("verdict", form.data.get("verdict"))
     for section, names in _TEXTS.items():
         inside = form.data.get(section)
         if isinstance(inside, dict):

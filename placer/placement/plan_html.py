@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def plan_html(plan: Plan) -> str:
     """What the plan is worth, where its groups lie and what other orders cost."""
     tables = (list(_groups(plan)), list(_orders(plan)))
-    above = (plan.verdict or plan_title(plan), "")
+    above = (plan.verdict.get("text") or plan_title(plan), "")
     return "".join(map(html_table, tables, above))
 
 

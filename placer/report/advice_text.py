@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from placer.cost.noise import JITTER
 from placer.job.orders import how_to_number
 from placer.report.columns import WIDTH, wrapped
 from placer.units import format_seconds
@@ -17,15 +18,37 @@ _FREE = "launcher: {ranks: free}"
 
 def advice_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
     """Lines, at most ``width`` columns; none when there is nothing to choose."""
-    for text in _sentences(plan):
+    for text in (*_to_do(plan), *_looked_at(plan)):
         yield from wrapped(text, "  ", width)
 
 
-def _sentences(plan: Plan) -> Iterator[str]:
-    job, advice = plan.job, plan.advice
+def to_do_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """Of these the ones that somebody has to act upon."""
+    for text in _to_do(plan):
+        yield from wrapped(text, "  ", width)
+
+
+def _to_do(plan: Plan) -> Iterator[str]:
+    """The order to launch in, and what launches save that anybody can measure."""
+    job = plan.job
     if job.get("auto_order"):
         how = how_to_number(tuple(job["order"].split("-")))
         yield f"rank order {job['order']} chosen" + f" ({how})" * bool(how)
+    objective = plan.bound.get("objective", "time")
+    yield from (_saving(entry, objective) for entry in _savings(plan))
+
+
+def _savings(plan: Plan) -> list[Mapping[str, Any]]:
+    """Those of other launches that are more than jitter."""
+    least = 0.0
+    if plan.bound.get("objective", "time") == "time":
+        least = JITTER * plan.score.get("step_time_s", 0.0)
+    return [one for one in plan.advice.get("savings", ()) if one["saves"] > least]
+
+
+def _looked_at(plan: Plan) -> Iterator[str]:
+    """That no other launch is better, or that nobody has looked."""
+    job, advice = plan.job, plan.advice
     status = advice.get("status")
     if status == "proved":
         yield (
@@ -38,9 +61,7 @@ def _sentences(plan: Plan) -> Iterator[str]:
             f"{advice['most_ranks']:,} ranks"
         )
     elif status == "searched":
-        objective = plan.bound.get("objective", "time")
-        yield from (_saving(entry, objective) for entry in advice["savings"])
-        if not advice["savings"]:
+        if not _savings(plan):
             tried = ", ".join(advice["tried"])
             yield f"no better rank order or launcher found (tried {tried})"
     elif plan.solver.get("deterministic") is False and job.get("launcher") != "free":

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.arguments import NOTHING, instance, takes
-from placer.cost.noise import noise_of
 from placer.html_table import html_table
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
@@ -15,11 +14,15 @@ from placer.placement.plan import Plan
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows
-from placer.report.diff_verdict import diff_verdict
+from placer.report.diff_verdict import diff_sentence, diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
 from placer.report.restart import Restart, restart
+from placer.report.two_plans import saving_of
+
+if TYPE_CHECKING:
+    from placer.cost.difference import Saving
 
 _INPUTS = ("topology", "job")
 
@@ -47,8 +50,9 @@ class PlanDiff:
         What happened to the groups of each axis.
     costs : tuple of CostChange
         Cost before and after.
-    noise : mapping or None
-        Whether the model can tell the step times apart (`placer.cost.noise`).
+    saved : Saving or None
+        What a step saves, and how sure that is; None where more than the placement
+        differs.
     links, path : tuple of EntryChange
         The hottest links and the critical path before and after.
     restart : Restart
@@ -65,16 +69,16 @@ class PlanDiff:
     nodes_lost: tuple[str, ...]
     axes: tuple[AxisChange, ...]
     costs: tuple[CostChange, ...]
-    noise: Mapping[str, Any] | None
+    saved: Saving | None
     links: tuple[EntryChange, ...]
     path: tuple[EntryChange, ...]
     restart: Restart
 
     def __repr__(self) -> str:
-        return f"<placer.PlanDiff: {diff_verdict(self)}>"
+        return f"<placer.PlanDiff: {diff_sentence(self)}>"
 
     def _repr_html_(self) -> str:
-        return html_table([COST_HEAD, *cost_rows(self.costs)], diff_verdict(self))
+        return html_table([COST_HEAD, *cost_rows(self.costs)], diff_sentence(self))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -116,7 +120,6 @@ class PlanDiff:
             "nodes_lost": list(self.nodes_lost),
             "groups": {axis.axis: axis.to_dict() for axis in self.axes},
             "cost": cost_dict(self.costs),
-            "noise": self.noise,
             "hottest_links": [link.to_dict() for link in self.links],
             "critical_path": [part.to_dict() for part in self.path],
             "restart": self.restart.to_dict(),
@@ -148,7 +151,7 @@ def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
         nodes_lost=_without(old, new),
         axes=axis_changes(old, new, matching),
         costs=cost_changes(old, new),
-        noise=noise_of(old.score, new.score),
+        saved=saving_of(old, new),
         links=link_changes(old, new),
         path=path_changes(old, new),
         restart=restart(old, new, matching, job),

@@ -11,7 +11,7 @@ from placer.report.diff_cost_text import (
     link_lines,
     path_lines,
 )
-from placer.report.diff_verdict import diff_verdict
+from placer.report.diff_verdict import diff_sentence
 from placer.report.host_text import hosts_text
 from placer.units import format_bytes
 
@@ -28,7 +28,7 @@ _WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
     """What changed, no wider than ``width``; the verdict first, then all the rest."""
-    said = "\n".join(wrapped(diff_verdict(found), "  ", width))
+    said = "\n".join(wrapped(diff_sentence(found), "  ", width))
     return said + "\n" if found.is_empty else f"{said}\n\n{changes_text(found, width)}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.placement.robust import uses_needless_hosts
@@ -13,7 +13,6 @@ from placer.report.words import (
     gpu_hours_a_day,
     hop_cost,
     knows_work,
-    within_noise,
 )
 from placer.units import format_seconds
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 _MARK = " *"
 _HOURS = "GPU h/day"
 _BY_AXIS = "by axis, ms"
+# What sums of the same numbers in another order may differ by, of the step.
+_ROUNDING = 1e-12
 
 
 def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
@@ -59,8 +60,6 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
         if others:
             text = f"the same as {name}: {', '.join(others)}"
             yield from wrapped(text, "  ", look.width)
-    if objective != "hop-cost":
-        yield from _noise_lines(plan, alike, look)
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
     if broken:
         yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
@@ -80,19 +79,6 @@ def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
         else:
             found[same].append(name)
     return found
-
-
-def _noise_lines(plan: Plan, names: Iterable[str], look: Look) -> Iterator[str]:
-    """Which of the times saved are too small for the model to tell."""
-    step = plan.score.get("step_time_s")
-    near = {
-        name: entry["noise"]["relative"]
-        for name, entry in ((name, plan.baselines[name]) for name in names)
-        if entry.get("noise", {}).get("within") and entry["step_time_s"] != step
-    }
-    if near:
-        text = f"{within_noise(max(near.values()))}: {', '.join(near)}"
-        yield from wrapped(text, "  ", look.width)
 
 
 def _what_breaks(violations: Sequence[str]) -> str:
@@ -116,7 +102,7 @@ def _row_of_time(
 ) -> tuple[str, ...]:
     own, other = plan.score["step_time_s"], usual["step_time_s"]
     saved = other - own
-    if not saved:
+    if abs(saved) <= _ROUNDING * other:
         return (_name(name, usual), format_seconds(other), "-", "-", "-", "-")
     hours = gpu_hours_a_day(plan.world_size, saved / other) if other else 0.0
     return (

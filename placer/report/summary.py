@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.report.advice_text import advice_lines
+from placer.report.advice_text import advice_lines, to_do_lines
 from placer.report.columns import paragraphs, wrapped
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
 from placer.report.used_text import used_lines
-from placer.report.verdict import verdict
+from placer.report.verdict import is_kept, sentence, sentences
 from placer.report.words import (
     NOUN,
     amount,
@@ -22,6 +22,7 @@ from placer.report.words import (
     largest_island,
     roles_of,
     slowest_group,
+    withdrawn,
 )
 from placer.units import format_seconds, plural
 
@@ -37,10 +38,11 @@ _WHY = {
 }
 
 
-def summarise(plan: Plan, look: Look = PLAIN) -> str:
+def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
     """The plan for people, without a final newline: plain text of 80 columns.
 
-    What the plan does not say is left out.
+    What the plan does not say is left out. One that keeps the order in use says so,
+    and no more unless all is asked for.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
     look : Look
         Another width, and colours and bars where a terminal can show them.
     """
+    if is_kept(plan) and not in_full:
+        return "\n".join(_of_few_words(plan, look))
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
     advice = advice_lines(plan, look.width)
@@ -63,9 +67,22 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
     return paragraphs(blocks)
 
 
+def _of_few_words(plan: Plan, look: Look) -> Iterator[str]:
+    """The verdict, and what else somebody has to know."""
+    yield from verdict_lines(plan, look)
+    for text in _moved(plan.previous):
+        yield from wrapped(text, "  ", look.width)
+    yield from to_do_lines(plan, look.width)
+
+
 def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     """What the plan is worth, and which domains give how many of its nodes."""
-    if said := verdict(plan):
+    if is_kept(plan):
+        title, *rest = sentences(plan, plan.verdict)
+        yield from _painted(title, look)
+        for text in rest:
+            yield from wrapped(text, "  ", look.width)
+    elif said := sentence(plan, plan.verdict):
         yield from _painted(said, look)
         yield from used_lines(plan, look.width)
 
@@ -133,20 +150,18 @@ def _count(tier: str, ranks: np.ndarray) -> str:
 
 
 def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
-    """The bound, the gap and the argument."""
+    """The bound and the gap; ``-v`` has the argument."""
     if "lower_bound" not in bound:
         return
     optimal = bound["status"] == "optimal"
     if optimal:
         text = f"optimal {NOUN[bound['objective']]}: equal to its lower bound"
     elif bound["lower_bound"] == 0:
-        text = "no lower bound"
+        text = f"no lower bound{withdrawn(bound)}"
     else:
         lower = amount(bound["objective"], bound["lower_bound"])
         text = f"lower bound {lower}, gap {gap_text(bound['gap'])}"
-    why = bound.get("argument", "none")
-    argument = f" ({why})" if why not in ("", "none") else ""
-    first, *rest = wrapped(text + argument, "  ", look.width)
+    first, *rest = wrapped(text, "  ", look.width)
     word = "optimal" if optimal else "lower bound"
     yield first.replace(word, look.paint(word, "good" if optimal else "title"), 1)
     yield from rest

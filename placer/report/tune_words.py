@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cost.noise import DIFFERENCE, noise
+from placer.cost.noise import DIFFERENCE
 from placer.report.words import compared, share_text, within_noise
 from placer.units import format_bytes, format_seconds
 
@@ -76,7 +76,9 @@ def _beside_own(best: Row, own: Row | None) -> str:
     if is_same(own, best):
         return "These are the job's own degrees."
     mine, theirs = best["step_time_s"], own["step_time_s"]
-    said = compared("time", mine, theirs, name, noise(theirs, mine))
+    said = compared("time", mine, theirs, name)
+    if mine != theirs and abs(mine - theirs) <= DIFFERENCE * theirs:
+        said += f", {within_noise(DIFFERENCE)}"
     said = f"{said[0].upper()}{said[1:]}."
     return said + _not_considered(mine, theirs)
 

@@ -6,17 +6,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.cost.noise import JITTER
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.words import (
     NOUN,
     amount,
     compared,
+    each,
     gpu_hours_a_day,
     knows_work,
     no_better,
     no_worse,
     proved,
+    saved_text,
+    share_text,
+    unbeaten,
 )
 from placer.units import format_bytes, plural
 
@@ -25,26 +30,70 @@ if TYPE_CHECKING:
 
 # What a user has without placer: the hosts in the order of the allocation.
 USUAL = "given-order"
-_VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
+KEEP, MOVE = "keep", "move"
+VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
+
+Facts = Mapping[str, Any]
 
 
-def verdict(plan: Plan) -> str:
-    """The sentence, without a full stop; empty for a plan that was not searched.
+def sentence(plan: Plan, facts: Facts) -> str:
+    """The verdict in words, without a full stop; empty for what was not searched.
 
     It compares the plan with the order that its user would have had, says how many
     nodes it takes and how good it is proved to be. A plan made after a failure is
     compared with the one before.
+
+    Parameters
+    ----------
+    plan : Plan
+    facts : mapping
+        What is advised, and what is saved, as a plan's ``verdict`` has it.
     """
+    return "; ".join(sentences(plan, facts))
+
+
+def sentences(plan: Plan, facts: Facts) -> list[str]:
+    """Its parts: three where the order in use is kept."""
     if not plan.bound:
-        return ""
-    is_repair = "fewest" in plan.previous
-    parts = [*(_repaired(plan) if is_repair else _compared(plan)), _where(plan)]
-    parts.append(_costs(plan) if is_repair else _saves(plan))
-    if ": it is optimal" not in parts[0]:
+        return []
+    if "fewest" in plan.previous:
+        found = [*_repaired(plan), _where(plan), _costs(plan)]
         bound = plan.bound
-        parts.append(proved(bound["status"], bound["lower_bound"], bound["gap"]))
-    parts.append(_memory(plan.score))
-    return "; ".join(filter(None, parts))
+        found.append(proved(bound["status"], bound["lower_bound"], bound["gap"]))
+    elif _is_kept(facts):
+        found = [*_kept(plan, facts)]
+    else:
+        found = [*_compared(plan, facts), _where(plan), _hours(plan, facts)]
+        found.append(unbeaten(plan.bound))
+    return [*filter(None, [*found, _memory(plan.score)])]
+
+
+def is_kept(plan: Plan) -> bool:
+    """Whether the plan is the order that its user has."""
+    return bool(plan.bound) and _is_kept(plan.verdict)
+
+
+def _is_kept(facts: Facts) -> bool:
+    return facts.get("ranks_moved") == 0
+
+
+def name_of_order(plan: Plan) -> str:
+    """What the order is that a user has: ``given-order: hosts as given``."""
+    named = plan.inputs.get("hosts")
+    return f"{USUAL}: hosts {'as given' if named else 'as the machine lists them'}"
+
+
+def why_broken(violations: Sequence[str]) -> str:
+    """Which rules an order breaks, after its name; empty where it keeps them."""
+    if not violations:
+        return ""
+    first, more = violations[0].partition(": the first")[0], len(violations) - 1
+    others = f", and {more} more" * bool(more)
+    if all(map(breaks_launch_order, violations)):
+        return f"which the job's launcher cannot start ({first}{others})"
+    if all(map(uses_needless_hosts, violations)):
+        return f"which uses nodes to avoid ({first}{others})"
+    return f"which breaks hard rules of the job ({first}{others})"
 
 
 def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
@@ -63,31 +112,58 @@ def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
     return named[0], dict(Counter(plan.domains[named[0]]))
 
 
-def _compared(plan: Plan) -> Iterator[str]:
+def _kept(plan: Plan, facts: Facts) -> Iterator[str]:
+    """That the order in use is as good as any, as far as anybody could measure."""
+    objective, bound = plan.bound["objective"], plan.bound
+    yield f"Keep your order: {why_kept(bound, facts['saved_share'])}"
+    name = name_of_order(plan).replace(": ", " (", 1) + ")"
+    worth = f"{amount(objective, bound['value'])} {each(objective, plan.period)}"
+    yield f"{name}: {worth}, {_where(plan)}"
+    yield unbeaten(bound)
+
+
+def why_kept(bound: Mapping[str, Any], saved_share: float) -> str:
+    """Why an order that costs the bound's value is kept.
+
+    Parameters
+    ----------
+    bound : mapping
+        Of the plan.
+    saved_share : float
+        What the best that was found would save.
+    """
+    if bound["status"] == "optimal":
+        return "nothing to win"
+    if not saved_share and bound["gap"] > JITTER:
+        return "no better one was found"
+    return f"nothing measurable to win ({share_text(saved_share or bound['gap'])})"
+
+
+def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
     """The plan beside the order that its user would have had."""
     objective, own = plan.bound["objective"], plan.bound["value"]
     usual = plan.baselines.get(USUAL, {})
-    other = usual.get(_VALUE[objective])
-    yours = f"your order ({USUAL}{_broken(usual.get('violates', ()))})"
-    if other is not None and (own != other or plan.bound["status"] != "optimal"):
-        yield compared(
-            objective, own, other, yours, usual.get("noise", {}), plan.period
-        )
+    other = usual.get(VALUE[objective])
+    if other is None:
+        yield f"{NOUN[objective]} {amount(objective, own)}"
         return
-    if other is not None:
-        yield f"{no_better(objective, yours)}: it is optimal already"
-    yield f"{NOUN[objective]} {amount(objective, own)}"
-
-
-def _broken(violations: Sequence[str]) -> str:
-    """What an order breaks, after its name."""
-    if not violations:
-        return ""
-    if all(map(breaks_launch_order, violations)):
-        return ", which the job's launcher cannot start"
-    if all(map(uses_needless_hosts, violations)):
-        return ", which uses nodes to avoid"
-    return ", which breaks hard rules of the job"
+    broken = why_broken(usual.get("violates", ()))
+    yours = f"your order ({name_of_order(plan)}){f', {broken}' * bool(broken)}"
+    mine, theirs = amount(objective, own), amount(objective, other)
+    times = mine if mine == theirs else f"{mine} instead of {theirs}"
+    times = f"{times} {each(objective, plan.period)}"
+    saved = saved_text(objective, facts, plan.period)
+    if not facts["saved_share"]:
+        same = no_better(objective, yours)
+        yield f"{same[0].upper()}{same[1:]}: {times}"
+    elif facts["saved_share"] < 0:
+        yield f"Costs {saved}, more than {yours}: {times}"
+    elif facts["advice"] == KEEP:
+        yield f"Nothing measurable to win over {yours}: saves {saved}; {times}"
+    else:
+        yield f"Saves {saved}, over {yours}: {times}"
+    is_told = facts["advice"] == KEEP or facts["reason"] == broken
+    yield "" if is_told else facts["reason"]
 
 
 def _repaired(plan: Plan) -> Iterator[str]:
@@ -100,7 +176,7 @@ def _repaired(plan: Plan) -> Iterator[str]:
         same = no_worse(objective, "before")
         yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
-        yield compared(objective, own, before, "before", {}, plan.period)
+        yield compared(objective, own, before, "before", plan.period)
     if given_up := about.get("given_up"):
         yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
     if not about["moved"]:
@@ -119,14 +195,12 @@ def _where(plan: Plan) -> str:
     return f"{nodes} in {len(domains):,} {plural(tier, len(domains))}"
 
 
-def _saves(plan: Plan) -> str:
-    """GPU hours a day, where the model can tell that there are any."""
-    usual = plan.baselines.get(USUAL, {})
-    if plan.bound["objective"] != "time" or not knows_work(plan.score):
+def _hours(plan: Plan, facts: Facts) -> str:
+    """GPU hours a day, where anybody can measure that there are any."""
+    share = facts.get("saved_share", 0.0)
+    is_move = facts.get("advice") == MOVE and share > 0
+    if plan.bound["objective"] != "time" or not knows_work(plan.score) or not is_move:
         return ""
-    if not usual.get("step_time_s") or usual.get("noise", {}).get("within"):
-        return ""
-    share = 1 - plan.bound["value"] / usual["step_time_s"]
     hours = gpu_hours_a_day(plan.world_size, share)
     return f"saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
 

@@ -10,6 +10,7 @@ from placer.api.place import place
 from placer.errors import InfeasibleError, InputError, PlacerError
 from placer.footprint.stages import memory_score
 from placer.report.memory_text import misfit
+from placer.solve.problem.effort import NORMAL
 from placer.sweep.inputs import job_at, machine_at
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Task:
             objective=self.objective,
             time_limit=self.time_limit,
             seed=self.seed,
+            effort=NORMAL,  # the best there is, not the order in use
             workers=1,  # points run side by side
             stop=stop,
         )

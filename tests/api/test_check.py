@@ -177,7 +177,7 @@ def test_what_cannot_be_is_named(made: dict[str, Any], path: Path_, value: Any) 
 def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
     """To call a placement given hides no false cost of a baseline."""
     given = corrupted(made, ("solver", "method"), "baseline: given-order")
-    assert answer(given | {"baselines": {}, "bound": {}, "verdict": ""}) == ""
+    assert answer(given | {"baselines": {}, "bound": {}, "verdict": {}}) == ""
     path = ("baselines", "given-order", "step_time_s")
     assert "baselines.given-order.step_time_s" in answer(corrupted(given, path, 9.0))
 
@@ -189,8 +189,12 @@ def test_a_missing_section_is_named(made: dict[str, Any], section: str) -> None:
 
 
 def test_a_false_verdict_is_named(made: dict[str, Any]) -> None:
-    """The sentence is that of the numbers; an older plan has none, and holds."""
-    assert answer(made | {"verdict": made["verdict"].replace("optimal", "best")})
+    """Sentence and numbers are those of the plan; an older one has less, and holds."""
+    text = made["verdict"]["text"]
+    assert "verdict.text" in answer(corrupted(made, ("verdict", "text"), "Keep it"))
+    for key, value in (("advice", "wait"), ("saved_s", 9.0), ("ranks_moved", 3)):
+        assert f"verdict.{key}" in answer(corrupted(made, ("verdict", key), value))
+    assert answer(made | {"verdict": text}) == ""
     assert answer({key: made[key] for key in made if key != "verdict"}) == ""
 
 
@@ -245,7 +249,7 @@ def claimed(plan: Plan, objective: str, value: float, lower: float) -> Plan:
         "argument": "because",
         "status": "feasible" if gap else "optimal",
     }
-    return replace(plan, bound=bound, verdict="")
+    return replace(plan, bound=bound, verdict={})
 
 
 def test_a_false_bound(made: dict[str, Any]) -> None:
@@ -363,6 +367,6 @@ def test_an_order_on_hosts_to_avoid_refutes_no_bound(tmp_path: Path) -> None:
     assert usual["violates"] == [
         "1 of 3 hosts to avoid are used, 0 would do: the first is r1-n2"
     ]
-    assert "given-order, which uses nodes to avoid" in found.plan.verdict
+    assert "which uses nodes to avoid" in found.plan.verdict["text"]
     assert "* uses nodes to avoid" in found.summary()
     placer.check(found.plan, bound=True)

@@ -17,6 +17,7 @@ from placer.job.rules import Rules
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.report.summary import summarise
 from placer.solve.bounds import Proof
 from placer.topology.model import Topology
 
@@ -82,9 +83,10 @@ def test_result_is_frozen_and_checked(
     with pytest.raises(FrozenInstanceError):
         result.plan = None  # type: ignore[misc, assignment]
     placer.check(result.plan, topology, job)
-    verdict = " ".join(result.summary().partition("\n\n")[0].split())
-    assert verdict == result.plan.verdict
-    assert "\nquickstart on dgx-h100-4x8: 16 ranks\n" in result.summary()
+    assert result.summary().splitlines() == result.plan.verdict["text"].split("; ")
+    assert "\nquickstart on dgx-h100-4x8: 16 ranks\n" in summarise(
+        result.plan, in_full=True
+    )
     assert result.score is result.plan.score
     assert result.bound["status"] == result.bound["status"] == "optimal"
     assert result.stop_reason == "proved"
@@ -99,7 +101,7 @@ def test_plan_sections(result: placer.Result) -> None:
     assert plan.bound["value"] == plan.score["step_time_s"]
     assert set(plan.baselines) == USUAL
     assert set(plan.baselines["given-order"]) == {
-        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost", "noise"),
+        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost"),
     }
     assert plan.baselines["replica-major"]["violates"]
     assert {"version", "seed", "wall_s", "stop_reason", "deterministic"} <= set(
@@ -281,5 +283,5 @@ def test_a_refuted_bound_is_withdrawn(
     assert "a proof with a hole" in result.bound["argument"]
     assert result.plan.advice.get("status") != "proved"
     words = " ".join(result.summary().split())
-    assert "no lower bound (withdrawn: " in words
+    assert "other placements (withdrawn: " in words
     assert "please report it" in words

@@ -130,7 +130,7 @@ def test_a_result_shows_verdict_groups_orders_and_map(found: Result) -> None:
     """What a notebook shows of a result is in its plan."""
     html = found._repr_html_()
     said = Page(html).said
-    assert found.plan.verdict in said
+    assert found.plan.verdict["text"] in said
     assert {"tp", "pp", "dp", "given-order"} <= set(said)
     assert html.count("<img") == 1
     assert html.endswith(placer.draw(found.plan)._repr_html_())

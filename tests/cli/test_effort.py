@@ -17,17 +17,17 @@ INPUTS = ["place", "-t", "node:2 gpu:8", "-j", "quickstart"]
 @pytest.mark.parametrize(
     ("options", "effort"),
     [
-        ([], "normal"),
-        (["--time-limit", "60"], "full"),
-        (["--time-limit", "60", "--effort", "normal"], "normal"),
+        ([], "measurable"),
+        (["--time-limit", "60"], "measurable"),
+        (["--time-limit", "60", "--effort", "full"], "full"),
         (["--effort", "quick"], "quick"),
         (["--effort", "12"], 12),
     ],
 )
-def test_a_time_limit_that_is_given_is_used(
+def test_a_time_limit_is_a_ceiling(
     monkeypatch: pytest.MonkeyPatch, options: list[str], effort: str | int
 ) -> None:
-    """The effort is full with a time limit, else normal; and what is asked for."""
+    """A time limit asks for no more effort than there is without one."""
     asked: dict[str, Any] = {}
 
     def place(*_args: object, **given: Any) -> None:
@@ -44,4 +44,6 @@ def test_an_effort_there_is_not(text: str) -> None:
     """It is a usage error that names those there are."""
     result = CliRunner().invoke(main, [*INPUTS, f"--effort={text}"])  # type: ignore[arg-type]
     assert result.exit_code == 2
-    assert "quick, normal, full or a number" in " ".join(result.stderr.split())
+    assert "quick, measurable, normal, full or a number" in " ".join(
+        result.stderr.split()
+    )

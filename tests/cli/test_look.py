@@ -13,7 +13,7 @@ import pytest
 
 from tests.forked import Forked, command
 
-COMMAND = ["place", "-t", "node:2 gpu:8", "-j", "quickstart", "--time-limit", "0.2"]
+COMMAND = ["place", "-t", "node:2 gpu:8", "-j", "quickstart", "-v"]
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 FULL = "\u2588"
 

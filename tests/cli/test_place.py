@@ -39,10 +39,11 @@ def place(job: str, *args: object) -> Result:
 
 def test_prints_a_summary(job: str) -> None:
     """By default stdout is a summary for people and stderr says what was assumed."""
-    found = place(job)
+    found = place(job, "-v")
     assert found.exit_code == 0
     first, _, rest = found.stdout.partition("\n\n")
-    assert first.startswith("no cheaper than your order (given-order)")
+    assert first == place(job).stdout.rstrip()
+    assert first.startswith("Keep your order: nothing to win\ngiven-order (hosts as")
     assert f"\nsmall on {MACHINE}: 8 ranks\n" in rest
     assert "note: synthetic: assumed" in found.stderr
     assert "Traceback" not in found.stderr
@@ -145,14 +146,14 @@ def test_a_plan_that_fails_its_check_is_never_shown(
 
     monkeypatch.setattr("placer.solve.orders.solve", wrong)
     path = tmp_path / "plan.json"
-    found = place(job, "-o", path)
+    found = place(job, "-o", path, "--effort", "normal")
     assert found.exit_code == 70
     assert "internal error" in found.stderr
     assert "--debug" in found.stderr
     assert "Traceback" not in found.stderr
     assert found.stdout == ""
     assert not path.exists()
-    assert "Traceback" in place(job, "--debug").stderr
+    assert "Traceback" in place(job, "--debug", "--effort", "normal").stderr
 
 
 @pytest.mark.parametrize("value", [1.5, 0.5], ids=["value", "bound"])

@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import replace
+from time import sleep
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from placer.cli import progress
 from placer.cli.main import main
 from placer.cli.progress import ProgressLines
 from placer.solve.orders import solve_orders
+from placer.solve.run.budget import Pulse
 from placer.solve.run.solution import Improvement
 
 FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
@@ -42,6 +45,21 @@ def test_nothing_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
         lines._timer.join()
     lines(BETTER)
     assert "nesting" not in capsys.readouterr().err
+
+
+def test_a_log_hears_of_a_search_that_finds_nothing_new(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ten seconds a line: how long, the best so far, what the search is at."""
+    assert progress.TICK_S == 10.0
+    monkeypatch.setattr(progress, "TICK_S", 0.05)
+    pulse = Pulse("stitched", lower_bound=1.2)
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(replace(BETTER, pulse=pulse))
+        lines._timer.join()
+        sleep(0.2)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.split()[1:] == ["1.25", "1.2", "4.000%", "stitched"]
 
 
 @pytest.mark.parametrize("flags", [[], ["-v"]])

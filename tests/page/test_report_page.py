@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from placer.api.place import place
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
 from placer.cost.group_cost import GroupCosts
@@ -496,6 +497,25 @@ def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:
     )
     rows = cells(browser, ".steps tbody tr")
     assert {row[-1] for row in rows} == {"same"}
+
+
+def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
+    """The page says so, and shows the maps, twice the same, to who opens them."""
+    plan = place("dgx-h100-4x8", "quickstart").plan
+    path = tmp_path / "kept.html"
+    path.write_text(report_html(plan))
+    opened(browser, path)
+    title = browser.run('return document.querySelector("h1").innerText')
+    assert title.startswith("Keep your order: nothing to win")
+    assert not browser.run("return canvases[0].checkVisibility()")
+    browser.run('$("fold").open = true')
+    painted = "const c = canvases[0]; return c.checkVisibility() && c.width > 0"
+    browser.wait_for("setTimeout(arguments[arguments.length - 1], 300)")
+    assert browser.run(painted)
+    assert browser.log("browser") == []
+    path.write_text(report_html(plan, "megatron-default"))
+    opened(browser, path)
+    assert browser.run('return $("fold")') is None
 
 
 def test_bare_plans(browser: Browser, tmp_path: Path) -> None:

@@ -2,16 +2,20 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import placer
+from placer.cost.noise import JITTER
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
+from placer.topology.model import Topology
 from tests.plan_cases import machine, tiny, tiny_plan
 
 OLD_SCORE = {
@@ -128,24 +132,34 @@ def test_hop_cost_alone() -> None:
     )
 
 
-def test_a_small_change_is_said_to_be_noise() -> None:
-    """A change that the model cannot tell is named, with its limit; no other is."""
+def slow_between_racks(folder: Path, racks: int) -> Topology:
+    """A machine whose racks are joined by thin uplinks."""
+    path = folder / f"{racks}.yaml"
+    path.write_text(
+        "{format: placer/topology, version: 1, name: thin, tiers: ["
+        "{name: node, size: 8, bandwidth: 450GB/s, latency: 1us, scale_up: true}, "
+        "{name: rack, bandwidth: 50GB/s, latency: 5us}, "
+        "{name: cluster, bandwidth: 50GB/s, latency: 9us, oversubscription: 8}], "
+        f"layout: 'cluster:1 rack:{racks} node:4'}}"
+    )
+    return placer.read_topology(path)
 
-    def told(old_s: float, new_s: float, compute_s: float = 1.0) -> tuple[str, object]:
-        old, new = (
-            {"step_time_s": step, "compute_s": compute, "exposed_s": {}}
-            for step, compute in ((old_s, 1.0), (new_s, compute_s))
-        )
-        found = diff(tiny_plan(score=old), replace(nodes_swapped(), score=new))
-        return diff_text(found), found.to_dict()["noise"]
 
-    text, noise = told(1.25, 1.255)
-    assert "within the noise of the model (1 %)" in " ".join(text.split())
-    assert noise == {"relative": 0.01, "within": True}
-    text, noise = told(1.25, 1.3)
-    assert "noise" not in text
-    assert noise == {"relative": 0.01, "within": False}
-    text, noise = told(1.25, 1.255, compute_s=1.1)
-    assert "noise" not in text
-    assert noise is None
-    assert "noise" not in told(1.25, 1.25)[0]
+def test_what_a_difference_saves_has_an_interval(tmp_path: Path) -> None:
+    """Of two placements of a job on a machine, and of nothing else."""
+    topology = slow_between_racks(tmp_path, 2)
+    old, new = (
+        placer.predict(topology, "quickstart", "slurm", hosts)
+        for hosts in ("r1-n1,r2-n1", "r1-n1,r1-n2")
+    )
+    found = diff(old, new)
+    told = found.to_dict()["verdict"]
+    low, high = told["saved_s_interval"]
+    assert low <= told["saved_s"] <= high
+    is_better = low > JITTER * old.score["step_time_s"]
+    assert told["advice"] == ("move" if is_better else "keep")
+    assert told["text"] in " ".join(diff_text(found).split())
+    assert "a step (" in told["text"]
+    other = slow_between_racks(tmp_path, 3)
+    unlike = diff(old, placer.predict(other, "quickstart", "slurm", "r1-n1,r1-n2"))
+    assert "saved_s" not in unlike.to_dict()["verdict"]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import placer
 from placer.report.memory_text import misfit
+from placer.report.summary import summarise
 from placer.topology.gpu import Gpu
 
 NEEDS = {
@@ -37,8 +38,10 @@ def test_place_and_score_say_it_and_refuse_nothing() -> None:
     machine = placer.read_topology("dgx-h100-4x8")
     small = replace(machine, gpu=Gpu("toy", 20e9))
     fits, lacks = (placer.place(m, "quickstart") for m in (machine, small))
-    assert "does not fit" not in fits.summary()
-    assert lacks.summary().count("does not fit: stage 0 needs 22.51 GB") == 1
+    assert "does not fit" not in summarise(fits.plan, in_full=True)
+    said = summarise(lacks.plan, in_full=True)
+    assert said.count("does not fit: stage 0 needs 22.51 GB") == 1
+    assert "does not fit: 22.51 GB of memory needed" in lacks.summary()
     assert lacks.score["memory_limit_bytes"] == 20e9
     assert lacks.score["memory_bytes"] == fits.score["memory_bytes"]
     assert lacks.plan.node_of_rank.tolist() == fits.plan.node_of_rank.tolist()

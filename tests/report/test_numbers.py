@@ -10,6 +10,7 @@ import placer
 from placer.cli.main import main
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN
+from placer.report.summary import summarise
 from placer.report.sweep_table import cell
 from placer.report.words import gap_text
 from placer.units import format_bytes, format_seconds, parse_duration
@@ -86,6 +87,10 @@ def test_launcher_is_no_rule_of_the_job() -> None:
     result = placer.place("rack:2 node:2 gpu:4", "quickstart")
     for entry in result.plan.baselines.values():
         entry["violates"] = ["1 of 4 nodes does not hold consecutive ranks: the first"]
-    assert "* cannot be launched: the job's launcher" in result.summary()
+    assert "* cannot be launched: the job's launcher" in summarise(
+        result.plan, in_full=True
+    )
     entry["violates"].append("1 of 2 tp groups leaves its node: the first")
-    assert "* breaks hard rules of the job, or cannot" in result.summary()
+    assert "* breaks hard rules of the job, or cannot" in summarise(
+        result.plan, in_full=True
+    )

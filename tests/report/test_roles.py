@@ -18,7 +18,7 @@ from placer.report.diff_text import diff_text
 from placer.report.look import Look
 from placer.report.score_text import score_text
 from placer.report.summary import summarise
-from placer.report.verdict import verdict
+from placer.report.verdict import sentence
 from placer.units import format_seconds
 
 MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
@@ -53,7 +53,7 @@ def test_each_role_that_has_a_model_says_what_memory_it_needs(plan):
 
 
 def test_the_summary_names_roles_and_their_memory(plan):
-    text = summarise(plan)
+    text = summarise(plan, in_full=True)
     assert "trainer 8, rollout 2 x 4, node-contiguous" in text
     assert "GPU memory" in text
 
@@ -86,8 +86,10 @@ def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
 def test_the_verdict_is_of_a_cycle(plan):
     """A step is that of one role; `step_time_s` of a workload is its cycle."""
     slow = {"step_time_s": 2 * plan.score["step_time_s"], "exposed_scale_out_s": 0.0}
-    said = verdict(replace(plan, baselines={"given-order": slow}))
-    assert re.search(r"faster than your order .*: .* m?s a cycle;", said)
+    saved = {"advice": "move", "saved_s": 1.0, "saved_s_interval": [0.9, 1.1]}
+    facts = {**saved, "saved_share": 0.5, "reason": ""}
+    said = sentence(replace(plan, baselines={"given-order": slow}), facts)
+    assert re.search(r"Saves 1 s a cycle .* your order .*: .* m?s a cycle;", said)
 
 
 def test_maps_have_a_colour_a_role_and_number_its_instances(plan):

@@ -59,6 +59,7 @@ tell(-1);
 recall();
 refresh();
 addEventListener("resize", refresh);
+$("fold")?.addEventListener("toggle", refresh); // a map that is folded away has no size
 addEventListener("hashchange", () => { recall(); refresh(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
 addEventListener("beforeprint", refresh);

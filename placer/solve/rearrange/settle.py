@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.in_order import in_order
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.run.solution import held_bound
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
@@ -52,17 +50,8 @@ def settled(
         _put_in_order(problem, incumbent)
     if incumbent.best is solution.placement.gpu_of_rank:
         return solution
-    value = incumbent.value
-    bound, argument = held_bound(value, solution.lower_bound, solution.argument)
-    return replace(
-        solution,
-        placement=Placement(incumbent.best),
-        value=value,
-        lower_bound=bound,
-        argument=argument,
-        method=incumbent.method,
-        stop_reason="proved" if bound == value else solution.stop_reason,
-    )
+    placement = Placement(incumbent.best)
+    return solution.instead(placement, incumbent.value, incumbent.method)
 
 
 def _put_in_order(problem: Problem, incumbent: Incumbent) -> None:

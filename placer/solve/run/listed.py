@@ -15,7 +15,7 @@ from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
-from placer.solve.run.solution import EXACT, Improvement, Progress, held_bound
+from placer.solve.run.solution import EXACT, Improvement, Progress
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -80,7 +80,8 @@ class Listed:
             if start.value >= solution.value * (1 - EXACT):
                 break
             if self.problem.avoided(start.gpu_of_rank) <= avoided:
-                return _instead(solution, start)
+                placement = Placement(start.gpu_of_rank)
+                return solution.instead(placement, start.value, start.method)
         return solution
 
     def told(self, tell: Progress) -> Progress:
@@ -114,17 +115,3 @@ class Listed:
             ]
             self._starts[order] = sorted(found, key=lambda start: start.value)
         return self._starts[order]
-
-
-def _instead(solution: Solution, start: _Start) -> Solution:
-    """The start, with what is proved about the solution."""
-    bound, argument = held_bound(start.value, solution.lower_bound, solution.argument)
-    return replace(
-        solution,
-        placement=Placement(start.gpu_of_rank),
-        value=start.value,
-        method=start.method,
-        lower_bound=bound,
-        argument=argument,
-        stop_reason="proved" if bound == start.value else solution.stop_reason,
-    )

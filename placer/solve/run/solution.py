@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 from warnings import warn
 
@@ -111,6 +111,24 @@ class Solution:
     deterministic: bool
     launch_bound: float = 0.0
     moves: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def instead(self, placement: Placement, value: float, method: str) -> Solution:
+        """Another placement of the same problem, under what is proved."""
+        bound, argument = held_bound(value, self.lower_bound, self.argument)
+        return replace(
+            self,
+            placement=placement,
+            value=value,
+            method=method,
+            lower_bound=bound,
+            argument=argument,
+            stop_reason="proved" if bound == value else self._unproved_reason,
+        )
+
+    @property
+    def _unproved_reason(self) -> str:
+        """Why the search ended, for a placement that is not proved to be best."""
+        return "searched" if self.stop_reason == "proved" else self.stop_reason
 
     @property
     def gap(self) -> float:

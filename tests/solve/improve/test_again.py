@@ -152,5 +152,5 @@ def test_step_time_of_any_size_is_searched_again() -> None:
 @pytest.mark.parametrize("effort", ["hard", -1, 10**9])
 def test_no_such_effort(effort: str | int) -> None:
     """The efforts there are, are named."""
-    with pytest.raises(InputError, match="quick, normal, full"):
+    with pytest.raises(InputError, match="quick, measurable, normal, full"):
         placer.place("nvl72", "quickstart", effort=effort)

@@ -102,7 +102,7 @@ def placed(topology: Topology, ranks: int, rules: Rules | None = None) -> list[s
     """Hosts of a pipeline of so many ranks, which wants its neighbours near."""
     axes = Parallelism(pp=ranks)
     job = Job("j", axes, weights={"pp": 1}, launcher="free", sha256="j")
-    return sorted(placer.place(topology, job, rules=rules).plan.nodes)
+    return sorted(placer.place(topology, job, rules=rules, effort="normal").plan.nodes)
 
 
 def test_first_a_broken_rack_then_a_whole_one() -> None:

@@ -47,12 +47,14 @@ def test_listed_in_any_order(seed: int) -> None:
     rng, objective = random.Random(seed), ("time", "hop-cost")[seed % 2]
     topology, job = random_case(seed, objective)
     try:
-        first = placer.place(topology, job, objective=objective)
+        first = placer.place(topology, job, objective=objective, effort="normal")
     except placer.InfeasibleError:
         pytest.skip("nothing fits")
     for _ in range(2):
         hosts = shuffled(rng, topology.node_names)
-        found = placer.place(topology, job, hosts=hosts, objective=objective)
+        found = placer.place(
+            topology, job, hosts=hosts, objective=objective, effort="normal"
+        )
         assert seats(found) == seats(first)
 
 
@@ -86,7 +88,9 @@ def test_rules_in_any_order(rules: Rules) -> None:
     topology, rng = uneven(), random.Random(1)
     orders = [shuffled(rng, topology.node_names) for _ in range(2)]
     found = [
-        seats(placer.place(topology, piped(), hosts=hosts, rules=rules))
+        seats(
+            placer.place(topology, piped(), hosts=hosts, rules=rules, effort="normal")
+        )
         for hosts in orders
     ]
     assert found[0] == found[1]
@@ -98,7 +102,9 @@ def test_nodes_of_a_file_in_any_order() -> None:
     topology = uneven()
     nodes = np.random.default_rng(3).permutation(topology.num_nodes)
     other = replace(topology.select(nodes), sha256="other")
-    first, second = (placer.place(machine, piped()) for machine in (topology, other))
+    first, second = (
+        placer.place(machine, piped(), effort="normal") for machine in (topology, other)
+    )
     assert seats(first) == seats(second)
 
 

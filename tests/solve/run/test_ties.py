@@ -98,7 +98,7 @@ def test_a_proved_baseline_is_tidied_up() -> None:
     topology = even_links()
     hosts = [f"n{i:03d}" for i in (0, 4, 2, 6, 1, 5, 3, 7)]
     job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1}, sha256="j")
-    found = placer.place(topology, job, hosts=hosts)
+    found = placer.place(topology, job, hosts=hosts, effort="normal")
     assert found.status == "optimal"
     assert found.bound["value"] == found.plan.baselines["given-order"]["hop_cost"]
     assert len(set(found.plan.domains["rack"])) == 1

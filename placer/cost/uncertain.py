@@ -1,0 +1,176 @@
+"""What the model is not sure of, each with how far it may be off, and why.
+
+The table of ``docs/cost-model.md`` says the same (a test compares the two). Rates and
+latencies are drawn by kind of link: NVLink, and each line rate of the network. Fixed
+time is left out: it is the same for all placements of a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import exp
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import FloatArray
+from placer.cost.step import StepModel
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """One sort of input.
+
+    Attributes
+    ----------
+    name : str
+    spread : float
+        Standard deviation of the logarithm of a factor; of what hides, how far it may
+        lie from 1, and of the oversubscription above 1, all alike likely.
+    source : str
+    """
+
+    name: str
+    spread: float
+    source: str
+
+
+RATE = Uncertain(
+    "rate of links",
+    0.05,
+    "rms error of the bus bandwidths of 1 GB and more in docs/validation.md",
+)
+LATENCY = Uncertain(
+    "latency of hops",
+    0.42,
+    "NCCL's own model has 2.7 to 14 us for a step of the network and 0.6 to 3.4 over "
+    "NVLink, by protocol: 2.3 times either way, taken as two deviations",
+)
+MEASURED = Uncertain(
+    "time of a micro-batch, measured",
+    0.005,
+    "half of the job's step_error; at least half of the usual interval of a fit in "
+    "docs/validation.md, 1 %",
+)
+STATED = Uncertain(
+    "time of a micro-batch, from a rate",
+    0.05,
+    "fits of two models in FP8 on H100, 929 and 844 TFLOP/s in docs/validation.md: "
+    "5 % either way",
+)
+HIDES = Uncertain(
+    "time that hides traffic",
+    0.2,
+    "less: NCCL runs on 16 to 32 of 132 to 148 multiprocessors, which then compute "
+    "nothing; more: exposed tp, 15 % of the work of Azure's run in docs/validation.md, "
+    "is not counted as cover",
+)
+OVERSUBSCRIPTION = Uncertain(
+    "oversubscription, where it is assumed",
+    1.0,
+    "an input: a fabric that nobody described is built 1:1 or 2:1",
+)
+TABLE = (RATE, LATENCY, MEASURED, STATED, HIDES, OVERSUBSCRIPTION)
+
+# How the sources of a machine begin that says nothing about its links.
+_ASSUMED = "synthetic: assumed"
+
+
+def links_are_assumed(topology: Topology) -> bool:
+    """Whether nobody has described the links of a machine."""
+    return any(source.startswith(_ASSUMED) for source in topology.sources)
+
+
+def drawn_models(
+    model: StepModel, count: int, seed: int, *, thin: bool
+) -> Iterator[StepModel]:
+    """The model with other inputs, so many times; the same for the same seed.
+
+    With ``thin`` the oversubscription is assumed, and drawn too.
+
+    Each input falls once into each of ``count`` equally likely ranges, so that few
+    draws spread as many would (McKay, Beckman and Conover 1979, Latin hypercube).
+    """
+    rng = np.random.default_rng(seed)
+    size = len(_kinds(model.fabric)) * 2 + 3
+    columns = [(rng.permutation(count) + 0.5) / count for _ in range(size)]
+    return (model_at(model, row, thin=thin) for row in np.stack(columns, axis=1))
+
+
+def model_at(model: StepModel, shares: FloatArray, *, thin: bool) -> StepModel:
+    """The model at these quantiles of its inputs.
+
+    Parameters
+    ----------
+    model : StepModel
+    shares : ndarray
+        Each from 0 to 1: rate and latency of each kind of link, then work, what hides,
+        and oversubscription.
+    thin : bool
+        Whether the last counts.
+    """
+    *of_links, work, hides, over = shares.tolist()
+    fabric = _fabric_at(model.fabric, of_links, over if thin else 0.0)
+    return StepModel(
+        model.topology,
+        model.job,
+        fabric,
+        slower=_factor(_work_spread(model.job), work),
+        hides=1.0 + HIDES.spread * (2.0 * hides - 1.0),
+    )
+
+
+def _factor(spread: float, share: float) -> float:
+    """The factor at a quantile."""
+    return exp(spread * NormalDist().inv_cdf(share))
+
+
+def _work_spread(job: Job) -> float:
+    """How sure the time of a micro-batch is; that of roles is theirs."""
+    compute = job.roles[0].job.compute if job.roles else job.compute
+    if not compute.micro_batch_time:
+        return STATED.spread
+    return max(MEASURED.spread, compute.step_error / 2)
+
+
+def _kinds(fabric: Fabric) -> list[list[int]]:
+    """The tiers of each kind of link: those of NVLink, then those of each line rate."""
+    found: dict[float, list[int]] = {}
+    for t, tier in enumerate(fabric.topology.tiers):
+        kind = 0.0 if t <= fabric.scale_up_tier else tier.bandwidth
+        found.setdefault(kind, []).append(t)
+    return [*found.values()]
+
+
+def _fabric_at(fabric: Fabric, shares: list[float], over: float) -> Fabric:
+    """The fabric at these quantiles."""
+    kinds = _kinds(fabric)
+    rate, latency = np.ones(fabric.num_tiers), np.ones(fabric.num_tiers)
+    for tiers, of_rate, of_latency in zip(
+        kinds, shares[::2], shares[1::2], strict=True
+    ):
+        rate[tiers] = _factor(RATE.spread, of_rate)
+        latency[tiers] = _factor(LATENCY.spread, of_latency)
+    topology = fabric.topology
+    if over:
+        times = 1.0 + OVERSUBSCRIPTION.spread * over
+        thinner = tuple(
+            replace(tier, oversubscription=tier.oversubscription * times)
+            for tier in topology.tiers
+        )
+        topology = replace(topology, tiers=thinner)
+    return replace(
+        fabric,
+        topology=topology,
+        bandwidth=fabric.bandwidth * rate,
+        latency=fabric.latency * latency,
+        detour=fabric.detour * latency[0],
+        links={t: one.times_as_fast(rate[t]) for t, one in fabric.links.items()},
+    )

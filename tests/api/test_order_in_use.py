@@ -1,0 +1,179 @@
+"""The order in use is kept where nothing measurable is to win, and else left gently."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.cost.noise import JITTER
+from placer.placement.baselines import baseline
+from placer.placement.build import placement_of_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from placer.arrays import IntArray
+    from placer.topology.model import Topology
+
+RACKS = "rack:{racks} node:4 gpu:8"
+JOB = """
+format: placer/job
+version: 1
+name: trained
+parallelism: {{tp: 8, pp: {pp}, dp: {dp}, order: {order}}}
+model: {{layers: 32, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}}
+sequence: 4096
+micro_batches: 16
+launcher: {{ranks: node-contiguous}}
+weights: {{tp: 400, pp: 40, dp: 4}}
+compute: {{tflops_per_gpu: 400}}
+"""
+
+
+def machine(folder: Path, racks: int, thin: float) -> Topology:
+    """Racks of 4 nodes, joined by uplinks that are so many times too thin."""
+    path = folder / "machine.yaml"
+    path.write_text(
+        "{format: placer/topology, version: 1, name: thin, tiers: ["
+        "{name: node, size: 8, bandwidth: 450GB/s, latency: 1us, scale_up: true}, "
+        "{name: rack, bandwidth: 50GB/s, latency: 5us}, "
+        "{name: cluster, bandwidth: 50GB/s, latency: 9us, distance: 18, "
+        f"oversubscription: {thin}}}]"
+        f", layout: 'cluster:1 rack:{racks} node:4'}}"
+    )
+    return placer.read_topology(path)
+
+
+def job(folder: Path, pp: int, dp: int, order: str = "tp-cp-ep-pp-dp") -> placer.Job:
+    path = folder / "job.yaml"
+    path.write_text(JOB.format(pp=pp, dp=dp, order=order))
+    return placer.read_job(path)
+
+
+def seats(plan: placer.Plan, whole: Topology) -> IntArray:
+    return placement_of_plan(plan, whole).gpu_of_rank
+
+
+SHUFFLED = "r1-n1,r2-n1,r2-n2,r1-n2,r1-n3,r2-n3,r2-n4,r1-n4"
+
+
+@pytest.mark.parametrize("thin", [1.0, 1.02, 1.3, 2.0, 8.0])
+@pytest.mark.parametrize("pp", [1, 2, 4])
+def test_nobody_moves_for_less_than_jitter(
+    tmp_path: Path, thin: float, pp: int
+) -> None:
+    """Whatever the machine: moved is who gains more than runs differ, for sure."""
+    whole, work = machine(tmp_path, 2, thin), job(tmp_path, pp, 8 // pp)
+    plan = placer.place(whole, work, hosts=SHUFFLED).plan
+    told, usual = plan.verdict, plan.baselines["given-order"]
+    low, high = told["saved_s_interval"]
+    assert low <= told["saved_s"] <= high
+    if told["advice"] == "move":
+        assert low > JITTER * usual["step_time_s"]
+        assert told["ranks_moved"] > 0
+        assert told["saved_s"] == usual["step_time_s"] - plan.bound["value"]
+    else:
+        assert told["ranks_moved"] == 0
+        assert plan.nodes == tuple(SHUFFLED.split(","))
+        assert plan.bound["value"] == usual["step_time_s"]
+        assert told["text"].startswith("Keep your order: no")
+    placer.check(plan)
+
+
+def test_both_answers_are_given(tmp_path: Path) -> None:
+    """Pipelines over thin uplinks are worth a move, over full ones they are not."""
+    work = job(tmp_path, 2, 4)
+    advice = [
+        placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan.verdict
+        for thin in (1.0, 8.0)
+    ]
+    assert [told["advice"] for told in advice] == ["keep", "move"]
+    assert advice[1]["reason"].startswith("dp waits ")
+
+
+def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
+    """The bound is of both plans, and the better one says that it saves nothing."""
+    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    kept, best = (
+        placer.place(whole, work, hosts=SHUFFLED, effort=effort, time_limit=5).plan
+        for effort in ("measurable", "full")
+    )
+    assert best.bound["value"] < kept.bound["value"]
+    assert best.bound["status"] == "optimal"
+    assert kept.bound["status"] == "feasible"
+    assert kept.bound["gap"] > 0
+    assert kept.bound["lower_bound"] <= best.bound["value"]
+    assert kept.verdict["saved_s"] == pytest.approx(best.verdict["saved_s"])
+    assert best.verdict["advice"] == "keep"
+    assert best.verdict["text"].startswith("Nothing measurable to win over your order")
+    assert "more than " in kept.verdict["text"]
+    placer.check(kept)
+    forged = {**kept.verdict, "saved_s": 2 * kept.bound["value"]}
+    with pytest.raises(placer.CheckError, match=r"verdict\.saved_s"):
+        placer.check(replace(kept, verdict=forged))
+
+
+def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
+    """Of equally good racks those of the given order are taken, also by who moves."""
+    whole, work = machine(tmp_path, 4, 1.0), job(tmp_path, 2, 4)
+    hosts = [*whole.node_names]
+    assert {*placer.place(whole, work).plan.nodes} == {*hosts[:8]}
+    ruled = {"pp": "rack"}
+    order = [*hosts[:3], hosts[4], hosts[3], *hosts[5:]]
+    plan = placer.place(whole, work, hosts=order, require=ruled).plan
+    assert plan.verdict["advice"] == "move"
+    assert "breaks hard rules" in plan.verdict["text"]
+    assert {*plan.nodes} == {*hosts[:8]}
+    usual = baseline("given-order", whole, work).gpu_of_rank
+    assert np.count_nonzero(seats(plan, whole) == usual) >= 48
+
+
+def test_a_previous_plan_is_the_order_in_use(tmp_path: Path) -> None:
+    """It stays where the given order would be no better by anything measurable."""
+    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    before = placer.place(whole, work, hosts=SHUFFLED).plan
+    plan = placer.place(whole, work, previous=before).plan
+    assert np.array_equal(seats(plan, whole), seats(before, whole))
+    assert plan.previous == {"kept": 64, "moved": 0, "new": 0}
+    placer.check(plan)
+
+
+def test_on_hop_cost_only_equals_are_kept(tmp_path: Path) -> None:
+    """Nothing disturbs it, so each hop that is saved is saved."""
+    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    kept, best = (
+        placer.place(whole, work, objective="hop-cost", effort=effort).plan
+        for effort in ("measurable", "normal")
+    )
+    assert kept.bound["value"] == best.bound["value"]
+    assert kept.verdict["advice"] == "keep"
+    assert "saved_s" not in kept.verdict
+    moved = placer.place(whole, work, hosts=SHUFFLED, objective="hop-cost").plan
+    usual = moved.baselines["given-order"]["hop_cost"]
+    assert moved.bound["value"] < usual
+    assert moved.verdict["advice"] == "move"
+
+
+def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
+    """Not a hard rule, but what was asked for: the verdict says so."""
+    whole, work = machine(tmp_path, 3, 1.0), job(tmp_path, 2, 4)
+    plan = placer.place(whole, work, rules=placer.Rules(avoid=("r1-n2",))).plan
+    assert "r1-n2" not in plan.nodes
+    assert plan.verdict["advice"] == "move"
+    assert "which uses nodes to avoid" in plan.verdict["text"]
+    placer.check(plan)
+
+
+def test_the_verdict_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
+    """Twice the same bytes outside ``solver``."""
+    whole, work = machine(tmp_path, 2, 8.0), job(tmp_path, 2, 4)
+    made = [placer.place(whole, work, hosts=SHUFFLED).plan for _ in range(2)]
+    one, other = (
+        {key: value for key, value in plan.to_dict().items() if key != "solver"}
+        for plan in made
+    )
+    assert one == other
