@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from placer.document import Section, Value
 
 HARDWARE = "hardware"
+LINKS = "links"
+NVLINK = "nvlink"
 GPUS_PER_NODE = "gpus_per_node"
 OVERSUBSCRIPTION = "oversubscription"
 RATE = "compute.tflops_per_gpu"

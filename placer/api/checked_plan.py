@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer import __version__
 from placer.api.baseline_costs import baseline_costs
 from placer.api.score import plain, scored
+from placer.api.what_if import what_if
 from placer.cost.step import StepModel
+from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
+from placer.report.verdict import USUAL
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
@@ -82,6 +86,10 @@ def checked_plan(
             | ({"moves": solution.moves} if solution.moves else {})
         ),
     )
+    if solution.objective == "time" and job.assumed + machine.assumed:
+        usual = baseline(USUAL, machine, job, seed)
+        tried = what_if(machine, job, solution.placement, usual)
+        plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
     return plan

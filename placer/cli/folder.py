@@ -19,6 +19,7 @@ NAME = "placer.yaml"
 _OF_THE_MACHINE = (
     "topology",
     "hardware",
+    "gpu",
     "gpus_per_node",
     "oversubscription",
     "hosts",

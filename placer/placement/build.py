@@ -66,6 +66,7 @@ def build_plan(
         rules=rules_section(job.rules, topology, placement),
         role_of_rank=role_of_rank(job),
         instance_of_rank=instance_of_rank(job),
+        assumed=[each.to_document() for each in (*topology.assumed, *job.assumed)],
     )
 
 

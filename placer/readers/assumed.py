@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.assumed import GPUS_PER_NODE, HARDWARE, Assumption
-from placer.topology.gpu_kinds import HostHint, hosts_of_gpu, kind_of_gpu
+from placer.assumed import GPUS_PER_NODE, HARDWARE, LINKS, Assumption
+from placer.topology.gpu_kinds import (
+    TRAY_GPUS,
+    USUAL_IN_RACKS,
+    HostHint,
+    hosts_of_gpu,
+    kind_of_gpu,
+    usual_gpu,
+)
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
 
-USUAL, USUAL_IN_RACKS = "H100", "GB200"
-TRAY_GPUS = 4
 # Trays of one NVLink domain: NVL36 and NVL72, whole or without some spare ones.
 RACK_NODES = range(9, 19)
 _UNCOUNTED_TRAYS = (9, 18)
 _RACK = "rack"
-_OTHER = "--gpu NAME"
 
 
 @dataclass(frozen=True)
@@ -42,21 +46,6 @@ class Hosts:
     preset: str
     gpus: int | None
     assumed: tuple[Assumption, ...]
-
-
-def usual_gpu(gpus: int, trays: bool) -> tuple[str, str]:
-    """The GPU of the most common hosts of a size, and why.
-
-    Parameters
-    ----------
-    gpus : int
-        Of a host.
-    trays : bool
-        Whether hosts are in racks that may be one NVLink domain.
-    """
-    if trays and gpus == TRAY_GPUS:
-        return USUAL_IN_RACKS, "hosts of 4 GPUs in racks are most often NVL72 trays"
-    return USUAL, f"no source names the GPUs of its hosts of {gpus}"
 
 
 def assumed_hosts(
@@ -78,15 +67,18 @@ def assumed_hosts(
     size = counted.most_common(1)[0][0] if counted else said
     named = next((found for found in findings if found.gpu), None)
     name, origin = (named.gpu, named.source) if named else (hint.gpu, hint.origin)
+    key = LINKS
     if kind := kind_of_gpu(name):
-        why = f"hosts of {kind}, which {origin} names, usually have them"
+        why = f"{origin} names {name}"
     else:
+        key = HARDWARE
         trays = _may_be_trays(findings, size)
         kind, why = usual_gpu(TRAY_GPUS if trays else size or 8, trays)
         if name:
             why = f"nothing is known of hosts of {name}, which {origin} names"
     preset = hosts_of_gpu(kind)
-    assumed = [Assumption(HARDWARE, kind, why, "--hardware T" if named else _OTHER)]
+    option = "--hardware T" if named else "--gpu NAME"
+    assumed = [Assumption(key, kind, why, option)]
     if uncounted and not said and not counted:
         usual = TRAY_GPUS if preset == hosts_of_gpu(USUAL_IN_RACKS) else 8
         why = f"no source counts the GPUs of a host; {kind} hosts have {usual}"

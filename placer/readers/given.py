@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from placer.assumed import OVERSUBSCRIPTION, Assumption
+from placer.assumed import NVLINK, OVERSUBSCRIPTION, Assumption
 from placer.errors import Problem, refuse
 from placer.readers.hardware import oversubscribed
 from placer.topology import read as topology_files
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _FOREIGN = 'the formats of "placer topo formats"'
+_APART = Assumption(
+    NVLINK, "host", "no source says which hosts share NVLink", "-t fabric:FILE"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Given:
         says = uplink_tiers(kind) and OVERSUBSCRIPTION not in keys
         if not (self.ratios or (self.hardware is not None and says)):
             assumed = (*assumed, *assumed_uplinks(machine))
+        if machine.scale_up_tier < 1 <= kind.scale_up_tier:
+            assumed = (*assumed, _APART)
         return replace(machine, assumed=tuple(assumed))
 
 

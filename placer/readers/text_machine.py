@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.assumed import HARDWARE, Assumption
-from placer.readers.assumed import RACK_NODES, TRAY_GPUS, USUAL_IN_RACKS
+from placer.readers.assumed import RACK_NODES
 from placer.readers.built import machine_of
 from placer.readers.combine import Tree
 from placer.readers.given import plain_machine
 from placer.readers.layers import Layer
-from placer.topology.gpu_kinds import hosts_of_gpu
+from placer.topology.gpu_kinds import TRAY_GPUS, USUAL_IN_RACKS, hosts_of_gpu
 from placer.topology.read import read_topology
 from placer.topology.synthetic import Laid, laid_out, name_of, read_synthetic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from placer.arguments import (
     PATH,
     TEXT,
     TEXT_BY_NAME,
+    instance,
     sequence,
     takes,
 )
@@ -27,12 +28,13 @@ from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, capped, refuse
 from placer.job.model import Job
 from placer.sources import report
-from placer.sources.convert import to_job, to_text
+from placer.sources.convert import assumptions, to_job, to_text
 from placer.sources.findings import GPUS, Asked, Fact, Findings, Place, Scalar, one_line
 from placer.sources.join import join
 from placer.sources.opened import include, open_source
 from placer.sources.registry import FORMATS
 from placer.sources.settle import settle
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.formats import Source, Text
@@ -47,6 +49,7 @@ _KINDS = {
     "select": TEXT | NOTHING,
     "strict": FLAG,
     "name": TEXT | NOTHING,
+    "machine": instance(Topology) | NOTHING,
     "note": CALL | NOTHING,
 }
 
@@ -62,10 +65,12 @@ class Options:
     select: str | None = None
     strict: bool = False
     name: str | None = None
+    machine: Topology | None = None
 
     def given(self) -> list[str]:
-        """Names of those that are given."""
-        return [item.name for item in fields(self) if getattr(self, item.name)]
+        """Names of those that say something of the job, as options call them."""
+        names = (item.name for item in fields(self) if getattr(self, item.name))
+        return [name for name in names if name != "machine"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,8 @@ class Opened:
         InputError
             If it is no valid job.
         """
-        return to_job(self.found, self.name, self.sources)
+        job = to_job(self.found, self.name, self.sources)
+        return replace(job, assumed=assumptions(self.found))
 
     def remarks(self) -> list[str]:
         """What a user should know: a line of what was read and assumed, then notes."""
@@ -117,6 +123,7 @@ def read_job(
     select: str | None = None,
     strict: bool = False,
     name: str | None = None,
+    machine: Topology | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Job:
     """The job that ``source`` describes.
@@ -143,6 +150,9 @@ def read_job(
         Refuse what is assumed and what cannot be modelled.
     name : str, optional
         Name of the job; by default that of the first file.
+    machine : Topology, optional
+        That it runs on: where nothing says how long the work takes, a usual rate of its
+        GPUs is assumed.
     note : callable, optional
         Called with everything a user should know: a line of what was read and assumed,
         then the notes. By default these are one `UserWarning`, where something is
@@ -154,7 +164,9 @@ def read_job(
         If a source cannot be read, sources contradict each other, the framework would
         refuse them, or something is missing, with the option that says it.
     """
-    options = Options(gpus, tflops, micro_batch_time, settings, select, strict, name)
+    options = Options(
+        gpus, tflops, micro_batch_time, settings, select, strict, name, machine
+    )
     opened = open_job(source, options)
     if isinstance(opened, Job):
         return opened
@@ -206,7 +218,7 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     refuse([*problems, *_unused(options, asked)])
     joined = join(findings)
     joined.source = texts[0].shown
-    settle(joined)
+    settle(joined, options.machine)
     _refuse_all(joined)
     if options.strict:
         refuse(report.doubts(joined))

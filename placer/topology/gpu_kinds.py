@@ -25,6 +25,9 @@ HOSTS = {
     "GB300": "gb300-nvl72-8x72",
     "MI300X": "mi300x-16x8",
 }
+# The most common hosts: of 8 GPUs, and of 4 in racks.
+USUAL, USUAL_IN_RACKS = "H100", "GB200"
+TRAY_GPUS = 4
 _NAME = re.compile(
     rf"(?<![A-WYZa-wyz])(?:{'|'.join(HOSTS)})(?![0-9])(?!.*PCI)(?!.*\bNVL\b)",
     re.IGNORECASE,
@@ -70,7 +73,22 @@ def hosts_of_gpu(name: str) -> str:
     kind = kind_of_gpu(name)
     if kind and HOSTS[kind] in preset_names("topologies"):
         return HOSTS[kind]
-    hint = closest(name.upper(), HOSTS) or f"known: {', '.join(HOSTS)}"
-    hint += "; --hardware T takes another machine's links and GPUs"
+    hint = closest(name.upper(), HOSTS) or f"known: {', '.join(HOSTS)};"
+    hint += " --hardware T takes another machine's links and GPUs"
     shown = "".join(c if c.isprintable() else "?" for c in name[:80])
     raise InputError([Problem(f'no host of "{shown}" is known', key="gpu", hint=hint)])
+
+
+def usual_gpu(gpus: int, trays: bool) -> tuple[str, str]:
+    """The GPU of the most common hosts of a size, and why.
+
+    Parameters
+    ----------
+    gpus : int
+        Of a host.
+    trays : bool
+        Whether hosts are in racks that may be one NVLink domain.
+    """
+    if trays and gpus == TRAY_GPUS:
+        return USUAL_IN_RACKS, "hosts of 4 GPUs in racks are most often NVL72 trays"
+    return USUAL, f"no source names the GPUs of its hosts of {gpus}"

@@ -22,6 +22,7 @@ import numpy as np
 from placer.assumed import HARDWARE, Assumption
 from placer.errors import InputError, Problem
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.model import Tier, Topology
 from placer.topology.uplinks import assumed_uplinks
@@ -33,7 +34,7 @@ NODE_BANDWIDTH = 450e9  # B/s
 NODE_LATENCY = 1e-6  # s
 OUTER_BANDWIDTH = 50e9  # B/s
 OUTER_LATENCY = 5e-6  # s
-_LINKS = "450GB/s in a node, 50GB/s a GPU between nodes"
+_LINKS = "a text says no speed: 450GB/s in a node, 50GB/s a GPU between nodes"
 ASSUMED = (
     "synthetic: assumed 450GB/s and 1us between GPUs of a node (scale-up), "
     "50GB/s and 5us a GPU on every tier above"
@@ -101,7 +102,7 @@ def read_synthetic(text: str) -> Topology:
     """
     laid = laid_out(text)
     machine = build(name_of(text), _tiers(laid.tiers), _nodes(laid), [ASSUMED])
-    links = Assumption(HARDWARE, _LINKS, "a text says no speed", "--gpu NAME")
+    links = Assumption(HARDWARE, USUAL, _LINKS, "--gpu NAME")
     return replace(machine, assumed=(links, *assumed_uplinks(machine)))
 
 
