@@ -90,6 +90,7 @@ def decode_plan(data: object, source: str) -> Plan:
     _check_numbers(form)
     for key, (texts, numbers) in _ENTRIES.items():
         form.entries(key, form.data.get(key), texts, numbers)
+    _check_assumed(form)
     form.whole("solver.seed", plan.solver.get("seed", MISSING))
     for key, message in form_problems(plan.rules):
         form.add(key, message)
@@ -164,6 +165,22 @@ def _verdict(form: Form) -> dict[str, Any]:
     """The verdict; plans of version 0.1 have its text alone."""
     told = form.data.get("verdict") or {}
     return {"text": told} if isinstance(told, str) else form.section("verdict")
+
+
+def _check_assumed(form: Form) -> None:
+    """Values of what is assumed, and their intervals; the rest is checked before."""
+    listed = form.data.get("assumed")
+    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if not isinstance(entry, dict):
+            continue
+        value, interval = entry.get("value"), entry.get("interval", [0, 0])
+        if type(value) not in (int, float, str):
+            form.add(f"assumed[{index}].value", "expected a number or a text")
+        if not isinstance(interval, list) or len(interval) != 2:
+            form.add(f"assumed[{index}].interval", "expected two numbers")
+            continue
+        for number in interval:
+            form.numbers(f"assumed[{index}].interval", number, 0)
 
 
 def _check_texts(form: Form) -> None:
