@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from placer.document import Section, Value
@@ -51,8 +51,21 @@ class Assumption:
         return found | ({"interval": [*self.interval]} if self.interval else {})
 
 
+class Assumes(Protocol):
+    """A machine or a job."""
+
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What is assumed of it."""
+
+
+def all_assumed(*inputs: Assumes) -> list[Assumption]:
+    """What is assumed of machines and jobs, each once."""
+    return [*dict.fromkeys(one for given in inputs for one in given.assumed)]
+
+
 def assumed_entry(assumed: Iterable[Assumption]) -> dict[str, Any]:
-    """The key ``assumed`` of a document; nothing where nothing is assumed."""
+    """The key ``assumed`` of a document or of JSON; nothing where nothing is."""
     listed = [each.to_document() for each in assumed]
     return {"assumed": listed} if listed else {}
 

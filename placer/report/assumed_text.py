@@ -24,10 +24,10 @@ _WORDS = {
     NVLINK: "no NVLink between hosts",
     GPUS_PER_NODE: "{value} GPUs a node",
     OVERSUBSCRIPTION: "uplinks not oversubscribed",
-    RATE: "{value:g} TFLOP/s a GPU, {why}",
+    RATE: "{value:,g} TFLOP/s a GPU, {why}",
 }
 # How a value that was tried instead is called.
-_AT = {OVERSUBSCRIPTION: "{value:g}:1", RATE: "{value:g} TFLOP/s"}
+_AT = {OVERSUBSCRIPTION: "{value:g}:1", RATE: "{value:,g} TFLOP/s"}
 # Keys of the job that are told; where there are more, how many.
 _MOST = 3
 
