@@ -28,6 +28,7 @@ from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, capped, refuse
 from placer.job.model import Job
 from placer.sources import report
+from placer.sources.changed import changed_job
 from placer.sources.convert import assumptions, to_job, to_text
 from placer.sources.findings import GPUS, Asked, Fact, Findings, Place, Scalar, one_line
 from placer.sources.join import join
@@ -194,7 +195,10 @@ def open_job(source: Source | Sequence[Source], options: Options) -> Job | Opene
     plain = [found for found in opened if isinstance(found, Job)]
     if plain:
         _check_plain(plain[0], len(opened), options)
-        return plain[0]
+        keys = _keys_set(options)
+        if options.name is not None:
+            keys["name"] = _named(options.name)
+        return changed_job(sources[0], keys) if keys else plain[0]
     texts = [found for found in opened if not isinstance(found, Job)]
     found = _settled(texts, options)
     name = _stem(texts[0]) if options.name is None else _named(options.name)
@@ -240,10 +244,10 @@ def _refuse_all(joined: Findings) -> None:
 
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
-    values: dict[str, tuple[Scalar, str]] = {}
-    for key, text in (options.settings or {}).items():
-        if key.startswith(_JOB_KEY):
-            values[key.removeprefix(_JOB_KEY)] = _scalar(text), f"--set {key}"
+    values: dict[str, tuple[Scalar, str]] = {
+        key: (value, f"--set {_JOB_KEY}{key}")
+        for key, value in _keys_set(options).items()
+    }
     if options.gpus is not None:
         values[GPUS] = options.gpus, "--gpus"
     if options.tflops is not None:
@@ -257,6 +261,15 @@ def _given(options: Options) -> Findings:
     if options.gpus is not None and options.gpus < 1:
         found.problem(GPUS, "must be 1 or more")
     return found
+
+
+def _keys_set(options: Options) -> dict[str, Scalar]:
+    """Values of ``job.KEY`` by the key of the job."""
+    return {
+        key.removeprefix(_JOB_KEY): _scalar(text)
+        for key, text in (options.settings or {}).items()
+        if key.startswith(_JOB_KEY)
+    }
 
 
 def _scalar(text: str) -> Scalar:
@@ -281,13 +294,18 @@ def _unused(options: Options, asked: Asked) -> list[Problem]:
 
 
 def _check_plain(job: Job, count: int, options: Options) -> None:
-    """Refuse options and further sources beside a job that is complete."""
+    """Refuse what only other programs' files take, beside a job that is complete.
+
+    Keys of the job, its name among them, may be set.
+    """
     complete = f"the job {job.name} is complete"
-    hint = 'leave it out, or edit what "placer jobs show JOB --format json" prints'
+    hint = "--set job.KEY=VALUE sets a key of it, as placer jobs convert writes them"
     problems = [
         Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
         for key in options.given()
+        if key not in ("settings", "name", "strict")
     ]
+    problems += _unused(options, Asked())
     if count > 1:
         message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))
