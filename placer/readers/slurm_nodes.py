@@ -20,6 +20,7 @@ _GPU = re.compile(
     r"(?:^|,)(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][^:,(]*))?:(?P<count>[0-9]{1,4})\b"
 )
 _FIELD = re.compile(r"\b(NodeName|Gres|State)=(\S+)", re.IGNORECASE)
+_BEGINS = re.compile(r"\s*NodeName\s*=", re.IGNORECASE)
 _OUT = re.compile(r"DOWN|DRAIN(?:ED|ING)?|FAIL(?:ING)?|ERROR|FUTURE")
 _TABLE = re.compile(r"^[ \t]*(NODELIST|HOSTNAMES|GRES)[ \t]+(\S+)", re.MULTILINE)
 _DEFAULT = "DEFAULT"
@@ -85,25 +86,32 @@ def _reason(row: _Row) -> str:
 def _records(text: str) -> Iterator[_Row]:
     """Records that begin with NodeName; those called DEFAULT hold for the next ones."""
     usual: dict[str, str] = {}
-    found: dict[str, str] = {}
-    begun = 0
-    for number, line in enumerate([*text.splitlines(), "NodeName="], start=1):
+    for number, record in _lines_of_records(text):
+        found = usual | {k.lower(): v for k, v in reversed(_FIELD.findall(record))}
+        if found.get("nodename") == _DEFAULT:
+            usual = found
+        elif "nodename" in found:
+            gres, state = found.get("gres"), found.get("state", "")
+            yield _Row(number, found["nodename"], gres, state)
+
+
+def _lines_of_records(text: str) -> Iterator[tuple[int, str]]:
+    """Each record on one line, with its number: it goes on in indented lines."""
+    begun, record, is_open = 0, "", False
+    for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0]
-        if re.match(r"\s*NodeName\s*=", content, re.IGNORECASE):
-            if found.get("nodename") == _DEFAULT:
-                usual |= found
-            elif found:
-                row = usual | found
-                nodes, gres = row["nodename"], row.get("gres")
-                yield _Row(begun, nodes, gres, row.get("state", ""))
-            found, begun = {}, number
-        elif not content.startswith((" ", "\t")):
-            # Another kind of line; a record goes on in lines that are indented.
-            if content.strip() and begun and not found:
-                begun = 0
-            continue
-        for key, value in _FIELD.findall(content):
-            found.setdefault(key.lower(), value)
+        if _BEGINS.match(content):
+            if record:
+                yield begun, record
+            begun, record = number, content
+        elif record and (is_open or content.startswith((" ", "\t"))):
+            record += f" {content}"
+        elif record:
+            yield begun, record
+            record = ""
+        is_open = content.rstrip().endswith("\\")
+    if record:
+        yield begun, record
 
 
 def _table(text: str) -> Iterator[_Row]:
