@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _RATIOS = (2, 4)
 # Ranks above which placements are not scored again.
-MOST_RANKS = 1 << 17
+MOST_RANKS = 1 << 15
 
 
 def what_if(
