@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli.folder import KEYS, NAME
+from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, source_options, topology_option
 from placer.cli.options import hosts_option, quiet_option
 
@@ -33,7 +34,10 @@ _OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/([a-z]+)""")
 _WEAK = ("hosts", "names", "bandwidth")
 
 
-@click.command(epilog="Example: placer init -t topology.conf -j pretrain.sh --gpu h100")
+@click.command(
+    cls=Command,
+    epilog="Example: placer init -t topology.conf -j pretrain.sh --gpu h100",
+)
 @topology_option("Default: the one file here that describes a machine.")
 @job_option("Default: the one file here that starts a job.")
 @source_options
@@ -41,10 +45,10 @@ _WEAK = ("hosts", "names", "bandwidth")
 @click.option("--force", is_flag=True, help=f"Write over a {NAME} that is there.")
 @quiet_option("Print nothing, ask nothing")
 def init(**options: Any) -> None:
-    """Write placer.yaml for this folder: its machine, its job and what they leave open.
+    """Write placer.yaml: commands here need no -t, -j.
 
-    Commands that need a machine and a job then take them from there. On a terminal it
-    asks for the GPUs, the uplinks and the rate that no file says.
+    They then take machine and job from there. On a terminal it asks for the GPUs, the
+    uplinks and the rate that no file says.
     """
     from placer.cli.output import write_line, write_text
     from placer.errors import InputError, Problem
