@@ -2,7 +2,8 @@
 
 `nvidia-smi` says ``NVIDIA H100 80GB HBM3``, the label ``nvidia.com/gpu.product`` the
 same with hyphens (NVIDIA/k8s-device-plugin, gpu-feature-discovery), a Gres of Slurm
-``h100`` or ``nvidia_h100_80gb_hbm3``, a cloud's instance type ``BM.GPU.H100.8``.
+``h100`` or ``nvidia_h100_80gb_hbm3``, a cloud's instance type ``BM.GPU.H100.8``, or on
+AWS ``p5.48xlarge`` (Amazon EC2, "Accelerated computing instances").
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ HOSTS = {
     "GB300": "gb300-nvl72-8x72",
     "MI300X": "mi300x-16x8",
 }
+_AWS = {"p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p5en": "H200"}
 # The most common hosts: of 8 GPUs, and of 4 in racks.
 USUAL, USUAL_IN_RACKS = "H100", "GB200"
 TRAY_GPUS = 4
@@ -58,6 +60,8 @@ def kind_of_gpu(name: str) -> str:
 
     Cards for PCIe, whose hosts have no NVLink switch, are none.
     """
+    if kind := _AWS.get(name.partition(".")[0]):
+        return kind
     found = _NAME.search(name.replace("_", " ").replace("-", " "))
     return found[0].upper() if found else ""
 

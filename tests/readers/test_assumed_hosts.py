@@ -42,6 +42,8 @@ def told(machine):
         ("BM.GPU.H100.8", "H100"),
         ("gd-8xh100ib-i128", "H100"),
         ("p6e-gb200.36xlarge", "GB200"),
+        ("p5.48xlarge", "H100"),
+        ("p5en.48xlarge", "H200"),
         ("NVIDIA H100 PCIe", ""),
         ("NVIDIA H100 NVL", ""),
         ("NVIDIA RTX A1000", ""),
@@ -75,6 +77,24 @@ def test_a_label_names_the_gpu(read):
     assert machine.tiers[1].bandwidth == 900e9
     assert told(machine)["links"] == ("GB200", "--hardware T")
     assert "hardware" not in told(machine)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [
+        (cases.AWS.replace("p5.48xlarge", "p5en.48xlarge"), "H200"),
+        (
+            "GPU 00000000:18:00.0\n    Product Name            : NVIDIA H200\n"
+            "    Fabric\n        State               : N/A\n",
+            "H200",
+        ),
+    ],
+)
+def test_clouds_and_drivers_name_it_too(read, text, gpu):
+    """An instance type, and what nvidia-smi -q says."""
+    machine = read(text, "h1.txt")
+    assert machine.gpu.name == gpu
+    assert told(machine)["links"] == (gpu, "--hardware T")
 
 
 def test_a_gpu_that_nobody_knows_is_no_error(read):
