@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.assumed import HARDWARE, Assumption
+from placer.errors import Problem, refuse
 from placer.readers.assumed import RACK_NODES
 from placer.readers.built import machine_of
 from placer.readers.combine import Tree
@@ -33,6 +34,14 @@ def machine_of_text(text: str, given: Given, tell: Callable[[str], None]) -> Top
     InputError
         If the text is malformed, or does not fit the hardware.
     """
+    refuse(
+        Problem("the text says it", key=key, hint="leave it out")
+        for key, value in (
+            ("gpus_per_node", given.gpus_per_node),
+            ("label", given.labels),
+        )
+        if value
+    )
     kind = given.kind
     found = None if kind else assumed_racks(text)
     if kind is None and found is None:

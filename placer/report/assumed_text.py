@@ -24,10 +24,11 @@ _WORDS = {
     NVLINK: "no NVLink between hosts",
     GPUS_PER_NODE: "{value} GPUs a node",
     OVERSUBSCRIPTION: "uplinks not oversubscribed",
-    RATE: "{value:,g} TFLOP/s a GPU, {why}",
+    RATE: "{value} TFLOP/s a GPU, {why}",
 }
 # How a value that was tried instead is called.
-_AT = {OVERSUBSCRIPTION: "{value:g}:1", RATE: "{value:,g} TFLOP/s"}
+_AT = {OVERSUBSCRIPTION: "{value}:1", RATE: "{value} TFLOP/s"}
+_USUAL = "{key} {value}"
 # Keys of the job that are told; where there are more, how many.
 _MOST = 3
 
@@ -71,15 +72,22 @@ def _told(assumed: Iterable[Assumption]) -> Iterator[str]:
 
 
 def _words(each: Assumption) -> str:
-    usual = "{key} {value}"
-    return _WORDS.get(each.key, usual).format(
-        key=each.key, value=each.value, why=each.why
-    )
+    value = each.value if each.key not in _WORDS else _shown(each.value)
+    words = _WORDS.get(each.key, _USUAL)
+    return words.format(key=each.key, value=value, why=each.why)
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,g}"
 
 
 def _otherwise(key: str, tried: Sequence[Mapping[str, Any]]) -> str:
     """What the plan would save with other values."""
-    at = [(_AT[key].format(value=one["value"]), one["saved_share"]) for one in tried]
+    words = _AT.get(key, _USUAL)
+    at = [
+        (words.format(key=key, value=_shown(one["value"])), one["saved_share"])
+        for one in tried
+    ]
     if len({saved for _, saved in at}) == 1 and len(at) > 1:
         return f"at {' and '.join(a for a, _ in at)} this plan {_saves(at[0][1])}"
     (first, saved), *others = at

@@ -52,3 +52,13 @@ def test_what_the_verdict_rests_on_has_its_own_line() -> None:
     assert "at 1,250 TFLOP/s this plan saves 0.1 %, at 2,400 TFLOP/s 2 %" in line(
         [RATE], tried
     )
+
+
+def test_whatever_a_plan_says_can_be_told() -> None:
+    """Keys that nobody knows, and texts where numbers are usual, are shown as is."""
+    odd = RATE | {"value": "{fast}", "why": "{x}"}
+    assert "{fast} TFLOP/s a GPU, {x}" in line([odd])
+    other = key("z") | {"value": "a"}
+    assert line([other], [at(2, 0.1, "z")]) == (
+        "assumed: z a; at z 2 this plan saves 10 % (--set job.z=VALUE)"
+    )
