@@ -105,5 +105,8 @@ def _decode(value: Value) -> Assumption:
 
 
 def _scalar(value: Value) -> float | str:
-    """A number or a text."""
-    return value.number(minimum=-1e18) if value.kind == "number" else value.text()
+    """A number as it is written, or a text."""
+    if value.kind != "number":
+        return value.text()
+    number = value.number(minimum=-1e18)
+    return int(number) if type(value.content) is int else number

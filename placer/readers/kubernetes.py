@@ -31,12 +31,15 @@ from placer.readers.node_labels import (
 )
 from placer.topology.gpu_kinds import kind_of_gpu
 
-# Names of a node's GPUs: gpu-feature-discovery, AMD's node labeller, GKE, CoreWeave.
+# Names of a node's GPUs: gpu-feature-discovery, AMD's node labeller, GKE, CoreWeave,
+# Karpenter and EKS.
 _PRODUCTS = (
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
     "cloud.google.com/gke-accelerator",
     "gpu.nvidia.com/model",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",
 )
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"

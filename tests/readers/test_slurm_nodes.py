@@ -10,6 +10,21 @@ from placer.readers.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of
 
+SHOW_NODE = """\
+NodeName=n1 Arch=x86_64 CoresPerSocket=56
+   AvailableFeatures=(null)
+   Gres=gpu:h100:8(S:0-1)
+   State=IDLE ThreadsPerCore=1
+
+NodeName=n2 Arch=x86_64 CoresPerSocket=56
+   Gres=gpu:h100:8(S:0-1)
+   State=IDLE+DRAIN ThreadsPerCore=1
+   Reason=xid 79 [root@2026-05-05T10:00:00]
+
+NodeName=login Arch=x86_64 CoresPerSocket=4
+   Gres=(null)
+   State=IDLE+POWERED_DOWN ThreadsPerCore=1
+"""
 SLURM_CONF = """\
 ClusterName=c1
 NodeName=DEFAULT State=UNKNOWN Gres=gpu:nvidia_h200:8 CPUs=112
@@ -22,7 +37,7 @@ PartitionName=batch Nodes=ALL Default=YES
 
 def test_show_node():
     """GPUs and their type are read; a drained node is out of use, a login has none."""
-    found = read("slurm-nodes", cases.SLURM_NODES, "nodes.txt")
+    found = read("slurm-nodes", SHOW_NODE, "nodes.txt")
     assert found.gpu == "h100"
     assert {name: facts.gpus for name, facts in found.nodes.items()} == {
         "n1": 8,
