@@ -20,6 +20,7 @@ from placer.solve.run.solution import EXACT, held_bound
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
@@ -39,6 +40,7 @@ def checked_plan(
     solution: Solution,
     seed: int,
     advice: Mapping[str, Any] | None,
+    best: Placement | None = None,
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently.
 
@@ -54,6 +56,8 @@ def checked_plan(
     seed : int
     advice : mapping, optional
         What another launch would save; None when no time was left to look.
+    best : Placement, optional
+        The best that was found, where the one in use is kept instead.
 
     Raises
     ------
@@ -88,7 +92,7 @@ def checked_plan(
     )
     if solution.objective == "time" and job.assumed + machine.assumed:
         usual = baseline(USUAL, machine, job, seed)
-        tried = what_if(machine, job, solution.placement, usual)
+        tried = what_if(machine, job, best or solution.placement, usual)
         plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")

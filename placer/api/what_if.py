@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
-from placer.cost.noise import noise
+from placer.cost.noise import JITTER
 from placer.cost.score import costs_with
 from placer.cost.step import StepModel
 from placer.topology.uplinks import oversubscribed
@@ -39,7 +39,7 @@ def what_if(
     list of dict
         ``key`` of an assumption, another ``value``, and ``saved_share`` of the step.
         Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
-        from the assumed one in whether the plan is faster than the model's noise.
+        from the assumed one in whether the plan is faster by more than runs differ.
     """
     if job.world_size > MOST_RANKS:
         return []
@@ -88,5 +88,5 @@ def _entry(key: str, value: float, steps: tuple[float, float]) -> dict[str, Any]
 
 
 def _is_faster(own: float, other: float) -> bool:
-    """Whether the model can tell that the plan is."""
-    return own < other and not noise(other, own)["within"]
+    """Whether the plan is, by more than runs differ."""
+    return other - own > JITTER * other

@@ -37,6 +37,7 @@ def assumed_lines(
     assumed: Sequence[Mapping[str, Any]],
     what_if: Sequence[Mapping[str, Any]] = (),
     width: int = WIDTH,
+    who: str = "this plan",
 ) -> Iterator[str]:
     """One line for all that was assumed, and one for each that the verdict rests on.
 
@@ -46,6 +47,8 @@ def assumed_lines(
         As a plan has them.
     width : int
         Columns at most.
+    who : str
+        What would save so much.
     """
     tried: dict[str, list[Mapping[str, Any]]] = {}
     for entry in what_if:
@@ -55,7 +58,7 @@ def assumed_lines(
     if rest:
         yield from wrapped(f"assumed: {'; '.join(_told(rest))}", "  ", width)
     for each in alone:
-        text = f"{_words(each)}; {_otherwise(each.key, tried[each.key])}"
+        text = f"{_words(each)}; {_otherwise(each.key, tried[each.key], who)}"
         yield from wrapped(f"assumed: {text} ({each.option})", "  ", width)
 
 
@@ -81,17 +84,17 @@ def _shown(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:,g}"
 
 
-def _otherwise(key: str, tried: Sequence[Mapping[str, Any]]) -> str:
-    """What the plan would save with other values."""
+def _otherwise(key: str, tried: Sequence[Mapping[str, Any]], who: str) -> str:
+    """What would be saved with other values."""
     words = _AT.get(key, _USUAL)
     at = [
         (words.format(key=key, value=_shown(one["value"])), one["saved_share"])
         for one in tried
     ]
     if len({saved for _, saved in at}) == 1 and len(at) > 1:
-        return f"at {' and '.join(a for a, _ in at)} this plan {_saves(at[0][1])}"
+        return f"at {' and '.join(a for a, _ in at)} {who} {_saves(at[0][1])}"
     (first, saved), *others = at
-    text = f"at {first} this plan {_saves(saved)}"
+    text = f"at {first} {who} {_saves(saved)}"
     for name, share in others:
         alike = (share > 0) == (saved > 0) and share and saved
         said = _saves(share).split(maxsplit=1)[1] if alike else f"it {_saves(share)}"

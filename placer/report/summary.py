@@ -86,7 +86,8 @@ def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     elif said := sentence(plan, plan.verdict):
         yield from _painted(said, look)
         yield from used_lines(plan, look.width)
-    yield from assumed_lines(plan.assumed, plan.what_if, look.width)
+    who = "another order" if is_kept(plan) else "this plan"
+    yield from assumed_lines(plan.assumed, plan.what_if, look.width, who)
 
 
 def _painted(text: str, look: Look) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 import placer
 from placer.api.what_if import what_if
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
+from placer.cost.noise import JITTER
 from placer.placement.baselines import baseline
 
 MACHINE = "leaf:3 node:5 gpu:8"
@@ -44,10 +45,10 @@ def asked(job: placer.Job, machine: placer.Topology) -> list[dict]:
 
 
 def test_the_rate_is_told_where_it_changes_the_verdict() -> None:
-    """Where an end of the interval is on the other side of the model's noise."""
+    """Where at an end of the interval it saves less than runs differ."""
     plain = thin_machine()
-    low = next(rate for rate in (1, 0.5, 0.1, 0.01) if saved(rate) < 0.01)
-    high = next(rate for rate in (400, 4000, 40000) if saved(rate) > 0.01)
+    low = next(rate for rate in (1, 0.1, 0.01, 0.001, 0.0001) if saved(rate) < JITTER)
+    high = next(rate for rate in (400, 4000, 40000) if saved(rate) > JITTER)
     found = asked(at_rate(low, (low, high)), plain)
     assert [(entry["key"], entry["value"]) for entry in found] == [
         (RATE, low),

@@ -80,7 +80,7 @@ def test_one_command_and_no_option() -> None:
     """Switches and a script end in a verdict that says what it rests on."""
     found = run("place", "-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
     first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
-    assert "your order (given-order)" in first
+    assert first.startswith("Keep your order: nothing to win\ngiven-order")
     for words in (
         "assumed: H100 hosts (--gpu NAME)",
         "396 TFLOP/s a GPU, 40 % of the bf16 peak of H100 (--tflops RATE)",
@@ -169,7 +169,7 @@ def test_the_plan_keeps_what_was_assumed() -> None:
 def test_what_thinner_uplinks_would_change() -> None:
     """Both ratios are what the same placements score on such a machine."""
     Path("uneven.conf").write_text(UNEVEN)
-    plan = placed("-o", "plan.json", topology="uneven.conf")
+    plan = placed("-o", "plan.json", "--effort", "full", topology="uneven.conf")
     assert [(e["key"], e["value"]) for e in plan["what_if"]] == [
         ("oversubscription", 2),
         ("oversubscription", 4),
@@ -183,6 +183,23 @@ def test_what_thinner_uplinks_would_change() -> None:
         )
         saved = 1 - own["step_time_s"] / usual["step_time_s"]
         assert entry["saved_share"] == pytest.approx(saved, abs=1e-12)
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_order_that_is_kept_says_what_another_would_save() -> None:
+    """On thin uplinks the order that is not worth a move may be: that one is told."""
+    leaves = [",".join(f"h{i:02d}" for i in range(k, 41, 4)) for k in (1, 2, 3, 4)]
+    lines = [f"SwitchName=l{k} Nodes={names}" for k, names in enumerate(leaves)]
+    lines.append("SwitchName=spine Switches=l[0-3]")
+    Path("mixed.conf").write_text("\n".join(lines) + "\n")
+    given = ("--hosts", "h[01-40]")
+    found = run("place", "-t", "mixed.conf", "-j", "pretrain.sh", "-q", *given)
+    text = found.stdout.replace("\n  ", " ")
+    assert text.startswith("Keep your order")
+    assert "uplinks not oversubscribed; at 2:1 another order saves" in text
+    plan = placed(*given, topology="mixed.conf")
+    assert plan["verdict"]["advice"] == "keep"
+    assert plan["what_if"][1]["saved_share"] > plan["what_if"][0]["saved_share"] > 0
 
 
 @pytest.mark.usefixtures("folder")
