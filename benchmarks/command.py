@@ -32,13 +32,13 @@ CASES = (
     ("gb200-83k", "llama3.1-405b-mlperf-v6"),
     ("h100-131k", "llama3-405b-16k-long"),
 )
-# Machines of any size by the same rule: hosts of 4 GPUs, hosts of 8, racks of 72.
+# Machines of any size by the same rule: hosts of 4 GPUs, hosts of 8, leaves of 72.
 LARGE = (
-    ("zone:4 block:8 rack:32 node:16 gpu:4", "llama-405b-65k"),
-    ("zone:8 block:16 rack:32 node:16 gpu:4", "llama-405b-262k"),
-    ("zone:16 block:16 rack:64 node:16 gpu:4", "llama-405b-1m"),
-    ("zone:16 block:16 rack:64 node:8 gpu:8", "llama-405b-1m"),
-    ("zone:16 block:16 rack:57 node:18 gpu:4", "llama-405b-1m"),
+    ("zone:4 block:8 leaf:32 node:16 gpu:4", "llama-405b-65k"),
+    ("zone:8 block:16 leaf:32 node:16 gpu:4", "llama-405b-262k"),
+    ("zone:16 block:16 leaf:64 node:16 gpu:4", "llama-405b-1m"),
+    ("zone:16 block:16 leaf:64 node:8 gpu:8", "llama-405b-1m"),
+    ("zone:16 block:16 leaf:57 node:18 gpu:4", "llama-405b-1m"),
 )
 RUNS = 5
 

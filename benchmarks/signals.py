@@ -21,8 +21,8 @@ from benchmarks.command import ROOT, job_file
 
 CASES = (
     ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6"),
-    ("zone:4 block:8 rack:32 node:16 gpu:4", "llama-405b-65k"),
-    ("zone:16 block:16 rack:64 node:16 gpu:4", "llama-405b-1m"),
+    ("zone:4 block:8 leaf:32 node:16 gpu:4", "llama-405b-65k"),
+    ("zone:16 block:16 leaf:64 node:16 gpu:4", "llama-405b-1m"),
 )
 MOMENTS = 10
 TERMINATED = 143

@@ -136,7 +136,17 @@ class Allocation:
             "status": self.status,
             "stop_reason": self.stop_reason,
         }
+        if self.assumed:
+            found["assumed"] = self.assumed
         return found | ({"grade": dict(self.grade)} if self.grade else {})
+
+    @property
+    def assumed(self) -> list[Mapping[str, Any]]:
+        """What is assumed of the machine and of the jobs, each once."""
+        found: list[Mapping[str, Any]] = []
+        for one in self.jobs:
+            found += [entry for entry in one.plan.assumed if entry not in found]
+        return found
 
     def to_csv(self) -> str:
         """The rows as CSV: a header, then a line a job; values as in JSON."""

@@ -33,6 +33,7 @@ from placer.job.rules import Rules
 from placer.placement.plan import Plan
 from placer.solve.run.budget import Budget
 from placer.sources.job_list import Listed, is_job_list, read_job_list
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, JobsLike, TopologyLike
     from placer.api.options import ObjectiveName
     from placer.arrays import BoolArray
-    from placer.topology.model import Topology
 
 _PLANS = sequence("a list of plans", instance(Plan))
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
@@ -143,7 +143,7 @@ def allocate(
     """
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     coming = None if demand is None else demand_of(demand)
-    listed = _listed(jobs)
+    listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
     # The solver takes half a second to load, which wrong inputs must not pay.
     from placer.allocation.budgets import limits_of
@@ -210,7 +210,7 @@ def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(message, key="objective", hint=hint)
 
 
-def _listed(jobs: JobsLike) -> list[tuple[JobLike, float]]:
+def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, float]]:
     """The jobs one by one, each with what it counts; files of several are read."""
     is_list = isinstance(jobs, Sequence) and not isinstance(jobs, str)
     found: list[tuple[JobLike, float]] = []
@@ -218,7 +218,8 @@ def _listed(jobs: JobsLike) -> list[tuple[JobLike, float]]:
         if isinstance(given, Listed):
             found.append((given.job, given.weight))
         elif isinstance(given, str | PathLike) and is_job_list(given):
-            found += [(one.job, one.weight) for one in read_job_list(given)]
+            listed = read_job_list(given, machine=machine)
+            found += [(one.job, one.weight) for one in listed]
         else:
             found.append((given, 1.0))
     if not found:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer import __version__
 from placer.api.baseline_costs import baseline_costs
 from placer.api.score import plain, scored
+from placer.api.what_if import what_if
 from placer.cost.step import StepModel
+from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
+from placer.report.verdict import USUAL
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
@@ -35,6 +40,7 @@ def checked_plan(
     solution: Solution,
     seed: int,
     advice: Mapping[str, Any] | None,
+    best: Placement | None = None,
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently.
 
@@ -50,6 +56,8 @@ def checked_plan(
     seed : int
     advice : mapping, optional
         What another launch would save; None when no time was left to look.
+    best : Placement, optional
+        The best that was found, where the one in use is kept instead.
 
     Raises
     ------
@@ -82,6 +90,10 @@ def checked_plan(
             | ({"moves": solution.moves} if solution.moves else {})
         ),
     )
+    if solution.objective == "time" and job.assumed + machine.assumed:
+        usual = baseline(USUAL, machine, job, seed)
+        tried = what_if(machine, job, best or solution.placement, usual)
+        plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
     return plan

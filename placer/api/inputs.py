@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from placer.arguments import PATH, instance, sequence, takes
 from placer.errors import refuse
 from placer.job.model import Job
-from placer.placement.inputs import Inputs, inputs_of
+from placer.placement.inputs import Inputs, inputs_of, kept_topology
 from placer.placement.tier_names import unknown_tiers
+from placer.sources.hint import host_hint
 from placer.sources.job import read_job
 from placer.sources.job_list import Listed
 from placer.topology.model import Topology
@@ -41,7 +42,8 @@ def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:
     InputError
         If one cannot be read, or the job names a tier that the machine lacks.
     """
-    machine, work = _read_topology(topology), read_given_job(job)
+    machine = _read_topology(topology, job)
+    work = read_given_job(job, machine)
     refuse(unknown_tiers(machine, work.require.items(), work.rules))
     return machine, work
 
@@ -69,12 +71,10 @@ def inputs_of_plan(
         If one cannot be read, is neither given nor kept, is not the one that the plan
         names, or the job names a tier that the machine lacks.
     """
-    found = inputs_of(
-        plan,
-        None if topology is None else _read_topology(topology),
-        None if job is None else read_given_job(job),
-        force=force,
-    )
+    machine = None if topology is None else _read_topology(topology)
+    if not (job is None or isinstance(job, Job)):
+        job = read_given_job(job, machine or kept_topology(plan))
+    found = inputs_of(plan, machine, job, force=force)
     rules = found.job.rules.and_also(found.rules)
     require = (*found.job.require.items(), *found.require.items())
     refuse(unknown_tiers(found.topology, require, rules))
@@ -82,15 +82,17 @@ def inputs_of_plan(
 
 
 @takes(topology=_TOPOLOGY)
-def _read_topology(topology: TopologyLike) -> Topology:
+def _read_topology(topology: TopologyLike, job: JobLike | None = None) -> Topology:
     if isinstance(topology, Topology):
         return topology
     from placer.readers.machine import read_topology
 
-    return read_topology(topology)
+    known = job is None or isinstance(job, Job)
+    hint = None if known else lambda: host_hint(cast("Source", job))
+    return read_topology(topology, hint=hint)
 
 
 @takes(job=_JOB)
-def read_given_job(job: JobLike) -> Job:
-    """A job, read unless it is one."""
-    return job if isinstance(job, Job) else read_job(job)
+def read_given_job(job: JobLike, machine: Topology | None = None) -> Job:
+    """A job, read unless it is one, for the machine where that is known."""
+    return job if isinstance(job, Job) else read_job(job, machine=machine)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.cost.difference import Saving
     from placer.job.model import Job
+    from placer.placement.placement import Placement
     from placer.solve.problem.compiled import Problem as PlacementProblem
     from placer.topology.model import Topology
 
@@ -60,6 +61,7 @@ class _Found(NamedTuple):
     solution: Solution
     advice: Mapping[str, Any] | None
     saved: Saving | None
+    best: Placement
 
 
 @takes(
@@ -157,7 +159,9 @@ def place(
     budget = Budget(time_limit, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
-    plan = checked_plan(inputs, machine, found.job, solution, seed, found.advice)
+    plan = checked_plan(
+        inputs, machine, found.job, solution, seed, found.advice, found.best
+    )
     if earlier is not None:
         seats = earlier.seats(found.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
@@ -186,16 +190,17 @@ def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
 
         chosen, solution = solve_orders(_problem(asked), within, tell, asked.previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
+        best = solution.placement
         solution, saved = _answer(asked, chosen, solution)
         advice = advise(chosen, solution, within)
-        return _Found(chosen.job, solution, advice, saved)
+        return _Found(chosen.job, solution, advice, saved, best)
 
     found = InTime(search, budget, progress).run()
     if not isinstance(found, LeftBehind):
         return found
     job = in_order(asked.job, found.order)
     solution, saved = _answer(asked, _problem(asked, job), found.solution)
-    return _Found(job, solution, None, saved)
+    return _Found(job, solution, None, saved, found.solution.placement)
 
 
 def _problem(asked: _Asked, job: Job | None = None) -> PlacementProblem:

@@ -32,6 +32,7 @@ from placer.job.axes import SAME_WORK, unlike_sizes
 from placer.job.orders import closed
 from placer.job.resize import resized
 from placer.placement.build import placement_of_plan
+from placer.placement.inputs import kept_topology
 from placer.placement.inputs_left import inputs_left, machine_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
@@ -56,13 +57,13 @@ from placer.solve.replace.search import (
 from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.solve.run.solution import Progress
-    from placer.topology.model import Topology
 
 WITHIN = 0.001
 
@@ -269,7 +270,8 @@ def _task(
 ) -> _Task:
     """The inputs, checked, on the machine that is left."""
     if job is not None:
-        job = read_given_job(job)
+        known = topology if isinstance(topology, Topology) else kept_topology(plan)
+        job = read_given_job(job, known)
         _refuse_unlike(plan, job)
     before = inputs_of_plan(plan, topology, job, force=force)
     original = before.topology

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.sources.job_list import Listed
+    from placer.topology.model import Topology
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -165,7 +166,7 @@ def _found(
     machine = read_machine(options)
     return run(
         machine,
-        _jobs(options),
+        _jobs(options, machine),
         free=options["free"],
         busy=options["busy"] or (),
         keep=_read_plans(options["keep"]),
@@ -187,7 +188,7 @@ def _found(
     )
 
 
-def _jobs(options: dict[str, Any]) -> list[Job | Listed]:
+def _jobs(options: dict[str, Any], machine: Topology) -> list[Job | Listed]:
     from placer.cli.options import teller
     from placer.sources.job_list import is_job_list, read_job_list
 
@@ -195,9 +196,9 @@ def _jobs(options: dict[str, Any]) -> list[Job | Listed]:
     found: list[Job | Listed] = []
     for source in [named] if isinstance(named, str) else named:
         if is_job_list(source):
-            found += read_job_list(source, teller(options))
+            found += read_job_list(source, teller(options), machine)
         else:
-            found.append(read_given_job(options | {"job": (source,)}))
+            found.append(read_given_job(options | {"job": (source,)}, machine))
     return found
 
 

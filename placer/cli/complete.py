@@ -46,6 +46,13 @@ def topologies(_context: Context, _parameter: Parameter, typed: str) -> Items:
     return _sources(typed, preset_names("topologies"), FORMATS)
 
 
+def gpus(_context: Context, _parameter: Parameter, typed: str) -> Items:
+    """GPUs whose hosts are known."""
+    from placer.topology.gpu_kinds import HOSTS
+
+    return _items([name.lower() for name in HOSTS], typed.lower())
+
+
 def jobs(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Presets, files, formats, and files behind ``FORMAT:``."""
     from placer.presets import preset_names
@@ -202,6 +209,7 @@ def _machine(context: Context) -> Topology | None:
     return read_topology(
         sources,
         hardware=options.get("hardware"),
+        gpu=options.get("gpu"),
         gpus_per_node=options.get("gpus_per_node"),
         oversubscription=options.get("oversubscription"),
         note=lambda _remark: None,

@@ -1,7 +1,7 @@
 """``placer.yaml``: the machine, the job and the hosts that commands in a folder take.
 
 Options come first. Hosts, hardware and what goes with it belong to the file's topology,
-so ``-t`` leaves them out.
+so ``-t`` leaves them out; ``-j`` leaves out what belongs to its job.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from placer.document import Value
+    from placer.document import Document, Value
 
 NAME = "placer.yaml"
 
 _OF_THE_MACHINE = (
     "topology",
     "hardware",
+    "gpu",
     "gpus_per_node",
     "oversubscription",
+    "labels",
     "hosts",
 )
+_OF_THE_JOB = ("gpus", "tflops", "micro_batch_time", "settings")
+# Of those that say the same in two ways, an option leaves out both.
+_EITHER = (("hardware", "gpu"), ("tflops", "micro_batch_time"))
+# How the file calls what an option calls otherwise.
+KEYS = {"settings": "set"}
 _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
 
 
@@ -63,35 +70,57 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         If it cannot be read, or anything in it is wrong.
     """
+    from placer.document import open_document
     from placer.files import is_file
 
-    missing = [] if options.get("job") else ["job"]
-    if not options.get("topology"):
-        missing += [key for key in _OF_THE_MACHINE if not options.get(key)]
+    missing = []
+    for source, others in (("job", _OF_THE_JOB), ("topology", _OF_THE_MACHINE)):
+        if not options.get(source):
+            missing += [key for key in (source, *others) if not options.get(key)]
+    for either in _EITHER:
+        if any(map(options.get, either)):
+            missing = [key for key in missing if key not in either]
     if not set(_NEEDED) & set(missing) or not is_file(NAME):
         return {}
-    known = _read()
+    known = read_folder(open_document(NAME))
     return {key: known[key] for key in known if key in missing and key in options}
 
 
-def _read() -> dict[str, Any]:
-    """What the file gives, in the form that options have."""
-    from placer.document import open_document
-    from placer.topology.build import MAX_GPUS_OF_NODE
+def read_folder(document: Document) -> dict[str, Any]:
+    """What a file gives, in the form that options have.
 
-    document = open_document(NAME)
+    Raises
+    ------
+    InputError
+        If anything in it is wrong.
+    """
+    from placer.document.scalars import raw
+    from placer.topology.build import MAX_GPUS_OF_NODE
+    from placer.units import parse_duration
+
     root = document.root
     found = {
         "topology": tuple(_texts(root.get("topology"))),
         "hardware": root.text("hardware", ""),
+        "gpu": root.text("gpu", ""),
         "gpus_per_node": root.integer("gpus_per_node", 0, maximum=MAX_GPUS_OF_NODE),
         "oversubscription": {
             tier: ratio.number(minimum=1e-6)
             for tier, ratio in root.section("oversubscription").entries()
         },
+        "labels": {key: tier.text() for key, tier in root.section("labels").entries()},
         "hosts": ",".join(_texts(root.get("hosts"))),
         "job": tuple(_texts(root.get("job"))),
+        "gpus": root.integer("gpus", 0, maximum=1 << 20),
+        "tflops": root.number("tflops", 0.0, maximum=1e6),
+        "micro_batch_time": root.quantity("micro_batch_time", parse_duration, 0.0),
+        "settings": {
+            key: raw(value.content) for key, value in root.section("set").entries()
+        },
     }
+    for one, other in _EITHER:
+        if found[one] and found[other]:
+            root.problem(f"contradicts {one}", other, "give one of them")
     document.finish()
     return {key: value for key, value in found.items() if value}
 
@@ -105,5 +134,8 @@ def _texts(value: Value | None) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key}={ratio:g}" for key, ratio in value.items())
+        return " ".join(
+            f"{key}={one:g}" if isinstance(one, float) else f"{key}={one}"
+            for key, one in value.items()
+        )
     return " ".join(value) if isinstance(value, tuple) else str(value)

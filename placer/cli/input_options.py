@@ -44,7 +44,7 @@ def topology_option(
 
 
 def hardware_options(function: _Function) -> _Function:
-    """``--hardware``, ``--gpus-per-node``, ``--label`` and ``--oversubscription``."""
+    """``--gpu``, ``--hardware``, ``--gpus-per-node``, ``--label``, uplinks."""
     return _hardware_options(_uplinks_option(function))
 
 
@@ -55,8 +55,8 @@ def _uplinks_option(function: _Function) -> _Function:
         metavar="TIER=N",
         shell_complete=complete.tiers,
         callback=_ratios,
-        help="How many times the links into a tier are oversubscribed, if not as the "
-        "hardware's.",
+        help="How many times the links into a tier are oversubscribed. Default: as the "
+        "machine's or the hardware's, else once.",
     )(function)
 
 
@@ -65,7 +65,15 @@ def _hardware_options(function: _Function) -> _Function:
         "--hardware",
         metavar="T",
         shell_complete=complete.topologies,
-        help="Topology with the links and GPUs a node that a FORMAT:FILE lacks.",
+        help="Topology with the links and GPUs a node that a text or a FORMAT:FILE "
+        "lacks. Default: as --gpu.",
+    )
+    gpu = click.option(
+        "--gpu",
+        metavar="NAME",
+        shell_complete=complete.gpus,
+        help="Its GPUs, such as h100 or gb200: the same by the usual hosts of them. "
+        "Default: as the files say, else the usual ones of such hosts.",
     )
     gpus = click.option(
         "--gpus-per-node",
@@ -81,7 +89,7 @@ def _hardware_options(function: _Function) -> _Function:
         callback=_label_tiers,
         help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out.",
     )
-    return hardware(gpus(labels(function)))
+    return gpu(hardware(gpus(labels(function))))
 
 
 def job_option(more: str = "") -> Callable[[_Function], _Function]:
@@ -117,7 +125,8 @@ def script_options(function: _Function) -> _Function:
         "--tflops",
         type=float,
         metavar="RATE",
-        help="Its sustained rate of a GPU, in TFLOP/s.",
+        help="Its sustained rate of a GPU, in TFLOP/s. Default: a usual share of the "
+        "GPU's peak.",
     )
     time = click.option(
         "--micro-batch-time",

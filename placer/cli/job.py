@@ -40,6 +40,8 @@ def read_given_job(
     options : dict
         Of a command with `job_option` and `source_options`.
     machine : Topology, optional
+        That it runs on: where no source says how long the work takes, a rate of its
+        GPUs is assumed.
     hosts : str, optional
         An allocation of the machine.
     ranks : int, optional
@@ -69,7 +71,8 @@ def _given_job(
     from placer.topology.allocation import allocate
 
     try:
-        job = _read_job(options, options["gpus"] if ranks is None else None)
+        own = options["gpus"] if ranks is None else None
+        job = _read_job(options, own, machine)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
         if cuts_batch and (open_ := {*filter(None, map(_open_cut, error.problems))}):
@@ -84,7 +87,7 @@ def _given_job(
             ranks = allocate(machine, hosts).num_gpus
         if ranks is None:
             raise
-        job, note = _read_job_or_fewer(options, ranks, cuts_batch)
+        job, note = _read_job_or_fewer(options, ranks, machine, cuts_batch)
         listed = options["gpus"] if isinstance(options["gpus"], Sequence) else ()
         whose = ("as the hosts have", "as --gpus says", "the first of --gpus")
         teller(options)(note or f"{ranks:,} GPUs, {whose[min(len(listed), 2)]}")
@@ -93,7 +96,7 @@ def _given_job(
 
 
 def _read_job_or_fewer(
-    options: dict[str, Any], ranks: int, cuts_batch: bool
+    options: dict[str, Any], ranks: int, machine: Topology | None, cuts_batch: bool
 ) -> tuple[Job, str]:
     """The job on so many GPUs, or on the most of them that share out its batch.
 
@@ -102,13 +105,13 @@ def _read_job_or_fewer(
     from placer.errors import InputError
 
     try:
-        return _read_job(options, ranks), ""
+        return _read_job(options, ranks, machine), ""
     except InputError as error:
         first = error
     fewer = [n for n in range(ranks // 2, 0, -1) if ranks % n == 0]
     for count in fewer if cuts_batch and _lacks_batch(first) else ():
         try:
-            job = _read_job(options, count)
+            job = _read_job(options, count, machine)
         except InputError as error:
             if _lacks_batch(error):
                 continue
@@ -160,13 +163,15 @@ def notes_told(options: dict[str, Any]) -> Iterator[None]:
         raise
 
 
-def _read_job(options: dict[str, Any], gpus: int | None) -> Job:
+def _read_job(
+    options: dict[str, Any], gpus: int | None, machine: Topology | None
+) -> Job:
     from placer.job.model import Job
     from placer.sources import report
     from placer.sources.job import Options, open_job
 
     others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
-    opened = open_job(options["job"], Options(gpus=gpus, **others))
+    opened = open_job(options["job"], Options(gpus=gpus, machine=machine, **others))
     if isinstance(opened, Job):
         return opened
     job = opened.job()

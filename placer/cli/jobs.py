@@ -77,10 +77,12 @@ jobs.add_command(format_list("a job", _formats))
 def convert(job: tuple[str, ...], **options: Any) -> None:
     """Write what JOB says as one job file, with the origin of each value.
 
+    Of a preset or a job file every default is written out.
+
     What was read, derived, assumed and ignored goes to stderr, one line a key. What is
     missing is asked for, each with the option that says it.
     """
-    from placer.cli.output import write_document, write_text
+    from placer.cli.output import write_document, write_text, yaml_text
     from placer.job.model import Job
     from placer.job.write import to_document
     from placer.sources import report
@@ -91,14 +93,15 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
         opened = open_job(
             job, Options(**given, strict=options["strict"], name=options["name"])
         )
-    if isinstance(opened, Job):
-        raise click.UsageError(f"{opened.name} is a job file; jobs show prints it.")
-    found, output = opened.job(), options["output"] or "-"
+    found = opened if isinstance(opened, Job) else opened.job()
+    output = options["output"] or "-"
     if output.lower().endswith(".json"):
         write_document(output, to_document(found))
+    elif isinstance(opened, Job):
+        write_text(output, yaml_text(to_document(found)))
     else:
         write_text(output, opened.text())
-    if not options["quiet"]:
+    if not (isinstance(opened, Job) or options["quiet"]):
         for line in (*report.lines(opened.found), *opened.remarks()):
             click.echo(line, err=True)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FOR_A_NEW_PLAN = (
     "topology",
     "hardware",
+    "gpu",
     "gpus_per_node",
     "oversubscription",
     "labels",

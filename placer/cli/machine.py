@@ -21,18 +21,22 @@ def read_machine(
     """
     from placer.presets import RENAMED
     from placer.readers.machine import read_topology
+    from placer.sources.hint import host_hint
 
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():
         if old in named:
             teller(options)(f"the preset {old} is {new} now; the old name will go")
+    job, settings = options.get("job"), options.get("settings")
     return read_topology(
         sources or options["topology"],
         hardware=options["hardware"],
+        gpu=options["gpu"],
         gpus_per_node=options["gpus_per_node"],
         oversubscription=options["oversubscription"],
         labels=options["labels"],
         name=name,
+        hint=lambda: host_hint(job or (), settings, options.get("select")),
         note=teller(options),
     )
 
@@ -41,7 +45,7 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.readers import machine
 
-    given = ("hardware", "gpus_per_node", "oversubscription")
+    given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
     if not any(options[name] for name in given):
         return machine.read_alone(source, teller(options))
     return read_machine(options, [source])

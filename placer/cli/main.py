@@ -34,6 +34,7 @@ SECTIONS = {
         "topo",
         "jobs",
         "calibrate",
+        "init",
         "schema",
         "help",
         "completion",

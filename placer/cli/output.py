@@ -30,6 +30,11 @@ def write_document(path: str, document: Mapping[str, Any]) -> None:
     if not path.lower().endswith((".yaml", ".yml")):
         write_text(path, json_text(document))
         return
+    write_text(path, yaml_text(document))
+
+
+def yaml_text(document: Mapping[str, Any]) -> str:
+    """A document as YAML."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -39,7 +44,8 @@ def write_document(path: str, document: Mapping[str, Any]) -> None:
             return True
 
     style: dict[str, Any] = {"default_flow_style": None, "width": 10**9}
-    write_text(path, yaml.dump(document, Dumper=Dumper, sort_keys=False, **style))
+    text: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, **style)
+    return text
 
 
 def write_bytes(path: str, data: bytes) -> None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.look import Look
     from placer.solve.problem.effort import Effort
-    from placer.topology.model import Topology
 
 
 def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Effort:
@@ -144,12 +143,6 @@ def _gap_code(result: Result, asked: float | None) -> int:
     return 1
 
 
-def _note_assumptions(machine: Topology) -> None:
-    for source in machine.sources:
-        if source.startswith("synthetic: assumed"):
-            click.echo(f"note: {source}", err=True)
-
-
 def _search(
     options: dict[str, Any],
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
@@ -166,8 +159,6 @@ def _search(
             "choose among free hosts: placer allocate --free."
         )
     machine = read_machine(options)
-    if not options["quiet"]:
-        _note_assumptions(machine)
     job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key], key)

@@ -44,13 +44,15 @@ def plan_input_options(function: _Function) -> _Function:
     return topology(job(source_options(order_option(force(function)))))
 
 
-def given_inputs(options: dict[str, Any]) -> Given:
+def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
     """The machine of ``-t`` and the job of ``-j``, where these are given.
 
     Parameters
     ----------
     options : dict
         Of a command with `plan_input_options`.
+    plan : Plan, optional
+        Whose machine the job is for, unless ``-t`` names another.
 
     Raises
     ------
@@ -58,11 +60,13 @@ def given_inputs(options: dict[str, Any]) -> Given:
         If one cannot be read.
     """
     from placer.cli.machine import read_machine
+    from placer.placement.inputs import kept_topology
 
-    return Given(
-        read_machine(options) if options["topology"] else None,
-        read_given_job(options) if options["job"] else None,
-    )
+    machine = read_machine(options) if options["topology"] else None
+    if not options["job"]:
+        return Given(machine, None)
+    kept = None if plan is None or machine else kept_topology(plan)
+    return Given(machine, read_given_job(options, machine or kept))
 
 
 def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
@@ -112,4 +116,4 @@ def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
     """
     from placer.api.inputs import inputs_of_plan
 
-    return inputs_of_plan(plan, *given_inputs(options), force=options["force"])
+    return inputs_of_plan(plan, *given_inputs(options, plan), force=options["force"])

@@ -86,7 +86,7 @@ def _search(
     from placer.topology.allocation import parse_hosts
 
     plan = read_plan(source)
-    machine, job = given_inputs(options)
+    machine, job = given_inputs(options, plan)
     failed, added = (
         None if options[key] is None else parse_hosts(options[key], key)
         for key in ("failed", "added")

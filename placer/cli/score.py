@@ -102,11 +102,13 @@ def score(**options: Any) -> None:
     baseline need -t and -j.
     """
     from placer.api.score import score as score_of
+    from placer.assumed import all_assumed, assumed_entry
     from placer.cli.output import write_line, write_text
     from placer.placement.build import topology_section
     from placer.placement.check import violations
     from placer.placement.plan import period_of
     from placer.placement.plan_encode import json_text
+    from placer.report.assumed_text import assumed_lines
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
@@ -117,6 +119,7 @@ def score(**options: Any) -> None:
         write_text("-", _page(placement, inputs, options))
         return
     found = score_of(machine, job, placement)
+    found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
         found["explain"] = _explained(machine, job, placement)
     if options["jitter"] is not None:
@@ -135,6 +138,7 @@ def score(**options: Any) -> None:
             parts.append(text)
         if options["jitter"] is not None:
             parts.append(jitter_text(found["jitter"], found["step_time_s"]))
+        parts.append("\n".join(assumed_lines(found.get("assumed", ()))))
         write_line("\n\n".join(filter(None, parts)))
 
 

@@ -164,7 +164,7 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return run(
         machine,
-        read_given_job(options, ranks=ranks),
+        read_given_job(options, machine, ranks=ranks),
         **{key: options[key] for key in _PASSED},
         oversubscription=options["ratios"],
         engine=engine_of(options),

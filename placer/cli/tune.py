@@ -152,6 +152,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
                 machine,
                 read_given_job(
                     options,
+                    machine,
                     ranks=gpus[0] if gpus else allocate(machine, hosts).num_gpus,
                     cuts_batch=True,
                 ),

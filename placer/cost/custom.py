@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
-    from placer.job.model import Collectives, Group, Job, RankTraffic
+    from placer.job.model import Group, Job, RankTraffic
+    from placer.job.parallel import Collectives
 
 
 # What the score calls the flows of a traffic matrix.

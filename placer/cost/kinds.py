@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
-    from placer.job.model import Collectives, Job
+    from placer.job.model import Job
+    from placer.job.parallel import Collectives
 
     Priced = tuple[CollectiveCost | ExchangeCost, Copies]
 

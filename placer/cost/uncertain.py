@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray
+from placer.assumed import HARDWARE, LINKS
 from placer.cost.step import StepModel
 
 if TYPE_CHECKING:
@@ -79,13 +80,10 @@ OVERSUBSCRIPTION = Uncertain(
 )
 TABLE = (RATE, LATENCY, MEASURED, STATED, HIDES, OVERSUBSCRIPTION)
 
-# How the sources of a machine begin that says nothing about its links.
-_ASSUMED = "synthetic: assumed"
-
 
 def links_are_assumed(topology: Topology) -> bool:
     """Whether nobody has described the links of a machine."""
-    return any(source.startswith(_ASSUMED) for source in topology.sources)
+    return any(each.key in (HARDWARE, LINKS) for each in topology.assumed)
 
 
 def drawn_models(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from placer.assumed import all_assumed, assumed_entry
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
@@ -176,6 +177,7 @@ class Tuning:
             "lower_bound_s": self.lower_bound_s,
             "memory_limit_bytes": self.memory_limit,
             "proof": self.proof,
+            **assumed_entry(all_assumed(self.machine, self.job)),
         }
 
     def _own(self) -> dict[str, Any] | None:

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 from placer.html_table import html_facts
 from placer.job.facts import facts, title
 from placer.job.memory import Memory
-from placer.job.parallel import ContextParallel, ExpertParallel, TensorParallel
+from placer.job.parallel import (
+    Collectives,
+    ContextParallel,
+    ExpertParallel,
+    TensorParallel,
+)
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
     from placer.arrays import FloatArray, IntArray
+    from placer.assumed import Assumption
     from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
     from placer.job.roles import Role, Transfer
@@ -163,23 +169,6 @@ class DataParallel:
         if self.sharding == "hsdp" and self.shard_size:
             copies = dense // gcd(self.shard_size, dense)
         return members // gcd(copies, members)
-
-
-@dataclass(frozen=True)
-class Collectives:
-    """Algorithms of the collectives.
-
-    Attributes
-    ----------
-    all_reduce : str
-        ``auto`` (the fastest that NCCL would take), ``ring``, ``tree``,
-        ``hierarchical`` or ``nvls``.
-    gather : str
-        Of reduce-scatters and all-gathers: ``auto``, ``ring`` or ``pat``.
-    """
-
-    all_reduce: str = "auto"
-    gather: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -333,6 +322,8 @@ class Job:
     roles, transfers : tuple of Role, tuple of Transfer
         Of a workload: its ranks are those of its roles, one after the other, and
         ``traffic`` is what its transfers come to.
+    assumed : tuple of Assumption
+        What no source says of it.
     sha256 : str
         Digest of the job's content.
     """
@@ -364,6 +355,7 @@ class Job:
     rules: Rules = field(default_factory=Rules)
     description: str = ""
     sources: tuple[str, ...] = ()
+    assumed: tuple[Assumption, ...] = ()
     sha256: str = ""
 
     def __repr__(self) -> str:

@@ -55,3 +55,20 @@ class ExpertParallel:
 
     imbalance: float = 1.0
     dispatch: str = "flat"
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Algorithms of the collectives.
+
+    Attributes
+    ----------
+    all_reduce : str
+        ``auto`` (the fastest that NCCL would take), ``ring``, ``tree``,
+        ``hierarchical`` or ``nvls``.
+    gather : str
+        Of reduce-scatters and all-gathers: ``auto``, ``ring`` or ``pat``.
+    """
+
+    all_reduce: str = "auto"
+    gather: str = "auto"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.arguments import PATH, takes
+from placer.assumed import decode_assumed
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
 from placer.job.adapters import decode_adapters
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 FORMAT = "placer/job"
 _OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
+_BESIDE = ("sha256", "description", "sources", "assumed")  # changes no job
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
 
@@ -122,6 +124,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         rules=decode_rules(root.section("rules"), known_world),
         description=root.text("description", ""),
         sources=tuple(root.texts("sources")),
+        assumed=decode_assumed(root),
     )
     if not document.problems:
         _check_together(root, job, alone=alone)
@@ -144,7 +147,8 @@ def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
 def job_digest(job: Job) -> str:
     """SHA-256 of what the job says, whatever the layout of its file.
 
-    Description and sources are left out: they change nothing about the job.
+    Description, sources and which values are assumed are left out: they change nothing
+    about the job.
     """
     # asdict copies number by number, which takes long for groups of a million ranks.
     content = asdict(
@@ -154,7 +158,7 @@ def job_digest(job: Job) -> str:
     del content["traffic"]
     if job.traffic is not None:
         content["traffic"] = job.traffic.to_document()
-    for key in ("sha256", "description", "sources", "rules", "roles", "transfers"):
+    for key in (*_BESIDE, "rules", "roles", "transfers"):
         del content[key]
     if job.roles:
         content["transfers"] = [asdict(transfer) for transfer in job.transfers]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.job.model import (
-    Collectives,
     DataParallel,
     ElementBytes,
     EndStages,
@@ -13,6 +12,7 @@ from placer.job.model import (
 )
 from placer.job.parallel import (
     LOSSES,
+    Collectives,
     ContextParallel,
     ExpertParallel,
     TensorParallel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from placer.assumed import assumed_entry
 from placer.job.axes import AUTO_ORDER
 from placer.job.model import ATTENTION_RATE
 from placer.job.parallel import NEWER_TENSOR_KEYS
@@ -30,6 +31,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "name": job.name,
         "description": job.description,
         "sources": list(job.sources),
+        **assumed_entry(job.assumed),
         "parallelism": {axis: axes.size(axis) for axis in _SIZES}
         | {"order": AUTO_ORDER if axes.auto_order else "-".join(axes.order)},
         "model": None if job.model is None else _given(asdict(job.model)),

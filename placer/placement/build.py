@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.assumed import all_assumed, assumed_entry
 from placer.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -66,6 +67,7 @@ def build_plan(
         rules=rules_section(job.rules, topology, placement),
         role_of_rank=role_of_rank(job),
         instance_of_rank=instance_of_rank(job),
+        **assumed_entry(all_assumed(topology, job)),
     )
 
 

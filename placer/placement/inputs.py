@@ -200,6 +200,17 @@ def inputs_of(
     )
 
 
+def kept_topology(plan: Plan) -> Topology | None:
+    """The machine that a plan keeps; None where it keeps none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    return _Kept(plan.inputs).read("topology", decode_topology) if plan.inputs else None
+
+
 def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
     """Refuse a topology or a job that is not the one ``plan`` was made for.
 

@@ -6,7 +6,7 @@ that reports and emitters need nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,10 @@ class Plan:
     verdict : mapping
         What it is worth: ``text``, a sentence; and whether to move for it, and what
         that saves. Empty when it was not searched; older plans have the text alone.
+    assumed : sequence of mapping
+        What no input says: ``key``, ``value``, ``why`` and the ``option`` that says it.
+    what_if : sequence of mapping
+        What the plan would save with another ``value`` of an assumed ``key``.
     role_of_rank : tuple of str, length R
         Name of the role in a workload; empty for other jobs.
     instance_of_rank : ndarray, shape (R,)
@@ -93,6 +97,8 @@ class Plan:
     request: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     verdict: Mapping[str, Any] = field(default_factory=dict)
+    assumed: Sequence[Mapping[str, Any]] = ()
+    what_if: Sequence[Mapping[str, Any]] = ()
     role_of_rank: tuple[str, ...] = ()
     instance_of_rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -186,6 +192,8 @@ class Plan:
             "format": "placer/plan",
             "version": 1,
             **({"verdict": dict(self.verdict)} if self.verdict else {}),
+            **({"assumed": [*self.assumed]} if self.assumed else {}),
+            **({"what_if": [*self.what_if]} if self.what_if else {}),
             "topology": dict(self.topology),
             "job": dict(self.job),
             "world_size": self.world_size,

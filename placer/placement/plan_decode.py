@@ -63,6 +63,11 @@ _BASELINE_NUMBERS = {
 }
 # A bound has all of these, or is none.
 _BOUND = ("objective", "value", "lower_bound", "gap", "status")
+# Lists of the top level: texts and numbers of every entry.
+_ENTRIES = {
+    "assumed": (("key", "why", "option"), ()),
+    "what_if": (("key",), ("value", "saved_share")),
+}
 
 
 def decode_plan(data: object, source: str) -> Plan:
@@ -83,6 +88,9 @@ def decode_plan(data: object, source: str) -> Plan:
     _check_inputs(form)
     _check_texts(form)
     _check_numbers(form)
+    for key, (texts, numbers) in _ENTRIES.items():
+        form.entries(key, form.data.get(key), texts, numbers)
+    _check_assumed(form)
     form.whole("solver.seed", plan.solver.get("seed", MISSING))
     for key, message in form_problems(plan.rules):
         form.add(key, message)
@@ -108,6 +116,7 @@ def _check_format(form: Form) -> None:
 
 
 def _plan(form: Form) -> Plan:
+    sections: dict[str, Any] = {key: form.section(key) for key in _SECTIONS}
     return Plan(
         topology=form.section("topology", ("name", "sha256")),
         job=form.section("job", ("name", "sha256", "order")),
@@ -119,12 +128,14 @@ def _plan(form: Form) -> Plan:
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
         verdict=_verdict(form),
+        assumed=form.data.get("assumed") or (),
+        what_if=form.data.get("what_if") or (),
         score=Score(form.section("score")),
         role_of_rank=form.names("role_of_rank", form.data.get("role_of_rank", [])),
         instance_of_rank=form.indices("instance_of_rank")
         if "role_of_rank" in form.data
         else np.zeros(0, dtype=np.int64),
-        **{key: form.section(key) for key in _SECTIONS},
+        **sections,
     )
 
 
@@ -154,6 +165,22 @@ def _verdict(form: Form) -> dict[str, Any]:
     """The verdict; plans of version 0.1 have its text alone."""
     told = form.data.get("verdict") or {}
     return {"text": told} if isinstance(told, str) else form.section("verdict")
+
+
+def _check_assumed(form: Form) -> None:
+    """Values of what is assumed, and their intervals; the rest is checked before."""
+    listed = form.data.get("assumed")
+    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if not isinstance(entry, dict):
+            continue
+        value, interval = entry.get("value"), entry.get("interval", [0, 0])
+        if type(value) not in (int, float, str):
+            form.add(f"assumed[{index}].value", "expected a number or a text")
+        if not isinstance(interval, list) or len(interval) != 2:
+            form.add(f"assumed[{index}].interval", "expected two numbers")
+            continue
+        for number in interval:
+            form.numbers(f"assumed[{index}].interval", number, 0)
 
 
 def _check_texts(form: Form) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 
 from placer.document import Value, parse_answer
 from placer.readers.findings import Findings, Level
+from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8
 _PAGED = "list every page: leave out --max-items and --no-paginate"
@@ -49,6 +50,8 @@ def read(text: str, source: str) -> Findings:
         name = item.name("InstanceId", required=True)
         findings.add_node(item, name, (_ultraserver(item), *closest_first))
     file.fail_if_problems()
+    types = Counter(filter(kind_of_gpu, (i.name("InstanceType") for i in instances)))
+    findings.gpu = next((name for name, _ in types.most_common(1)), "")
     _note_kinds(findings, instances)
     return findings
 

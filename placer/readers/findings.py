@@ -122,6 +122,9 @@ class Findings:
         NUMA nodes and NICs of the GPUs of a node.
     node_bandwidth : float or None, B/s
         Measured from one GPU to the others of its node, one way.
+    gpu : str
+        Name of the GPUs of most nodes, as the source writes it; empty where it does
+        not.
     partial : bool
         Whether names of its domains mean the same in every file of its levels, so that
         several files, such as one a host, are one source.
@@ -147,6 +150,7 @@ class Findings:
     pcie: Pcie | None = None
     affinity: Affinity = field(default_factory=Affinity)
     node_bandwidth: float | None = None
+    gpu: str = ""
     partial: bool = False
     numbers: bool = False
     join: Callable[[Known], Findings] | None = None

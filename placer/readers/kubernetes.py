@@ -29,7 +29,19 @@ from placer.readers.node_labels import (
     label_of_names,
     unused_labels,
 )
+from placer.topology.gpu_kinds import kind_of_gpu
 
+# Names of a node's GPUs: gpu-feature-discovery, AMD's node labeller, GKE, CoreWeave,
+# Karpenter and EKS.
+_PRODUCTS = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "gpu.nvidia.com/model",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",
+)
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
 # Oracle's word for a label whose value could not be read.
 _UNKNOWN = "no-imds-data"
@@ -73,7 +85,7 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         hint = f'did you mean "{near[0]}"?' if near else ""
         file.top.problem(f'--label: no node has the label "{visible(key)}"', hint)
     rows = label_levels(present, rules)
-    findings = Findings(source, tuple(row.level for row in rows))
+    findings = Findings(source, tuple(row.level for row in rows), gpu=_product(labels))
     unused = unused_labels(labels, rows, rules)
     columns = _named(_domains(rows, labels, findings), labels, unused, findings)
     taints: Counter[str] = Counter()
@@ -102,6 +114,21 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     if absent := sorted(ordered - present):
         findings.notes.append(f"labels of a Topology that no node has: {some(absent)}")
     return findings
+
+
+def _product(labels: Sequence[dict[str, str]]) -> str:
+    """What most nodes call their GPUs; empty where none does."""
+    names = [
+        next((given[key] for key in _PRODUCTS if key in given), "") for given in labels
+    ]
+    # Other instances have no GPUs in their names.
+    types = [given.get(_INSTANCE_TYPE, "") for given in labels]
+    known = [
+        name or (kind_of_gpu(own) and own)
+        for name, own in zip(names, types, strict=True)
+    ]
+    counted = Counter(name for name in known if name).most_common(1)
+    return counted[0][0] if counted else ""
 
 
 def _domains(

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from placer.arguments import (
     CALL,
     INTEGER,
@@ -23,51 +21,55 @@ from placer.arguments import (
     takes,
 )
 from placer.document.tree import CONTROL, visible
-from placer.errors import InputError, Problem, refuse
+from placer.errors import InputError, Problem
+from placer.readers.assumed import assumed_hosts
+from placer.readers.built import machine_of
 from placer.readers.combine import Tree, combine
-from placer.readers.findings import Findings, some
-from placer.readers.hardware import oversubscribed, tiers
-from placer.readers.inside import inside_of
-from placer.readers.layers import Layer
+from placer.readers.given import Given, plain_machine
 from placer.readers.node_labels import LabelRules
 from placer.readers.registry import FORMATS
 from placer.readers.sources import open_source, read_all
 from placer.readers.summaries import summaries
+from placer.readers.text_machine import machine_of_text
 from placer.topology import read as topology_files
-from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.gpu_kinds import HostHint
 from placer.topology.model import Topology
+from placer.topology.synthetic import is_synthetic
 
 if TYPE_CHECKING:
+    from placer.assumed import Assumption
     from placer.formats import Source, Text
+    from placer.readers.findings import Findings
 
-_NO_HARDWARE = (
-    "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
-    'the same kind of nodes: a preset of "placer topo list", or a file'
-)
 _SOURCES = PATH | sequence("a list of paths", PATH)
-_FOREIGN = 'the formats of "placer topo formats"'
 
 
 @takes(
     source=_SOURCES,
     hardware=PATH | NOTHING,
+    gpu=TEXT | NOTHING,
     gpus_per_node=INTEGER | NOTHING,
     oversubscription=NUMBER_BY_NAME | NOTHING,
     name=TEXT | NOTHING,
     labels=TEXT_BY_NAME | NOTHING,
+    hint=CALL | NOTHING,
     note=CALL | NOTHING,
 )
 def read_topology(
     source: Source | Sequence[Source],
     *,
     hardware: Source | None = None,
+    gpu: str | None = None,
     gpus_per_node: int | None = None,
     oversubscription: Mapping[str, float] | None = None,
     labels: Mapping[str, str] | None = None,
     name: str | None = None,
+    hint: Callable[[], HostHint] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Topology:
     """The machine that ``source`` describes.
+
+    What no source and no argument says is assumed: ``assumed`` of the machine has it.
 
     Parameters
     ----------
@@ -77,19 +79,24 @@ def read_topology(
         the machine, as ``FORMAT:FILE`` (``slurm:topology.conf``) or a file whose
         content shows its format; several of these are joined by node.
     hardware : str or path, optional
-        A topology whose tiers give the bandwidths, latencies and GPUs a node that other
-        formats lack; needed with those.
+        A topology whose tiers give the bandwidths, latencies and GPUs a node that texts
+        and other formats lack.
+    gpu : str, optional
+        Name of the GPUs, such as ``H100``: the usual hosts of them are the hardware. Of
+        a topology file that does not say it, what one of them holds and can do.
     gpus_per_node : int, optional
         GPUs of the nodes for which no source counts them, instead of the hardware's.
     oversubscription : mapping of str to float, optional
         How many times the links into each of these tiers are oversubscribed, by its
-        name, instead of the hardware's.
+        name, instead of what source or hardware say.
     labels : mapping of str to str, optional
         Tier that each of these labels of Kubernetes nodes gives, by the label's key;
         an empty one leaves the label out. A tier called as one of the hardware's NVLink
         tiers is one too.
     name : str, optional
         Name of the machine; by default that of the first file.
+    hint : callable, optional
+        Asked what the job says of its hosts, where no source does.
     note : callable, optional
         Called with everything a user should know: a line for each source with what was
         read and assumed, and what was not understood, missing, or inferred. By default
@@ -98,29 +105,35 @@ def read_topology(
     Raises
     ------
     InputError
-        If a source cannot be read, sources disagree, or hardware is needed or not.
+        If a source cannot be read, or sources or arguments contradict each other.
     """
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not sources:
         raise InputError([Problem("no topology is given")])
-    opened = [open_source(given) for given in sources]
+    if gpu is not None and hardware is not None:
+        message = "the hardware says which GPUs it has"
+        raise InputError([Problem(message, key="gpu", hint="give one of the two")])
+    given = Given(hardware, gpu, gpus_per_node, oversubscription or {}, labels or {})
+    tell = note or _warn
+    if len(sources) == 1 and is_synthetic(text := os.fspath(sources[0])):
+        machine = machine_of_text(text, given, tell)
+        return machine if name is None else replace(machine, name=_named(name))
+    opened = [open_source(one) for one in sources]
     plain = [found for found in opened if isinstance(found, Topology)]
     if plain:
-        options = {
-            "hardware": hardware,
-            "gpus_per_node": gpus_per_node,
-            "oversubscription": oversubscription or None,
-            "label": labels or None,
-        }
-        _check_plain(plain, len(opened), options)
-        return plain[0] if name is None else replace(plain[0], name=_named(name))
+        machine = plain_machine(plain, len(opened), given)
+        return machine if name is None else replace(machine, name=_named(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
-    kind = None if hardware is None else topology_files.read_topology(hardware)
-    tell = note or _warn
+    kind = given.kind
     findings = read_all(texts, _rules(labels, kind), tell)
+    assumed: tuple[Assumption, ...] = ()
     if kind is None:
-        message = "no source says how fast the machine's links are"
-        raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
+        hosts = assumed_hosts(findings, gpus_per_node, hint() if hint else HostHint())
+        kind = topology_files.read_topology(hosts.preset)
+        gpus_per_node, assumed = hosts.gpus, hosts.assumed
+        if any(FORMATS[text.format].takes_labels for text in texts):
+            # Labels may name what is NVLink on this hardware; the notes are told.
+            findings = read_all(texts, _rules(labels, kind), lambda _remark: None)
     tree = _combined(findings, kind.scale_up_tier >= 1, tell)
     if note:
         for line in summaries(findings, tree, kind, gpus_per_node):
@@ -128,8 +141,9 @@ def read_topology(
     for remark in tree.notes:
         tell(remark)
     own = _stem(texts[0]) if name is None else _named(name)
-    ratios = oversubscription or {}
-    return _build(tree, findings, kind, gpus_per_node, ratios, own, texts, tell)
+    given = replace(given, gpus_per_node=gpus_per_node)
+    machine = machine_of(tree, findings, kind, given, own, texts, tell)
+    return given.with_assumed(machine, kind, assumed)
 
 
 def read_alone(
@@ -174,139 +188,10 @@ def _combined(
         raise
 
 
-def _check_plain(
-    plain: Sequence[Topology], count: int, given: Mapping[str, object]
-) -> None:
-    name = plain[0].name
-    problems = [
-        Problem(
-            f"the topology {name} has its own bandwidths and GPUs",
-            key=key,
-            hint=f"leave it out: it serves {_FOREIGN}",
-        )
-        for key, value in given.items()
-        if value is not None
-    ]
-    if count > 1:
-        message = f"the topology {name} is complete and cannot be joined with others"
-        hint = f"give it alone; what can be joined are {_FOREIGN}"
-        problems.append(Problem(message, key="topology", hint=hint))
-    refuse(problems)
-
-
 def _rules(labels: Mapping[str, str] | None, kind: Topology | None) -> LabelRules:
     """What labels mean to the user, and which tiers are NVLink on this hardware."""
     tiers = kind.tiers[1 : kind.scale_up_tier + 1] if kind else ()
     return LabelRules(labels or {}, nvlink_tiers=frozenset(t.name for t in tiers))
-
-
-def _build(
-    tree: Tree,
-    findings: Sequence[Findings],
-    kind: Topology,
-    gpus_per_node: int | None,
-    ratios: Mapping[str, float],
-    name: str,
-    texts: Sequence[Text],
-    tell: Callable[[str], None],
-) -> Topology:
-    """The machine of ``tree`` with nodes and links of ``kind``."""
-    node = inside_of(findings, kind)
-    usual = node.gpus or int(kind.gpus_of_node.max())
-    usual = usual if gpus_per_node is None else gpus_per_node
-    if not 1 <= usual <= MAX_GPUS_OF_NODE:
-        message = f"expected 1 to {MAX_GPUS_OF_NODE}, got {usual}"
-        raise InputError([Problem(message, key="gpus_per_node")])
-    levels = [*tree.levels]
-    if not levels or len(levels[-1].names) > 1:
-        levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
-    built, figures = tiers(levels, kind, node, findings)
-    built = oversubscribed(built, ratios, figures)
-    depth = len(node.tiers) - 1
-    gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
-    unlike = {
-        name: reason
-        for name, count in zip(tree.nodes, gpus.tolist(), strict=True)
-        if (reason := node.unlike(count))
-    }
-    if islands := node.islands(built[:depth], gpus):
-        gpus = islands.gpus.sum(axis=1)
-    numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
-    nodes = Nodes(
-        np.stack(numbers).astype(np.int64),
-        (tree.nodes, *(level.names for level in levels)),
-        gpus,
-        np.ones(len(gpus)),
-        unlike | tree.unavailable,
-        islands,
-    )
-    if nodes.problem:
-        for remark in _left_out(nodes.left_out):
-            tell(remark)
-        hint = next(iter(unlike.values()), "")
-        raise InputError([Problem(nodes.problem, texts[0].shown, hint=hint)])
-    sources = [
-        f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
-    ]
-    sources += [*figures, *kind.sources]
-    affinity = node.affinity.of_node(node.gpus or int(gpus.max()))
-    machine = replace(
-        build(name, built[depth:], nodes, sources),
-        affinity=affinity,
-        gpu=kind.gpu,
-        scheduler=next(filter(None, (FORMATS[t.format].scheduler for t in texts)), ""),
-    )
-    left_out = _left_out(machine.unavailable)
-    for remark in (*node.notes, *left_out, *_doubts(machine, kind)):
-        tell(remark)
-    return machine
-
-
-def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:
-    """The level of the whole machine."""
-    name = "machine" if "cluster" in taken else "cluster"
-    everything = np.zeros(num_nodes, dtype=np.int64)
-    return Layer(name, "the whole machine", False, False, everything, (name,))
-
-
-def _left_out(unavailable: Mapping[str, str]) -> list[str]:
-    """The nodes that are no part of the machine, a note for each reason."""
-    by_reason: dict[str, list[str]] = {}
-    for node, reason in unavailable.items():
-        by_reason.setdefault(reason, []).append(node)
-    return [
-        f"nodes left out, {reason}: {len(nodes)} ({some(nodes)})"
-        for reason, nodes in by_reason.items()
-    ]
-
-
-def _doubts(machine: Topology, kind: Topology) -> list[str]:
-    """Where the machine's nodes or NVLink domains do not look like its hardware's."""
-    notes = []
-    most, usual = int(machine.gpus_of_node.max()), int(kind.gpus_of_node.max())
-    if most > usual:
-        notes.append(f"a node has {most} GPUs, at most {usual} on {kind.name}")
-    if kind.scale_up_tier < 1:
-        return notes
-    if machine.scale_up_tier < 1:
-        return [
-            *notes,
-            "no source says which nodes share NVLink, as they do on "
-            f"{kind.name}: every node is taken for a domain of its own",
-        ]
-    found, usual = _gpus_of_domains(machine), _gpus_of_domains(kind)
-    if found > usual:
-        tier = machine.tiers[machine.scale_up_tier].name
-        notes.append(
-            f"a {tier} has {found} GPUs on NVLink, at most {usual} on {kind.name}"
-        )
-    return notes
-
-
-def _gpus_of_domains(machine: Topology) -> int:
-    """GPUs of the largest scale-up domain."""
-    domains = machine.domain_of_node[machine.scale_up_tier]
-    return int(np.bincount(domains, weights=machine.gpus_of_node).max())
 
 
 def _named(name: str) -> str:

@@ -24,6 +24,7 @@ _CSV = re.compile(rf"\s*({_UUID}|{_NONE})\s*,\s*([0-9]{{1,20}}|{_NONE})\s*")
 _GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]\s*")
 _ATTACHED = re.compile(r"Attached GPUs\s*:\s*([0-9]{1,4})\s*")
 _KEY = re.compile(r"( *)([A-Za-z]\w*)\s*: *(\S.*)")
+_PRODUCT = re.compile(r"\bProduct Name[ \t]*:[ \t]*([^\n]{1,99})")
 _MARKER = re.compile(
     rf"(?:{_GPU.pattern}|{_ATTACHED.pattern}|\s+Fabric\s*|{_CSV.pattern})$"
 )
@@ -83,6 +84,8 @@ def read(text: str, source: str) -> Findings:
     if not (findings.nodes or problems):
         problems.append(Problem("no fabric of a GPU in it", source, hint=_HOW))
     refuse(problems)
+    products = Counter(found[1].strip() for found in _PRODUCT.finditer(text))
+    findings.gpu = next((name for name, _ in products.most_common(1)), "")
     findings.numbers = "" not in hosts and are_numbers(hosts)
     if "" in hosts:
         findings.notes.append(f"without host names: taken for host {host}")

@@ -82,6 +82,15 @@ FORMATS: dict[str, MachineFormat] = {
             scheduler="slurm",
         ),
         MachineFormat(
+            name="slurm-nodes",
+            description="Slurm's nodes and GPUs: scontrol show node, slurm.conf, sinfo",
+            module="slurm_nodes",
+            pattern=r"(?i)^[ \t]*NodeName[ \t]*=[ \t]*\S"
+            r"|^[ \t]*(?:NODELIST|HOSTNAMES)[ \t]+(?:\S+[ \t]+){0,5}GRES\b"
+            r"|^[ \t]*GRES[ \t]+(?:\S+[ \t]+){0,5}(?:NODELIST|HOSTNAMES)\b",
+            scheduler="slurm",
+        ),
+        MachineFormat(
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
             module="configmap",

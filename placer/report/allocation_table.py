@@ -8,6 +8,7 @@ from typing import Any
 
 from placer.hostlist import compress_grid, expand, with_blanks
 from placer.html_table import html_table
+from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.words import NOUN, amount, proved, share_text
 from placer.units import plural
@@ -34,7 +35,7 @@ def allocation_text(found: Found) -> str:
     return paragraphs(
         [
             _grade(found),
-            wrapped(_verdict(found)),
+            [*wrapped(_verdict(found)), *assumed_lines(found.get("assumed", ()))],
             columns(_table(found)),
             _hosts(found["jobs"]),
             _left(found["left"]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.report.advice_text import advice_lines, to_do_lines
+from placer.report.assumed_text import assumed_lines
 from placer.report.columns import paragraphs, wrapped
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN, Look
@@ -85,6 +86,8 @@ def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     elif said := sentence(plan, plan.verdict):
         yield from _painted(said, look)
         yield from used_lines(plan, look.width)
+    who = "another order" if is_kept(plan) else "this plan"
+    yield from assumed_lines(plan.assumed, plan.what_if, look.width, who)
 
 
 def _painted(text: str, look: Look) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.html_table import html_table
+from placer.report.assumed_text import assumed_lines
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.tune_words import (
     AXES,
@@ -47,7 +48,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
     rows = found["rows"]
     return paragraphs(
         (
-            wrapped(verdict(found)),
+            [*wrapped(verdict(found)), *assumed_lines(found.get("assumed", ()))],
             narrowed(_table(rows), _SAID_ONCE),
             wrapped(short(found)),
             wrapped(ties(rows)),

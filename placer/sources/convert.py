@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from placer.assumed import RATE, Assumption
 from placer.document import document_of
 from placer.errors import InputError, Problem, refuse
 from placer.job.read import decode_job
@@ -16,7 +17,9 @@ from placer.sources.findings import (
     GPUS,
     Fact,
     Findings,
+    Value,
     one_line,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -91,6 +94,26 @@ def to_text(found: Findings, name: str, sources: Iterable[str]) -> str:
         f"{line:<{width}}  # {comment}\n" if comment else f"{line}\n"
         for line, comment in rows
     )
+
+
+def assumptions(found: Findings) -> tuple[Assumption, ...]:
+    """What is assumed of a job, each with the option that says it."""
+    return tuple(
+        Assumption(key, _told(fact.value), fact.origin, _option(key), fact.interval)
+        for key, fact in _facts_of_job(found)
+        if fact.kind == "assumed"
+    )
+
+
+def _told(value: Value) -> float | str:
+    """A value as a number, or in words."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return ", ".join(value) if isinstance(value, list) else shown(value)
+
+
+def _option(key: str) -> str:
+    return "--tflops RATE" if key == RATE else f"--set job.{key}=VALUE"
 
 
 def origin(fact: Fact) -> str:

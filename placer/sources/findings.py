@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
+from placer.topology.gpu_kinds import HostHint
 
 Scalar = bool | int | float | str
 Value = Scalar | list[str]
@@ -68,12 +69,15 @@ class Fact:
         The option, the place, or the rule in words.
     place : Place
         Where it is read, or what it is derived from.
+    interval : tuple of float, or None
+        Between which values one that is assumed lies most probably.
     """
 
     value: Value
     kind: Kind
     origin: str
     place: Place
+    interval: tuple[float, float] | None = None
 
 
 class Remark(NamedTuple):
@@ -117,6 +121,8 @@ class Findings:
         What the framework derives, and refuses, once all sources are joined and the
         data-parallel size and the micro-batches are known. Each is called with the
         joined findings.
+    host : HostHint
+        What it says of the hosts that the job runs on.
     """
 
     source: str
@@ -130,6 +136,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)
+    host: HostHint = field(default_factory=HostHint)
 
     def read(self, key: str, value: Value, place: Place) -> None:
         """Set a fact that stands at a place of the source."""

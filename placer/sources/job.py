@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from placer.arguments import (
     PATH,
     TEXT,
     TEXT_BY_NAME,
+    instance,
     sequence,
     takes,
 )
@@ -27,12 +28,14 @@ from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, capped, refuse
 from placer.job.model import Job
 from placer.sources import report
-from placer.sources.convert import to_job, to_text
+from placer.sources.changed import changed_job
+from placer.sources.convert import assumptions, to_job, to_text
 from placer.sources.findings import GPUS, Asked, Fact, Findings, Place, Scalar, one_line
 from placer.sources.join import join
 from placer.sources.opened import include, open_source
 from placer.sources.registry import FORMATS
 from placer.sources.settle import settle
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.formats import Source, Text
@@ -47,6 +50,7 @@ _KINDS = {
     "select": TEXT | NOTHING,
     "strict": FLAG,
     "name": TEXT | NOTHING,
+    "machine": instance(Topology) | NOTHING,
     "note": CALL | NOTHING,
 }
 
@@ -62,10 +66,12 @@ class Options:
     select: str | None = None
     strict: bool = False
     name: str | None = None
+    machine: Topology | None = None
 
     def given(self) -> list[str]:
-        """Names of those that are given."""
-        return [item.name for item in fields(self) if getattr(self, item.name)]
+        """Names of those that say something of the job, as options call them."""
+        names = (item.name for item in fields(self) if getattr(self, item.name))
+        return [name for name in names if name != "machine"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ class Opened:
         InputError
             If it is no valid job.
         """
-        return to_job(self.found, self.name, self.sources)
+        job = to_job(self.found, self.name, self.sources)
+        return replace(job, assumed=assumptions(self.found))
 
     def remarks(self) -> list[str]:
         """What a user should know: a line of what was read and assumed, then notes."""
@@ -117,6 +124,7 @@ def read_job(
     select: str | None = None,
     strict: bool = False,
     name: str | None = None,
+    machine: Topology | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Job:
     """The job that ``source`` describes.
@@ -143,6 +151,9 @@ def read_job(
         Refuse what is assumed and what cannot be modelled.
     name : str, optional
         Name of the job; by default that of the first file.
+    machine : Topology, optional
+        That it runs on: where nothing says how long the work takes, a usual rate of its
+        GPUs is assumed.
     note : callable, optional
         Called with everything a user should know: a line of what was read and assumed,
         then the notes. By default these are one `UserWarning`, where something is
@@ -154,7 +165,9 @@ def read_job(
         If a source cannot be read, sources contradict each other, the framework would
         refuse them, or something is missing, with the option that says it.
     """
-    options = Options(gpus, tflops, micro_batch_time, settings, select, strict, name)
+    options = Options(
+        gpus, tflops, micro_batch_time, settings, select, strict, name, machine
+    )
     opened = open_job(source, options)
     if isinstance(opened, Job):
         return opened
@@ -182,7 +195,10 @@ def open_job(source: Source | Sequence[Source], options: Options) -> Job | Opene
     plain = [found for found in opened if isinstance(found, Job)]
     if plain:
         _check_plain(plain[0], len(opened), options)
-        return plain[0]
+        keys = _keys_set(options)
+        if options.name is not None:
+            keys["name"] = _named(options.name)
+        return changed_job(sources[0], keys) if keys else plain[0]
     texts = [found for found in opened if not isinstance(found, Job)]
     found = _settled(texts, options)
     name = _stem(texts[0]) if options.name is None else _named(options.name)
@@ -206,7 +222,7 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     refuse([*problems, *_unused(options, asked)])
     joined = join(findings)
     joined.source = texts[0].shown
-    settle(joined)
+    settle(joined, options.machine)
     _refuse_all(joined)
     if options.strict:
         refuse(report.doubts(joined))
@@ -228,10 +244,10 @@ def _refuse_all(joined: Findings) -> None:
 
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
-    values: dict[str, tuple[Scalar, str]] = {}
-    for key, text in (options.settings or {}).items():
-        if key.startswith(_JOB_KEY):
-            values[key.removeprefix(_JOB_KEY)] = _scalar(text), f"--set {key}"
+    values: dict[str, tuple[Scalar, str]] = {
+        key: (value, f"--set {_JOB_KEY}{key}")
+        for key, value in _keys_set(options).items()
+    }
     if options.gpus is not None:
         values[GPUS] = options.gpus, "--gpus"
     if options.tflops is not None:
@@ -245,6 +261,15 @@ def _given(options: Options) -> Findings:
     if options.gpus is not None and options.gpus < 1:
         found.problem(GPUS, "must be 1 or more")
     return found
+
+
+def _keys_set(options: Options) -> dict[str, Scalar]:
+    """Values of ``job.KEY`` by the key of the job."""
+    return {
+        key.removeprefix(_JOB_KEY): _scalar(text)
+        for key, text in (options.settings or {}).items()
+        if key.startswith(_JOB_KEY)
+    }
 
 
 def _scalar(text: str) -> Scalar:
@@ -269,13 +294,18 @@ def _unused(options: Options, asked: Asked) -> list[Problem]:
 
 
 def _check_plain(job: Job, count: int, options: Options) -> None:
-    """Refuse options and further sources beside a job that is complete."""
+    """Refuse what only other programs' files take, beside a job that is complete.
+
+    Keys of the job, its name among them, may be set.
+    """
     complete = f"the job {job.name} is complete"
-    hint = 'leave it out, or edit what "placer jobs show JOB --format json" prints'
+    hint = "--set job.KEY=VALUE sets a key of it, as placer jobs convert writes them"
     problems = [
         Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
         for key in options.given()
+        if key not in ("settings", "name", "strict")
     ]
+    problems += _unused(options, Asked())
     if count > 1:
         message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from placer.document import Document, Section, Value
     from placer.formats import Source
+    from placer.topology.model import Topology
 
     Note = Callable[[str], None] | None
 
@@ -57,7 +58,9 @@ def is_job_list(source: Source) -> bool:
     return _OWN.search(files.read_text(path), 0, _HEAD) is not None
 
 
-def read_job_list(source: Source, note: Note = None) -> list[Listed]:
+def read_job_list(
+    source: Source, note: Note = None, machine: Topology | None = None
+) -> list[Listed]:
     """The jobs of a file, each as often as it says.
 
     Parameters
@@ -66,16 +69,20 @@ def read_job_list(source: Source, note: Note = None) -> list[Listed]:
     note : callable, optional
         Told what was read and assumed of jobs in files of other programs, as that of
         `read_job`.
+    machine : Topology, optional
+        That they run on, as in `read_job`.
 
     Raises
     ------
     InputError
         If anything in it is wrong; all problems at once.
     """
-    return decode_job_list(open_document(os.fspath(source)), note)
+    return decode_job_list(open_document(os.fspath(source)), note, machine)
 
 
-def decode_job_list(document: Document, note: Note = None) -> list[Listed]:
+def decode_job_list(
+    document: Document, note: Note = None, machine: Topology | None = None
+) -> list[Listed]:
     """The jobs of a parsed document.
 
     Raises
@@ -87,17 +94,17 @@ def decode_job_list(document: Document, note: Note = None) -> list[Listed]:
     root = document.root
     found: list[Listed] = []
     for value in root.items("jobs", required=True):
-        found += _listed(value, note)
+        found += _listed(value, note, machine)
     if len(found) > MOST_JOBS:
         root.problem(f"more than {MOST_JOBS:,} jobs", "jobs")
     document.finish()
     return found
 
 
-def _listed(value: Value, note: Note) -> Iterator[Listed]:
+def _listed(value: Value, note: Note, machine: Topology | None) -> Iterator[Listed]:
     """An entry: what is read, or a mapping that says more about it."""
     if value.kind != "mapping":
-        job = _at(value, lambda: _named(value, Options(), note))
+        job = _at(value, lambda: _named(value, Options(machine=machine), note))
         if job is not None:
             yield Listed(job)
         return
@@ -110,6 +117,7 @@ def _listed(value: Value, note: Note) -> Iterator[Listed]:
         micro_batch_time=section.quantity("micro_batch_time", parse_duration, 0.0)
         or None,
         name=section.text("name", ""),
+        machine=machine,
     )
     given = section.get("job", required=True)
     job = None if given is None else _job(section, given, said, note)
@@ -140,6 +148,7 @@ def _named(value: Value, said: Options, note: Note) -> Job:
     rates: dict[str, Any] = {
         "tflops": said.tflops,
         "micro_batch_time": said.micro_batch_time,
+        "machine": said.machine,
     }
     if isinstance(open_source(source), Job):
         return with_gpus(read_job(source, **rates), said.gpus or 0)

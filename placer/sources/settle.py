@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from math import lcm, prod
+from typing import TYPE_CHECKING
 
 from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, GPUS, Findings, Place
+from placer.sources.usual import assume_usual, says_time
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
 _DP = "parallelism.dp"
@@ -23,11 +28,13 @@ _NEEDED = {
 _SHAPE_HINT = "join -j hf:config.json, or "
 
 
-def settle(found: Findings) -> None:
+def settle(found: Findings, machine: Topology | None = None) -> None:
     """Derive sizes, apply the rules of the frameworks, and ask for what is missing.
 
     Problems and questions are added to ``found``. What does not fit where a value is
-    asked for may fit once it is told, and is no problem before.
+    asked for may fit once it is told, and is no problem before. Where it is known which
+    ``machine`` the job runs on, what is usual there is assumed
+    (`placer.sources.usual`).
     """
     in_doubt, sure = bool(found.asked), len(found.problems)
     _replicas(found)
@@ -40,6 +47,8 @@ def settle(found: Findings) -> None:
         rule(found)
     if in_doubt:
         found.problems.clear()
+    if machine is not None:
+        assume_usual(found, machine)
     _ask(found)
 
 
@@ -153,9 +162,7 @@ def _ask(found: Findings) -> None:
         shape = _SHAPE_HINT if key.startswith("model.") else ""
         hint = f"{shape}--set job.{key}=N"
         found.ask(key, f"{words} is not said", hint)
-    if not (
-        found.has("compute.micro_batch_time") or found.has("compute.tflops_per_gpu")
-    ):
+    if not says_time(found):
         message = "how long the work takes is in no source"
         hint = "--micro-batch-time TIME (measured), or --tflops RATE of a GPU"
         found.ask("compute", message, hint, Place(found.source))

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.assumed import all_assumed, assumed_entry
 from placer.draw.picture import Picture
+from placer.report.assumed_text import assumed_lines
+from placer.report.columns import paragraphs
 from placer.report.sweep_table import sweep_csv, sweep_html, sweep_text
 from placer.units import format_seconds
 
@@ -69,7 +72,8 @@ class Sweep:
 
     def summary(self) -> str:
         """The rows as text for people."""
-        return sweep_text(self.rows, self.swept)
+        lines = assumed_lines(self._assumed.get("assumed", ()))
+        return paragraphs([[sweep_text(self.rows, self.swept)], lines])
 
     def draw(self, theme: ThemeName = "auto") -> Picture:
         """Step time and exposed time over the first key that varies, as a picture."""
@@ -79,7 +83,14 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """As ``placer sweep --format json`` prints it."""
-        return {"rows": list(self.rows)}
+        return {"rows": list(self.rows)} | self._assumed
+
+    @property
+    def _assumed(self) -> dict[str, Any]:
+        """What is assumed and not swept, as the key of a document."""
+        swept = {key.partition("_")[0] for key in self.swept}
+        assumed = all_assumed(self.task.topology, self.task.job)
+        return assumed_entry(each for each in assumed if each.key not in swept)
 
     def to_csv(self) -> str:
         """A header, then a line a row; numbers as in JSON."""

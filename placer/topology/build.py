@@ -115,7 +115,7 @@ def build(
     )
     if unavailable or not _in_order(nodes.domains):
         machine = machine.select(np.flatnonzero(nodes.usable))
-    return replace(machine, sha256=_digest(machine))
+    return replace(machine, sha256=digest(machine))
 
 
 def _in_order(domains: IntArray) -> bool:
@@ -127,37 +127,37 @@ def _in_order(domains: IntArray) -> bool:
     return bool((np.diff(highest, axis=1, prepend=-1) <= 1).all())
 
 
-def _digest(machine: Topology) -> str:
+def digest(machine: Topology) -> str:
     """SHA-256 of what a placement depends on: tiers, nodes and domains, in order.
 
     Name, sources, affinity and the nodes left out do not count.
     """
     tiers = [_facts(tier) for tier in machine.tiers]
     text = json.dumps([tiers, machine.domain_names])
-    digest = hashlib.sha256(text.encode())
+    found = hashlib.sha256(text.encode())
     for array, kind in (
         (machine.domain_of_node, "<i8"),
         (machine.gpus_of_node, "<i8"),
         (machine.bandwidth_factor, "<f8"),
     ):
-        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        found.update(np.ascontiguousarray(array, dtype=kind).tobytes())
     if islands := machine.islands:
         inside = [
             [_facts(tier) for tier in islands.tiers],
             islands.sizes,
             islands.members,
         ]
-        digest.update(json.dumps(inside).encode())
-        digest.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
+        found.update(json.dumps(inside).encode())
+        found.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
     if machine.compute_factor is not None:
-        digest.update(np.asarray(machine.compute_factor, dtype="<f8").tobytes())
+        found.update(np.asarray(machine.compute_factor, dtype="<f8").tobytes())
     if machine.links:
         links = sorted(
             (link.tier, sorted(link.between), link.bandwidth, link.latency)
             for link in machine.links
         )
-        digest.update(json.dumps(links).encode())
-    return digest.hexdigest()
+        found.update(json.dumps(links).encode())
+    return found.hexdigest()
 
 
 def _facts(tier: Tier) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.assumed import assumed_entry
 from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
 from placer.topology.budgets import budgets_entry
@@ -47,6 +48,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         **scheduler_entry(topology),
         **topology.gpu.to_document(),
         **budgets_entry(topology.budgets),
+        **assumed_entry(topology.assumed),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
     }

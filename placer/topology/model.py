@@ -21,6 +21,7 @@ from placer.topology.machine import Domains, Machine
 if TYPE_CHECKING:
     import networkx as nx
 
+    from placer.assumed import Assumption
     from placer.budget import Budget
     from placer.topology.build import Nodes
 
@@ -125,6 +126,8 @@ class Topology(Domains):
         ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
     budgets : tuple of Budget
         What sets of hosts may run in all, across the tiers.
+    assumed : tuple of Assumption
+        What no source says of it.
     """
 
     sources: tuple[str, ...] = ()
@@ -135,6 +138,7 @@ class Topology(Domains):
     affinity: Affinity = field(default_factory=Affinity)
     scheduler: str = ""
     budgets: tuple[Budget, ...] = ()
+    assumed: tuple[Assumption, ...] = ()
 
     def __repr__(self) -> str:
         return f"<placer.Topology {self.name}: {parts(self)}>"

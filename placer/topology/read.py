@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from placer.assumed import decode_assumed
 from placer.document import Document, open_document, parse_document
 from placer.presets import is_preset, preset_path
 from placer.topology.affinity import read_affinity
@@ -16,6 +17,7 @@ from placer.topology.gpu import decode_gpu
 from placer.topology.nodes import read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import read_tiers
+from placer.topology.uplinks import assumed_uplinks, with_assumption
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -85,11 +87,19 @@ def decode_topology(document: Document) -> Topology:
     if nodes is not NO_NODES and nodes.problem:
         root.problem(nodes.problem, given[0])
     budgets = read_budgets(root, gpu, nodes.names[0])
+    assumed = decode_assumed(root)
     document.finish()
-    machine = build(name, tiers.tiers, nodes, sources, description)
-    return replace(
-        machine, gpu=gpu, affinity=affinity, scheduler=scheduler, budgets=budgets
+    machine = replace(
+        build(name, tiers.tiers, nodes, sources, description),
+        gpu=gpu,
+        affinity=affinity,
+        scheduler=scheduler,
+        budgets=budgets,
+        assumed=assumed,
     )
+    if tiers.say_uplinks:
+        return machine
+    return replace(machine, assumed=with_assumption(machine, assumed_uplinks(machine)))
 
 
 def _means_file(text: str) -> bool:

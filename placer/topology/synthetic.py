@@ -13,18 +13,28 @@ NVIDIA DGX H100 data sheet). The machine's ``sources`` say so.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.assumed import HARDWARE, Assumption
 from placer.errors import InputError, Problem
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.model import Tier, Topology
+from placer.topology.uplinks import assumed_uplinks
+
+if TYPE_CHECKING:
+    from placer.arrays import IntArray
 
 NODE_BANDWIDTH = 450e9  # B/s
 NODE_LATENCY = 1e-6  # s
 OUTER_BANDWIDTH = 50e9  # B/s
 OUTER_LATENCY = 5e-6  # s
+_LINKS = "a text says no speed: 450GB/s in a node, 50GB/s a GPU between nodes"
 ASSUMED = (
     "synthetic: assumed 450GB/s and 1us between GPUs of a node (scale-up), "
     "50GB/s and 5us a GPU on every tier above"
@@ -38,6 +48,50 @@ def is_synthetic(text: str) -> bool:
     return _LOOKS_SYNTHETIC.fullmatch(text) is not None
 
 
+class Laid(NamedTuple):
+    """The nodes of a text.
+
+    Attributes
+    ----------
+    tiers : tuple of str
+        From the node outwards.
+    domains, names
+        As in `Nodes`.
+    gpus : int
+        Of a node.
+    """
+
+    tiers: tuple[str, ...]
+    domains: IntArray
+    names: tuple[tuple[str, ...], ...]
+    gpus: int
+
+
+def name_of(text: str) -> str:
+    """The name of the machine that a text describes."""
+    return " ".join(text.split())
+
+
+def laid_out(text: str) -> Laid:
+    """The nodes that a text describes, without any figure.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed, has no node or GPU count, or is too large.
+    """
+    try:
+        levels, gpus = _levels(text)
+        domains, names = lay_out(levels)
+        found = Laid(tuple(x.tier for x in reversed(levels)), domains, names, gpus)
+        if problem := _nodes(found).problem:
+            raise ValueError(problem)
+    except ValueError as error:
+        hint = 'write tiers outermost first: "block:16 rack:8 node:18 gpu:4"'
+        raise InputError([Problem(str(error), f'"{text}"', hint=hint)]) from None
+    return found
+
+
 def read_synthetic(text: str) -> Topology:
     """The regular machine that a synthetic string describes.
 
@@ -46,17 +100,17 @@ def read_synthetic(text: str) -> Topology:
     InputError
         If the string is malformed, has no node or GPU count, or is too large.
     """
-    try:
-        levels, gpus = _levels(text)
-        domains, names = lay_out(levels)
-        num_nodes = len(names[0])
-        nodes = Nodes(domains, names, np.full(num_nodes, gpus), np.ones(num_nodes))
-        if nodes.problem:
-            raise ValueError(nodes.problem)
-    except ValueError as error:
-        hint = 'write tiers outermost first: "block:16 rack:8 node:18 gpu:4"'
-        raise InputError([Problem(str(error), f'"{text}"', hint=hint)]) from None
-    return build(" ".join(text.split()), _tiers(levels), nodes, [ASSUMED])
+    laid = laid_out(text)
+    machine = build(name_of(text), _tiers(laid.tiers), _nodes(laid), [ASSUMED])
+    links = Assumption(HARDWARE, USUAL, _LINKS, "--gpu NAME")
+    return replace(machine, assumed=(links, *assumed_uplinks(machine)))
+
+
+def _nodes(laid: Laid) -> Nodes:
+    """The same as the nodes of a machine."""
+    num_nodes = len(laid.names[0])
+    gpus = np.full(num_nodes, laid.gpus)
+    return Nodes(laid.domains, laid.names, gpus, np.ones(num_nodes))
 
 
 def _levels(text: str) -> tuple[list[Level], int]:
@@ -76,8 +130,8 @@ def _levels(text: str) -> tuple[list[Level], int]:
     return levels, last.count
 
 
-def _tiers(levels: list[Level]) -> list[Tier]:
-    node, *outer = (level.tier for level in reversed(levels))
+def _tiers(names: Sequence[str]) -> list[Tier]:
+    node, *outer = names
     distance = NODE_BANDWIDTH / OUTER_BANDWIDTH
     return [
         Tier(node, NODE_BANDWIDTH, NODE_LATENCY, True, 1.0, 1.0, 1.0),

@@ -41,12 +41,15 @@ class Tiers:
         up to the node.
     members : tuple of int
         What a launcher calls the GPUs of a node, innermost domain by domain.
+    say_uplinks : bool
+        Whether any tier says how many times its uplinks are oversubscribed.
     """
 
     tiers: tuple[Tier, ...]
     inside: tuple[Tier, ...]
     sizes: tuple[int, ...]
     members: tuple[int, ...]
+    say_uplinks: bool
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +102,9 @@ def read_tiers(document: Document) -> Tiers:
             )
             section.problem(message, "rails")
     members = _read_members(sections, sizes)
-    return Tiers(tuple(tiers[node:]), tuple(tiers[:node]), sizes, members)
+    say_uplinks = any(section.has("oversubscription") for section in sections)
+    inside = tuple(tiers[:node])
+    return Tiers(tuple(tiers[node:]), inside, sizes, members, say_uplinks)
 
 
 def _read_sizes(sections: Sequence[Section], node: int) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from placer.assumed import assumed_entry
 from placer.topology.budgets import budgets_entry
 from placer.topology.links import link_entries
 
@@ -32,6 +33,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         **scheduler_entry(topology),
         **topology.gpu.to_document(),
         **budgets_entry(topology.budgets),
+        **assumed_entry(topology.assumed),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
         "nodes": _nodes(topology, size),

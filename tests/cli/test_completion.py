@@ -40,7 +40,7 @@ LINES = {
     ],
     "placer place -j quick": ["quickstart"],
     "placer jobs show quick": ["quickstart"],
-    "placer place -t slurm": ["slurm:", "slurm-yaml:"],
+    "placer place -t slurm": ["slurm:", "slurm-yaml:", "slurm-nodes:"],
     "placer place -t slurm:topo": ["slurm:topology.conf"],
     "placer emit p.json openmpi-s": ["openmpi-seq"],
     "placer score --baseline s": ["sorted-hosts"],

@@ -93,8 +93,8 @@ def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
 
 
 def test_gaps_name_their_options(script: str) -> None:
-    """Without a rate the job is refused, and the option that gives it is named."""
-    found = run("place", *MACHINE, "-j", script, code=2)
+    """Where no machine gives a rate it is asked for by the options that say it."""
+    found = run("jobs", "show", script, code=2)
     assert "--micro-batch-time TIME" in found.stderr
     assert "--tflops RATE" in found.stderr
 
@@ -119,7 +119,59 @@ def test_options_for_sources_are_refused_with_a_complete_job() -> None:
     """A preset has its GPUs and its times."""
     found = run("jobs", "show", "quickstart", "--gpus", "8", code=2)
     assert "gpus: the job quickstart is complete" in found.stderr
-    assert "jobs show prints it" in run("jobs", "convert", "quickstart", code=2).stderr
+    assert "--set job.KEY=VALUE" in found.stderr
+
+
+def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path: Path) -> None:
+    """What convert writes of a preset is the same job, in YAML and in JSON."""
+    own = json.loads(run("jobs", "show", "quickstart", "--format", "json").stdout)
+    for name in ("job.yaml", "job.json"):
+        path = str(tmp_path / name)
+        run("jobs", "convert", "quickstart", "-o", path)
+        found = run("jobs", "show", path, "--format", "json").stdout
+        assert json.loads(found) == own
+    assert run("jobs", "convert", "quickstart").stdout.startswith("format: placer/job")
+
+
+def test_keys_of_a_complete_job_can_be_set(tmp_path: Path) -> None:
+    """Of a preset and of a file; what had its default follows, digests differ."""
+    path = str(tmp_path / "job.yaml")
+    run("jobs", "convert", "quickstart", "-o", path, "--name", "mine")
+    for job in ("quickstart", path):
+        plain = json.loads(run("jobs", "show", job, "--format", "json").stdout)
+        given = ("--set", "job.parallelism.dp=8", "--set", "job.overlap.tp=true")
+        found = json.loads(run("jobs", "show", job, *given, "--format", "json").stdout)
+        assert found["parallelism"] == plain["parallelism"] | {"dp": 8}
+        assert found["overlap"]["tp"] is True
+        assert found["sources"][-2:] == [
+            "changed: parallelism.dp=8",
+            "changed: overlap.tp=True",
+        ]
+    assert plain["name"] == "mine"
+    placed = run("place", "-t", "nvl72", "-j", "quickstart", *given, "--format", "json")
+    assert json.loads(placed.stdout)["world_size"] == 64
+
+
+def test_a_time_takes_the_place_of_another() -> None:
+    """Setting one way to say how long the work takes leaves out the others."""
+    given = ("--set", "job.compute.micro_batch_time=90ms", "--format", "json")
+    found = json.loads(run("jobs", "show", "quickstart", *given).stdout)
+    assert found["compute"] == {"micro_batch_time": 0.09}
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("job.parallelism.tp=x", "--set job.parallelism.tp: parallelism.tp: expected"),
+        ("job.parallelism.dq=8", 'unknown key "dq"'),
+        ("job.name.first=x", "name is no mapping in the job"),
+        ("TP=8", "no source has a variable TP"),
+    ],
+)
+def test_keys_that_cannot_be_set_are_named(setting: str, words: str) -> None:
+    """The message names the option, or the key that is none."""
+    found = run("jobs", "show", "quickstart", "--set", setting, code=2)
+    assert words in found.stderr
 
 
 def test_formats_are_listed() -> None:

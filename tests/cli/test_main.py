@@ -172,11 +172,11 @@ def test_exit_codes(
 ) -> None:
     """Each kind of error has its code; its traceback shows with --debug only."""
 
-    def fail(*_args: object) -> None:
+    def fail(*_args: object, **_options: object) -> None:
         raise error
 
     monkeypatch.setattr("placer.cli.main._drop_output", lambda: None)
-    monkeypatch.setattr("placer.topology.read.read_topology", fail)
+    monkeypatch.setattr("placer.readers.machine.read_topology", fail)
     args = ["score", "-t", MACHINE, "-j", "quickstart", "--baseline", "random"]
     if place_of_flag != "none":
         args.insert(0 if place_of_flag == "before" else len(args), "--debug")

@@ -38,14 +38,14 @@ def place(job: str, *args: object) -> Result:
 
 
 def test_prints_a_summary(job: str) -> None:
-    """By default stdout is a summary for people and stderr says what was assumed."""
+    """By default stdout is a summary for people, with what was assumed."""
     found = place(job, "-v")
     assert found.exit_code == 0
     first, _, rest = found.stdout.partition("\n\n")
     assert first == place(job).stdout.rstrip()
     assert first.startswith("Keep your order: nothing to win\ngiven-order (hosts as")
     assert f"\nsmall on {MACHINE}: 8 ranks\n" in rest
-    assert "note: synthetic: assumed" in found.stderr
+    assert "\nassumed: H100 hosts (--gpu NAME)" in first
     assert "Traceback" not in found.stderr
 
 

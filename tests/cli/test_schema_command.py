@@ -18,7 +18,8 @@ def test_a_schema_is_printed(name: str) -> None:
     assert result.output == schemas()[name].read_text()
     schema = json.loads(result.output)
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert schema["properties"]["format"] == {"const": f"placer/{name}"}
+    if name != "folder":  # placer.yaml alone says no format
+        assert schema["properties"]["format"] == {"const": f"placer/{name}"}
 
 
 def test_an_unknown_format_is_refused() -> None:

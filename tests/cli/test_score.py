@@ -74,7 +74,9 @@ def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
 def test_text_is_a_table(job: str) -> None:
     """Without --format the score is text: the cost, and groups by their tier."""
     found = score(job, "--baseline", "given-order")
-    assert [line.split() for line in found.stdout.splitlines()] == [
+    table, _, assumed = found.stdout.partition("\n\nassumed: ")
+    assert assumed.startswith("H100 hosts (--gpu NAME); uplinks not oversubscribed")
+    assert [line.split() for line in table.splitlines()] == [
         ["hop", "cost", str(IN_ORDER)],
         [],
         ["groups", "inside", "one", "node", "cluster"],

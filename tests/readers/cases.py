@@ -508,7 +508,9 @@ def rail_fabric(
     return fabric
 
 
+SLURM_NODES = "NodeName=n1 Gres=gpu:h100:8\nNodeName=n2 Gres=gpu:h100:8\n"
 TEXTS = {
+    "slurm-nodes": SLURM_NODES,
     "fabric": FABRIC,
     "topo-m": MATRICES,
     "rocm-smi": LINK_TYPES,

@@ -59,11 +59,18 @@ def test_round_trip(tmp_path, name):
     assert again.scheduler == machine.scheduler == FORMATS[name].scheduler
 
 
-def test_hardware_is_asked_for(tmp_path):
-    """No bandwidth is guessed: without hardware the error names the option."""
-    problem = problem_of(placer.read_topology, written(tmp_path, cases.TREE))
-    assert problem.key == "hardware"
-    assert "--hardware NAME" in problem.hint
+def test_without_hardware_the_usual_hosts_are_assumed(tmp_path):
+    """Figures are those of H100 hosts, and what is assumed names its options."""
+    machine = placer.read_topology(written(tmp_path, cases.TREE))
+    kind = placer.read_topology("dgx-h100-32x8")
+    assert machine.num_gpus == 8 * 8
+    assert [t.bandwidth for t in machine.tiers[:2]] == [t.bandwidth for t in kind.tiers]
+    told = {each.key: (each.value, each.option) for each in machine.assumed}
+    assert told == {
+        "hardware": ("H100", "--gpu NAME"),
+        "gpus_per_node": (8, "--gpus-per-node N"),
+        "oversubscription": (1, "--oversubscription spine=N"),
+    }
 
 
 def test_hardware_by_place_in_the_tree(tmp_path):
@@ -515,10 +522,10 @@ def test_converted_file_keeps_unavailable_nodes(tmp_path, name):
 
 
 def test_command_without_hardware(tmp_path):
-    """The command's error names the flag, with exit code 2."""
+    """The command shows the usual hosts, and says on stderr that it assumed them."""
     result = run("topo", "show", written(tmp_path, cases.TREE))
-    assert result.exit_code == 2
-    assert "--hardware NAME" in result.stderr
+    assert result.exit_code == 0
+    assert "assumed 8 GPUs a node, as on dgx-h100-32x8" in result.stderr
 
 
 def test_command_lists_formats():

@@ -103,7 +103,6 @@ def test_counts(count, what, text):
             {},
             "cut across",
         ),
-        ([], {"hardware": None}, "no source says how fast"),
         ([], {"gpus_per_node": 0}, "expected 1 to"),
     ],
 )

@@ -14,6 +14,7 @@ from placer.sources.findings import GPUS, Asked, Findings, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
 from placer.sources.shell.questions import ask, depends, question, setting
 from placer.sources.shell.text import known, opens
+from placer.topology.gpu_kinds import HostHint
 
 if TYPE_CHECKING:
     from placer.sources.shell import Command, Script, Text
@@ -225,13 +226,31 @@ def _depends(text: Text) -> bool:
     return any(not part.is_unset for part in opens(text.text))
 
 
-def _counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
-    """GPUs of a node, and nodes; the second is None where the first is of all."""
+def host_of(launch: Launch, script: Script) -> HostHint:
+    """What the launcher's options say of the GPUs of a host."""
+    options = _options(launch)
+    for name in ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"):
+        if name in script.variables:
+            options.setdefault("gpus_per_node", script.variables[name])
+    each = _first(options, ("gpus_per_node", "nproc_per_node", "num_gpus"))
+    if each is None or not _count(each):
+        return HostHint()
+    return HostHint(_count(each), origin=str(each.place))
+
+
+def _options(launch: Launch) -> dict[str, Text]:
+    """Values of all options by their long names."""
     given = {name_of(a.flag): a for a in launch.arguments}
     options = {name: given[name].values[0] for name in given if given[name].values}
     for word, following in itertools.pairwise(launch.launcher):
         if word.text in _SHORT:
             options.setdefault(_SHORT[word.text], following)
+    return options
+
+
+def _counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
+    """GPUs of a node, and nodes; the second is None where the first is of all."""
+    options = _options(launch)
     torchrun = any(name in options for name in ("nproc_per_node", "num_gpus"))
     nodes = _first(options, _NODES)
     if not torchrun:

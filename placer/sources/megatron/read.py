@@ -13,6 +13,7 @@ from placer.sources.megatron.facts import read_facts
 from placer.sources.megatron.launches import (
     LAUNCHER_FLAGS,
     ask_for_anything,
+    host_of,
     launch_of,
     read_gpus,
 )
@@ -55,6 +56,7 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
         raise InputError([*missing_files(script), *_nothing(script)])
     note_left_out(found, script)
     read_gpus(found, launch, script, asked)
+    found.host = host_of(launch, script)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
     ask_for_anything(launch, found, script)
     return _described(found, own, script, asked, launch.program)

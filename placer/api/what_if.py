@@ -1,0 +1,92 @@
+"""What a plan would save were what is assumed otherwise: the same placements again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
+from placer.cost.noise import JITTER
+from placer.cost.score import costs_with
+from placer.cost.step import StepModel
+from placer.topology.uplinks import oversubscribed
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.placement import Placement
+    from placer.topology.model import Topology
+
+_RATIOS = (2, 4)
+# Ranks above which placements are not scored again.
+MOST_RANKS = 1 << 15
+
+
+def what_if(
+    machine: Topology, job: Job, chosen: Placement, usual: Placement
+) -> list[dict[str, Any]]:
+    """What a plan saves beside the usual placement with other values.
+
+    Parameters
+    ----------
+    machine : Topology
+        The allocation.
+    job : Job
+    chosen, usual : Placement
+
+    Returns
+    -------
+    list of dict
+        ``key`` of an assumption, another ``value``, and ``saved_share`` of the step.
+        Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
+        from the assumed one in whether the plan is faster by more than runs differ.
+    """
+    if job.world_size > MOST_RANKS:
+        return []
+    assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}
+    found: list[dict[str, Any]] = []
+    if OVERSUBSCRIPTION in assumed:
+        for ratio in _RATIOS:
+            steps = _steps(oversubscribed(machine, ratio), job, chosen, usual)
+            found.append(_entry(OVERSUBSCRIPTION, ratio, steps))
+    rate = assumed.get(RATE)
+    if rate is not None and job.compute.tflops_per_gpu:
+        found += _at_other_rates(rate, machine, job, chosen, usual)
+    return found
+
+
+def _at_other_rates(
+    rate: Assumption, machine: Topology, job: Job, chosen: Placement, usual: Placement
+) -> Iterator[dict[str, Any]]:
+    """The ends of the rate's interval, where they change the verdict."""
+    if rate.interval is None or isinstance(rate.value, str):
+        return
+    ends = []
+    for value in rate.interval:
+        sustained = job.compute.tflops_per_gpu * value / rate.value
+        compute = replace(job.compute, tflops_per_gpu=sustained)
+        steps = _steps(machine, replace(job, compute=compute), chosen, usual)
+        ends.append((value, steps))
+    verdict = _is_faster(*_steps(machine, job, chosen, usual))
+    if any(_is_faster(*steps) != verdict for _, steps in ends):
+        yield from (_entry(RATE, value, steps) for value, steps in ends)
+
+
+def _steps(
+    machine: Topology, job: Job, chosen: Placement, usual: Placement
+) -> tuple[float, float]:
+    """The step of both placements, s."""
+    model = StepModel(machine, job)
+    own, other = (costs_with(model, one)["step_time_s"] for one in (chosen, usual))
+    return float(own), float(other)
+
+
+def _entry(key: str, value: float, steps: tuple[float, float]) -> dict[str, Any]:
+    own, other = steps
+    saved = (other - own) / other if other else 0.0
+    return {"key": key, "value": value, "saved_share": saved}
+
+
+def _is_faster(own: float, other: float) -> bool:
+    """Whether the plan is, by more than runs differ."""
+    return other - own > JITTER * other

@@ -1,0 +1,112 @@
+"""What no input says and an answer needs: assumed aloud, with an option for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from placer.document import Section, Value
+
+HARDWARE = "hardware"
+LINKS = "links"
+NVLINK = "nvlink"
+GPUS_PER_NODE = "gpus_per_node"
+OVERSUBSCRIPTION = "oversubscription"
+RATE = "compute.tflops_per_gpu"
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One value that is assumed.
+
+    Attributes
+    ----------
+    key : str
+        What is assumed: one of this module's names, or a key of the job format.
+    value : float or str
+    why : str
+        Why this value, in words.
+    option : str
+        The option that says another.
+    interval : tuple of float, or None
+        Between which values it lies most probably, where that is known.
+    """
+
+    key: str
+    value: float | str
+    why: str
+    option: str
+    interval: tuple[float, float] | None = None
+
+    def to_document(self) -> dict[str, Any]:
+        """The assumption as files and JSON have it."""
+        found: dict[str, Any] = {
+            "key": self.key,
+            "value": self.value,
+            "why": self.why,
+            "option": self.option,
+        }
+        return found | ({"interval": [*self.interval]} if self.interval else {})
+
+
+class Assumes(Protocol):
+    """A machine or a job."""
+
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """What is assumed of it."""
+
+
+def all_assumed(*inputs: Assumes) -> list[Assumption]:
+    """What is assumed of machines and jobs, each once."""
+    return [*dict.fromkeys(one for given in inputs for one in given.assumed)]
+
+
+def assumed_entry(assumed: Iterable[Assumption]) -> dict[str, Any]:
+    """The key ``assumed`` of a document or of JSON; nothing where nothing is."""
+    listed = [each.to_document() for each in assumed]
+    return {"assumed": listed} if listed else {}
+
+
+def decode_assumed(root: Section) -> tuple[Assumption, ...]:
+    """The list under ``assumed``, checked; problems go to the section's document."""
+    return tuple(_decode(value) for value in root.items("assumed"))
+
+
+def of_document(listed: Iterable[Mapping[str, Any]]) -> tuple[Assumption, ...]:
+    """The assumptions of a list that `decode_assumed` would take."""
+    return tuple(
+        Assumption(
+            entry["key"],
+            entry["value"],
+            entry["why"],
+            entry["option"],
+            tuple(entry["interval"]) if "interval" in entry else None,
+        )
+        for entry in listed
+    )
+
+
+def _decode(value: Value) -> Assumption:
+    section = value.section()
+    given = section.get("value", required=True)
+    interval = [item.number(minimum=-1e18) for item in section.items("interval")]
+    if interval and len(interval) != 2:
+        section.problem("expected two numbers", "interval")
+    return Assumption(
+        key=section.text("key"),
+        value="" if given is None else _scalar(given),
+        why=section.text("why"),
+        option=section.text("option"),
+        interval=(interval[0], interval[-1]) if interval else None,
+    )
+
+
+def _scalar(value: Value) -> float | str:
+    """A number as it is written, or a text."""
+    if value.kind != "number":
+        return value.text()
+    number = value.number(minimum=-1e18)
+    return int(number) if type(value.content) is int else number

@@ -1,0 +1,240 @@
+"""``placer init``: write ``placer.yaml``, so that commands here need no options.
+
+What no file says is asked for on a terminal, with what would be assumed as the answer
+that an empty line gives. Elsewhere nothing is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.folder import KEYS, NAME
+from placer.cli.grouped import Command
+from placer.cli.input_options import job_option, source_options, topology_option
+from placer.cli.options import hosts_option, quiet_option
+
+if TYPE_CHECKING:
+    from placer.assumed import Assumption
+    from placer.formats import Format
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+# Files of a folder that are looked at, and their size, where no option names any.
+_MOST_FILES, _MOST_BYTES = 200, 2_000_000
+# Formats that say little by themselves: others are meant where both are there.
+_OWN = {"machine": "topology", "job": "job"}
+_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/([a-z]+)""")
+_WEAK = ("hosts", "names", "bandwidth")
+
+
+@click.command(
+    cls=Command,
+    epilog="Example: placer init -t topology.conf -j pretrain.sh --gpu h100",
+)
+@topology_option("Default: the one file here that describes a machine.")
+@job_option("Default: the one file here that starts a job.")
+@source_options
+@hosts_option
+@click.option("--force", is_flag=True, help=f"Write over a {NAME} that is there.")
+@quiet_option("Print nothing, ask nothing")
+def init(**options: Any) -> None:
+    """Write placer.yaml: commands here need no -t, -j.
+
+    They then take machine and job from there. On a terminal it asks for the GPUs, the
+    uplinks and the rate that no file says.
+    """
+    from placer.cli.output import write_line, write_text
+    from placer.errors import InputError, Problem
+    from placer.files import is_file
+
+    if is_file(NAME) and not options["force"]:
+        hint = "--force writes over it"
+        raise InputError([Problem("it is there already", NAME, hint=hint)])
+    options["topology"] = options["topology"] or _found("machine", "-t")
+    options["job"] = options["job"] or _found("job", "-j")
+    if "-" in (*options["topology"], *options["job"]):
+        raise click.UsageError(f"{NAME} needs files that stay: - names none.")
+    asks = sys.stdin.isatty() and sys.stderr.isatty() and not options["quiet"]
+    machine, job, assumed = _read(options)
+    if asks:
+        machine, job, assumed = _asked(options, assumed)
+    write_text(NAME, _text(options, assumed))
+    if not options["quiet"]:
+        write_line("\n".join([*_told(machine, job, assumed), f"written: {NAME}"]))
+
+
+def _found(what: str, option: str) -> tuple[str]:
+    """The one file of this folder that shows a format of machines, or of jobs."""
+    from placer.errors import InputError, Problem
+    from placer.readers.registry import FORMATS as MACHINES
+    from placer.sources.registry import FORMATS as JOBS
+
+    formats: Mapping[str, Format] = MACHINES if what == "machine" else JOBS
+    found = [*_recognised(formats, _OWN[what])]
+    if len(found) == 1:
+        return (found[0],)
+    if not found:
+        message = f"no file here describes a {what}"
+        raise InputError([Problem(message, key=option, hint=f"{option} names one")])
+    message = f"several files here describe a {what}: {', '.join(found[:5])}"
+    raise InputError([Problem(message, key=option, hint=f"say which: {option} FILE")])
+
+
+def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
+    """Names of files that show one of the formats, or are of placer's own."""
+    from placer.formats import is_own, recognise
+
+    rows = [row for name, row in formats.items() if name not in _WEAK]
+    for path in sorted(Path().iterdir())[:_MOST_FILES]:
+        if path.name == NAME or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            continue
+        text = path.read_bytes().decode(errors="replace")
+        if is_own(text):
+            if (first := _OWN_FORMAT.search(text)) and first[1] == own:
+                yield path.name
+        elif recognise(text, rows):
+            yield path.name
+
+
+def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
+    """The machine, the job and what is assumed of them."""
+    from placer.assumed import all_assumed
+    from placer.cli.job import read_given_job
+    from placer.cli.machine import read_machine
+
+    machine = read_machine(options)
+    job = read_given_job(options, machine, options["hosts"])
+    return machine, job, all_assumed(machine, job)
+
+
+def _asked(
+    options: dict[str, Any], assumed: list[Assumption]
+) -> tuple[Topology, Job, list[Assumption]]:
+    """The same with the answers of the user, which become options.
+
+    Each answer may change what is assumed after it: the GPU says the rate.
+    """
+    from placer.assumed import HARDWARE, OVERSUBSCRIPTION, RATE
+
+    for key, ask in (
+        (HARDWARE, _ask_gpu),
+        (OVERSUBSCRIPTION, _ask_uplinks),
+        (RATE, _ask_rate),
+    ):
+        open_ = next((each for each in assumed if each.key == key), None)
+        if open_ is not None:
+            options |= ask(open_)
+            *_, assumed = _read(options | {"quiet": True})
+    return _read(options | {"quiet": True})
+
+
+def _ask_gpu(assumed: Assumption) -> dict[str, Any]:
+    from placer.errors import InputError
+    from placer.topology.gpu_kinds import hosts_of_gpu
+
+    def checked(text: str) -> str:
+        try:
+            hosts_of_gpu(text)
+        except InputError as error:
+            raise click.BadParameter(error.problems[0].hint) from None
+        return text
+
+    return {"gpu": _prompt("GPUs of the hosts", assumed, checked)}
+
+
+def _ask_uplinks(assumed: Assumption) -> dict[str, Any]:
+    tier = assumed.option.split()[-1].partition("=")[0]
+    text = f"How many times are links into the {tier} tier oversubscribed"
+    ratio = _prompt(text, assumed, _positive)
+    return {"oversubscription": {tier: ratio} if ratio else {}}
+
+
+def _ask_rate(assumed: Assumption) -> dict[str, Any]:
+    return {"tflops": _prompt("TFLOP/s that a GPU sustains", assumed, _positive)}
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text.removesuffix(":1"))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise click.BadParameter(f"{text!r} is no number above 0")
+    return number
+
+
+def _prompt(text: str, assumed: Assumption, parse: Callable[[str], Any]) -> Any:
+    """The answer of the user; None for an empty line, which leaves it assumed."""
+    value = assumed.value
+    shown = value if isinstance(value, str) else f"{value:g}"
+    asked = f"{text} [Enter: {shown} is assumed]"
+    return click.prompt(
+        asked,
+        default="",
+        show_default=False,
+        err=True,
+        value_proc=lambda answer: parse(answer) if answer.strip() else None,
+    )
+
+
+def _text(options: dict[str, Any], assumed: list[Assumption]) -> str:
+    """The file: what was given, and what is assumed as comments."""
+    given = {KEYS.get(key, key): options[key] for key in _ORDER if options.get(key)}
+    for key in ("topology", "job"):
+        listed = [*given[key]]
+        given[key] = listed[0] if len(listed) == 1 else listed
+    said = [f"{key}: {json.dumps(value)}" for key, value in given.items()]
+    open_ = [line for each in assumed if (line := _comment(each))]
+    return "\n".join([_HEAD, *said, *([_OPEN] if open_ else []), *open_]) + "\n"
+
+
+_HEAD = "# Commands in this folder take these: no -t, no -j."
+_OPEN = "# No file says these, so placer assumes them. Say them here instead:"
+_ORDER = (
+    "topology",
+    "gpu",
+    "hardware",
+    "gpus_per_node",
+    "oversubscription",
+    "labels",
+    "hosts",
+    "job",
+    "gpus",
+    "tflops",
+    "micro_batch_time",
+    "settings",
+)
+
+
+def _comment(assumed: Assumption) -> str:
+    """A key of the file that says what is assumed; empty where there is none."""
+    from placer.assumed import GPUS_PER_NODE, HARDWARE, OVERSUBSCRIPTION, RATE
+
+    value = assumed.value
+    keys = {
+        HARDWARE: f"gpu: {value}",
+        GPUS_PER_NODE: f"gpus_per_node: {value}",
+        RATE: f"tflops: {value}",
+    }
+    if assumed.key == OVERSUBSCRIPTION:
+        tier = assumed.option.split()[-1].partition("=")[0]
+        return f"# oversubscription: {{{tier}: {value}}}"
+    return f"# {keys[assumed.key]}" if assumed.key in keys else ""
+
+
+def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[str]:
+    """What was read, for people."""
+    from placer.job.facts import title
+    from placer.report.assumed_text import assumed_lines
+    from placer.topology.drawing import parts
+
+    yield f"machine: {machine.name}, {parts(machine)}"
+    yield f"job: {job.name}, {title(job)}"
+    yield from assumed_lines([each.to_document() for each in assumed])

@@ -1,0 +1,82 @@
+"""What is assumed of a job that is to be placed: its rate of compute, its vocabulary.
+
+The rate is a share of the peak of its machine's GPUs: what matrix products sustain,
+without communication, bubbles and fixed time, which the step has besides. Of bf16 Llama
+3 405B reached 528 of 989 TFLOP/s on H100 (``docs/validation.md``, from arXiv
+2407.21783, Table 4), a well tuned job; Megatron-LM says 0.41 to 0.48 of whole steps on
+H100 (README of NVIDIA/Megatron-LM, "Training Speed and Scalability"). Of fp8 MLPerf
+runs reach 0.42 to 0.47 of its own peak on H100 and GB200, of fp4 0.27 to 0.34 (same
+page). Those are the best there are: the shares here lie below, the intervals reach up
+to them.
+
+A vocabulary changes the first and the last stage a little, and no traffic in which
+placements differ; that of Llama 3 (128,256, Meta's model card) is as good as any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.assumed import RATE
+from placer.sources.findings import Fact, Findings, Place
+from placer.topology.gpu_kinds import hosts_of_gpu, usual_gpu
+from placer.topology.read import read_topology
+
+if TYPE_CHECKING:
+    from placer.topology.gpu import Gpu
+    from placer.topology.model import Topology
+
+_VOCABULARY = 128_256
+_TIME = "compute.micro_batch_time"
+
+
+class Share(NamedTuple):
+    """Share of a peak that products sustain, and between which it lies."""
+
+    usual: float
+    low: float
+    high: float
+
+
+_SHARES = {
+    "bf16": Share(0.40, 0.30, 0.55),
+    "fp8": Share(0.35, 0.25, 0.48),
+    "fp4": Share(0.25, 0.15, 0.35),
+}
+_PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+
+
+def says_time(found: Findings) -> bool:
+    """Whether anything says how long the work takes."""
+    return found.has(_TIME) or found.has(RATE)
+
+
+def assume_usual(found: Findings, machine: Topology) -> None:
+    """Set what is usual on a machine where no source says it."""
+    _assume_rate(found, machine)
+    if found.has("model.layers") and not found.has("model.vocab"):
+        found.assume("model.vocab", _VOCABULARY, "Llama 3's: no source says it")
+
+
+def _assume_rate(found: Findings, machine: Topology) -> None:
+    """The rate that its GPUs reach."""
+    if says_time(found):
+        return
+    gpu, whose = _gpu_of(machine)
+    precision = _PEAK_OF[found.text("memory.gemm", "bf16")]
+    if precision not in gpu.peak:
+        precision = "bf16"
+    share, peak = _SHARES[precision], gpu.peak[precision] / 1e12
+    usual, low, high = (float(f"{part * peak:.3g}") for part in share)
+    why = f"{100 * share.usual:g} % of the {precision} peak of {whose}"
+    place = Place(found.source)
+    found.facts[RATE] = Fact(usual, "assumed", why, place, (low, high))
+
+
+def _gpu_of(machine: Topology) -> tuple[Gpu, str]:
+    """The machine's GPU, or the usual one of such hosts, and how to call it."""
+    if "bf16" in machine.gpu.peak:
+        return machine.gpu, machine.gpu.name or "its GPUs"
+    size = int(machine.gpus_of_node.max())
+    name, _ = usual_gpu(size, trays=machine.scale_up_tier > 0)
+    return read_topology(hosts_of_gpu(name)).gpu, f"an {name}, the usual GPU"

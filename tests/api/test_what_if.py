@@ -1,0 +1,77 @@
+"""What a plan would save were what is assumed otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import placer
+from placer.api.what_if import what_if
+from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
+from placer.cost.noise import JITTER
+from placer.placement.baselines import baseline
+
+MACHINE = "leaf:3 node:5 gpu:8"
+
+
+def thin_machine() -> placer.Topology:
+    """Uplinks that are said, so thin that a random order is slower."""
+    return placer.read_topology(MACHINE, oversubscription={"cluster": 8})
+
+
+def at_rate(value: float, interval: tuple[float, float] | None = None) -> placer.Job:
+    """Pipelines of two hosts at a rate that is assumed."""
+    job = placer.read_job("quickstart")
+    axes = replace(job.parallelism, tp=8, pp=2, dp=6)
+    compute = replace(job.compute, tflops_per_gpu=value)
+    assumed = (Assumption(RATE, value, "usual", "--tflops RATE", interval),)
+    return replace(job, parallelism=axes, compute=compute, assumed=assumed)
+
+
+def saved(value: float) -> float:
+    """The share that the first placement saves beside a random one, at a rate."""
+    machine, job = thin_machine(), at_rate(value)
+    steps = [
+        placer.score(machine, job, baseline(name, machine, job, 0))["step_time_s"]
+        for name in ("given-order", "random")
+    ]
+    return 1 - steps[0] / steps[1]
+
+
+def asked(job: placer.Job, machine: placer.Topology) -> list[dict]:
+    orders = [baseline(n, machine, job, 0) for n in ("given-order", "random")]
+    return what_if(machine, job, *orders)
+
+
+def test_the_rate_is_told_where_it_changes_the_verdict() -> None:
+    """Where at an end of the interval it saves less than runs differ."""
+    plain = thin_machine()
+    low = next(rate for rate in (1, 0.1, 0.01, 0.001, 0.0001) if saved(rate) < JITTER)
+    high = next(rate for rate in (400, 4000, 40000) if saved(rate) > JITTER)
+    found = asked(at_rate(low, (low, high)), plain)
+    assert [(entry["key"], entry["value"]) for entry in found] == [
+        (RATE, low),
+        (RATE, high),
+    ]
+    for entry, rate in zip(found, (low, high), strict=True):
+        assert entry["saved_share"] == pytest.approx(saved(rate))
+    assert asked(at_rate(high, (high, 2 * high)), plain) == []
+    assert asked(at_rate(low), plain) == []
+
+
+def test_uplinks_are_tried_at_two_ratios() -> None:
+    """Only where they are assumed: not on a machine that says them."""
+    machine, job = placer.read_topology(MACHINE), at_rate(400)
+    found = [e for e in asked(job, machine) if e["key"] == OVERSUBSCRIPTION]
+    assert [entry["value"] for entry in found] == [2, 4]
+    assert found[1]["saved_share"] >= found[0]["saved_share"] > 0
+    given = placer.read_topology(MACHINE, oversubscription={"cluster": 2})
+    assert asked(job, given) == []
+
+
+def test_a_hop_cost_has_none() -> None:
+    """What a hop weighs does not depend on uplinks or rates."""
+    plan = placer.place(MACHINE, "quickstart", objective="hop-cost").plan
+    assert plan.what_if == ()
+    assert [entry["key"] for entry in plan.assumed] == ["hardware", OVERSUBSCRIPTION]

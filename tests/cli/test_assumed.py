@@ -1,0 +1,264 @@
+"""An answer first: what no file says is assumed aloud, and the plan keeps it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+SWITCHES = "".join(
+    f"SwitchName=leaf{i} Nodes=h[{10 * i + 1:02d}-{10 * i + 10:02d}]\n"
+    for i in range(4)
+)
+TOPOLOGY = SWITCHES + "SwitchName=spine Switches=leaf[0-3]\n"
+SCRIPT = """#!/bin/bash
+#SBATCH --nodes=40
+#SBATCH --gpus-per-node=8
+GPUS=8
+ARGS=(
+  --tensor-model-parallel-size 4
+  --pipeline-model-parallel-size 4
+  --num-layers 48
+  --hidden-size 6144
+  --ffn-hidden-size 16384
+  --num-attention-heads 48
+  --swiglu
+  --seq-length 4096
+  --max-position-embeddings 4096
+  --micro-batch-size 1
+  --global-batch-size 640
+  --tokenizer-type HuggingFaceTokenizer
+  --tokenizer-model /data/own
+  --bf16
+  --use-distributed-optimizer
+)
+srun torchrun --nproc_per_node $GPUS --nnodes $SLURM_NNODES pretrain_gpt.py ${ARGS[@]}
+"""
+# Leaves of 13, 11 and 16 hosts: pipelines of 2 hosts cannot all stay in one.
+UNEVEN = (
+    "SwitchName=a Nodes=h[01-13]\nSwitchName=b Nodes=h[14-24]\n"
+    "SwitchName=c Nodes=h[25-40]\nSwitchName=spine Switches=a,b,c\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("topology.conf").write_text(TOPOLOGY)
+    Path("pretrain.sh").write_text(SCRIPT)
+    return tmp_path
+
+
+def run(*args: str, code: int = 0) -> Result:
+    found = CliRunner().invoke(main, args)
+    assert found.exit_code == code, found.stderr
+    return found
+
+
+def placed(*more: str, topology: str = "topology.conf") -> dict:
+    given = (
+        "-t",
+        f"slurm:{topology}",
+        "-j",
+        "megatron:pretrain.sh",
+        "--format",
+        "json",
+    )
+    return json.loads(run("place", *given, "-q", *more).stdout)
+
+
+def keys(plan: dict) -> list[str]:
+    return [entry["key"] for entry in plan["assumed"]]
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_command_and_no_option() -> None:
+    """Switches and a script end in a verdict that says what it rests on."""
+    found = run("place", "-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
+    first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
+    assert first.startswith("Keep your order: nothing to win\ngiven-order")
+    for words in (
+        "assumed: H100 hosts (--gpu NAME)",
+        "396 TFLOP/s a GPU, 40 % of the bf16 peak of H100 (--tflops RATE)",
+        "model.vocab 128256 (--set job.model.vocab=VALUE)",
+        "assumed: uplinks not oversubscribed; at 2:1",
+        "(--oversubscription spine=N)",
+    ):
+        assert words in first
+
+
+@pytest.mark.usefixtures("folder")
+def test_trays_of_a_kubernetes_cluster() -> None:
+    """36 GB200 trays as kubectl lists them, and a script: links are told, not GPUs."""
+    items = [
+        {
+            "kind": "Node",
+            "metadata": {
+                "name": f"r{i // 18}t{i % 18}",
+                "labels": {
+                    "nvidia.com/gpu.product": "NVIDIA-GB200",
+                    "nvidia.com/gpu.clique": f"cluster-{i // 18}.1",
+                },
+            },
+            "spec": {},
+            "status": {"allocatable": {"nvidia.com/gpu": "4"}},
+        }
+        for i in range(36)
+    ]
+    Path("nodes.json").write_text(json.dumps({"kind": "List", "items": items}))
+    script = SCRIPT.replace("GPUS=8", "GPUS=4").replace("--nodes=40", "--nodes=36")
+    Path("k.sh").write_text(script.replace("640", "288"))
+    found = run("place", "-t", "nodes.json", "-j", "k.sh", "-q", "--format", "json")
+    plan = json.loads(found.stdout)
+    told = {entry["key"]: entry for entry in plan["assumed"]}
+    assert told["links"]["value"] == "GB200"
+    assert told["compute.tflops_per_gpu"]["value"] == 1000
+    assert told["compute.tflops_per_gpu"]["interval"] == [750, 1380]
+    assert plan["topology"]["scale_up"] == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_said_is_not_assumed() -> None:
+    """Each option takes its entry out of the list; all of them leave none."""
+    assert keys(placed()) == [
+        "hardware",
+        "oversubscription",
+        "model.vocab",
+        "compute.tflops_per_gpu",
+    ]
+    options = {
+        "hardware": ("--gpu", "h100"),
+        "oversubscription": ("--oversubscription", "spine=2"),
+        "model.vocab": ("--set", "job.model.vocab=128000"),
+        "compute.tflops_per_gpu": ("--tflops", "400"),
+    }
+    for key, option in options.items():
+        assert key not in keys(placed(*option))
+    every = placed(*(word for option in options.values() for word in option))
+    assert "assumed" not in every
+    assert "what_if" not in every
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_plan_keeps_what_was_assumed() -> None:
+    """Other commands take the plan as it is, and replacing says it again."""
+    plan = placed("-o", "plan.json")
+    kept = plan["inputs"]["topology"]["assumed"] + plan["inputs"]["job"]["assumed"]
+    assert kept == plan["assumed"]
+    run("check", "plan.json")
+    run("emit", "plan.json", "slurm-hostfile")
+    assert "assumed: H100 hosts" in run("score", "plan.json").stdout
+    scored = json.loads(run("score", "plan.json", "--format", "json").stdout)
+    assert scored["assumed"] == plan["assumed"]
+    run("diff", "plan.json", "plan.json")
+    run("diff", "plan.json", "baseline:random", code=1)
+    given = ("-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh", "-q")
+    run("check", "plan.json", *given)
+    Path("small.sh").write_text(SCRIPT.replace("640", "624"))
+    again = ("--failed", "h01,h02", "-j", "small.sh", "--set", "SLURM_NNODES=39")
+    run("replace", "plan.json", *again, "-q", code=2)  # another job
+    found = run("replace", "plan.json", "--failed", "h01", "--shrink", "-q").stdout
+    assert "assumed: H100 hosts" in found
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_thinner_uplinks_would_change() -> None:
+    """Both ratios are what the same placements score on such a machine."""
+    Path("uneven.conf").write_text(UNEVEN)
+    plan = placed("-o", "plan.json", "--effort", "full", topology="uneven.conf")
+    assert [(e["key"], e["value"]) for e in plan["what_if"]] == [
+        ("oversubscription", 2),
+        ("oversubscription", 4),
+    ]
+    for entry in plan["what_if"]:
+        thin = ("--oversubscription", f"spine={entry['value']}")
+        given = ("-t", "uneven.conf", "-j", "pretrain.sh", *thin, "-q")
+        own, usual = (
+            json.loads(run("score", *of, *given, "--format", "json").stdout)
+            for of in (("plan.json", "--force"), ("--baseline", "given-order"))
+        )
+        saved = 1 - own["step_time_s"] / usual["step_time_s"]
+        assert entry["saved_share"] == pytest.approx(saved, abs=1e-12)
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_order_that_is_kept_says_what_another_would_save() -> None:
+    """On thin uplinks the order that is not worth a move may be: that one is told."""
+    leaves = [",".join(f"h{i:02d}" for i in range(k, 41, 4)) for k in (1, 2, 3, 4)]
+    lines = [f"SwitchName=l{k} Nodes={names}" for k, names in enumerate(leaves)]
+    lines.append("SwitchName=spine Switches=l[0-3]")
+    Path("mixed.conf").write_text("\n".join(lines) + "\n")
+    given = ("--hosts", "h[01-40]")
+    found = run("place", "-t", "mixed.conf", "-j", "pretrain.sh", "-q", *given)
+    text = found.stdout.replace("\n  ", " ")
+    assert text.startswith("Keep your order")
+    assert "uplinks not oversubscribed; at 2:1 another order saves" in text
+    plan = placed(*given, topology="mixed.conf")
+    assert plan["verdict"]["advice"] == "keep"
+    assert plan["what_if"][1]["saved_share"] > plan["what_if"][0]["saved_share"] > 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.slow
+def test_every_command_says_it() -> None:
+    """Text and JSON of score, tune, allocate and sweep have what was assumed."""
+    Path("small.conf").write_text(
+        "SwitchName=a Nodes=h[1-2]\nSwitchName=b Nodes=h[3-4]\n"
+    )
+    Path("small.sh").write_text(SCRIPT.replace("nodes=40", "nodes=4"))
+    given = ("-t", "small.conf", "-j", "small.sh", "-q")
+    for command in (
+        ("score", "--baseline", "sorted-hosts"),
+        ("tune", "--tp", "4", "--pp", "4", "--vp", "1", "--micro-batch", "1"),
+        ("allocate",),
+        ("sweep", "--dp", "2"),
+    ):
+        text = run(*command, *given).stdout
+        assert "assumed: H100 hosts (--gpu NAME)" in text, command
+        found = json.loads(run(*command, *given, "--format", "json").stdout)
+        assert "hardware" in keys(found), command
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_decides_is_asked_for_at_once() -> None:
+    """GPUs, sequence and samples are never assumed; nothing else is asked for."""
+    left = [
+        line
+        for line in SCRIPT.splitlines()
+        if "SBATCH" not in line and "seq-length" not in line and "batch" not in line
+    ]
+    Path("open.sh").write_text("\n".join(left) + "\n")
+    found = run("place", "-t", "topology.conf", "-j", "megatron:open.sh", code=2)
+    asked = [
+        line.split(": ")[1] for line in found.stderr.splitlines() if "open.sh:" in line
+    ]
+    assert set(asked) == {
+        "parallelism.dp",
+        "sequence",
+        "micro_batch",
+        "micro_batches",
+    }
+
+
+@pytest.mark.usefixtures("folder")
+def test_strict_still_refuses_what_is_assumed() -> None:
+    """``jobs convert --strict`` takes no usual value for one that is missing."""
+    found = run("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400", code=2)
+    assert "model.vocab" in found.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_script_says_which_gpus_its_hosts_have() -> None:
+    """A type of Gres names them, and its count is theirs."""
+    gres = SCRIPT.replace("--gpus-per-node=8", "--gres=gpu:h200:8")
+    Path("pretrain.sh").write_text(gres)
+    told = {entry["key"]: entry for entry in placed()["assumed"]}
+    assert told["links"]["value"] == "H200"
+    assert "gpus_per_node" not in told
+    halves = SCRIPT.replace("--gpus-per-node=8", "--gpus-per-node=4")
+    Path("pretrain.sh").write_text(halves.replace("GPUS=8", "GPUS=4"))
+    assert placed()["world_size"] == 160

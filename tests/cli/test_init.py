@@ -1,0 +1,175 @@
+"""``placer init``: a folder that needs no options from then on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.folder import read_folder
+from placer.cli.main import main
+from placer.document import parse_document
+from placer.presets import schemas
+from tests.cli.test_assumed import SCRIPT, TOPOLOGY
+
+EVERY_KEY = """\
+topology: [slurm:topology.conf]
+gpu: h100
+gpus_per_node: 8
+oversubscription: {spine: 2}
+labels: {example.com/rack: rack}
+hosts: [h01, h02]
+job: pretrain.sh
+gpus: 16
+tflops: 400
+set: {TP: 8, job.overlap.tp: true}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("topology.conf").write_text(TOPOLOGY)
+    Path("pretrain.sh").write_text(SCRIPT)
+    Path("notes.txt").write_text("hosts h01 and h02 are new\n")
+    return tmp_path
+
+
+def run(*args: str, code: int = 0) -> Result:
+    found = CliRunner().invoke(main, args)
+    assert found.exit_code == code, found.stderr
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+def test_commands_need_no_options_afterwards() -> None:
+    """Without a terminal nothing is asked; the files of the folder are found."""
+    told = run("init").stdout
+    for words in (
+        "machine: topology, 40 nodes, 320 GPUs",
+        "job: pretrain, 320 ranks",
+        "assumed: H100 hosts",
+        "written: placer.yaml",
+    ):
+        assert words in told
+    assert Path("placer.yaml").read_text().splitlines()[1:] == [
+        'topology: "topology.conf"',
+        'job: "pretrain.sh"',
+        "# No file says these, so placer assumes them. Say them here instead:",
+        "# gpu: H100",
+        "# oversubscription: {spine: 1}",
+        "# tflops: 396.0",
+    ]
+    plan = json.loads(run("place", "-q", "-o", "plan.json", "--format", "json").stdout)
+    assert plan["world_size"] == 320
+    run("score", "--baseline", "sorted-hosts", "-q")
+    run("replace", "plan.json", "--failed", "h01", "--shrink", "-q")
+    spare = ("--set", "SLURM_NNODES=20", "--hosts", "h[01-20]")
+    text = Path("placer.yaml").read_text().replace("# ", "").splitlines()[1:]
+    text = "\n".join(line for line in text if not line.startswith("No file"))
+    Path("placer.yaml").write_text(text)
+    said = json.loads(run("place", "-q", *spare, "--format", "json").stdout)
+    assert [entry["key"] for entry in said["assumed"]] == ["model.vocab"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_options_are_written() -> None:
+    """What options say stands in the file, which takes no other in its place."""
+    given = ("--gpu", "h200", "--oversubscription", "spine=2", "--tflops", "500")
+    run("init", "-t", "slurm:topology.conf", "-j", "pretrain.sh", *given, "-q")
+    assert Path("placer.yaml").read_text() == (
+        "# Commands in this folder take these: no -t, no -j.\n"
+        'topology: "slurm:topology.conf"\ngpu: "h200"\n'
+        'oversubscription: {"spine": 2.0}\njob: "pretrain.sh"\ntflops: 500.0\n'
+    )
+    assert "placer.yaml: it is there already" in run("init", code=2).stderr
+    run("init", "--force", "-q")
+    assert "h200" not in Path("placer.yaml").read_text()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_terminal_is_asked() -> None:
+    """What no file says is asked for; a wrong answer again, an empty line leaves it."""
+    own, side = pty.openpty()
+    os.write(own, b"foo\nh200\n4:1\n\n")
+    command = [sys.executable, "-m", "placer", "init"]
+    done = subprocess.run(
+        command, stdin=side, stderr=side, stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    asked = os.read(own, 1 << 16).decode()
+    os.close(own)
+    os.close(side)
+    assert done.returncode == 0
+    assert asked.count("GPUs of the hosts [Enter: H100 is assumed]") == 2
+    assert "links into the spine tier oversubscribed [Enter: 1 is assumed]" in asked
+    assert "a GPU sustains [Enter: 396 is assumed]" in asked
+    text = Path("placer.yaml").read_text()
+    assert '\ngpu: "h200"\noversubscription: {"spine": 4.0}\n' in text
+    assert text.endswith("# tflops: 396.0\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_folder_that_leaves_open_which_file() -> None:
+    """Several files, and none, are told with the option that names one."""
+    Path("other.conf").write_text(TOPOLOGY)
+    found = run("init", code=2).stderr
+    assert "several files here describe a machine: other.conf, topology.conf" in found
+    Path("pretrain.sh").unlink()
+    found = run("init", "-t", "other.conf", code=2).stderr
+    assert "no file here describes a job" in found
+    assert "-j names one" in found
+    assert not Path("placer.yaml").exists()
+
+
+def test_the_schema_and_the_reader_know_the_same_keys() -> None:
+    """Every key of placer.yaml is in its schema, which takes what is read."""
+    schema = json.loads(schemas()["folder"].read_text())
+    document = parse_document(EVERY_KEY, "placer.yaml")
+    root = document.root
+    read_folder(document)
+    assert root._known == set(schema["properties"])
+    content = {
+        "topology": ["slurm:topology.conf"],
+        "oversubscription": {"spine": 2},
+        "set": {"TP": 8},
+        "micro_batch_time": "120ms",
+    }
+    jsonschema.validate(content, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"topolgy": "a"}, schema)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("gpu: h100\nhardware: nvl72\n", "placer.yaml:3:6: gpu: contradicts hardware"),
+        ("tflops: x\n", "placer.yaml:3:9: tflops: expected a number"),
+        ("gpu: h9\n", 'no host of "h9" is known'),
+        ("set: [a]\n", "placer.yaml:3:6: set: expected a mapping"),
+    ],
+)
+def test_what_is_wrong_in_the_file_has_its_place(more: str, message: str) -> None:
+    """Errors of the new keys name file, line and column."""
+    text = f"topology: topology.conf\njob: pretrain.sh\n{more}"
+    Path("placer.yaml").write_text(text)
+    assert message in run("place", code=2).stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_option_takes_the_place_of_its_pair() -> None:
+    """``--hardware`` leaves out the file's gpu, ``-j`` what belongs to its job."""
+    text = "topology: topology.conf\ngpu: h100\njob: pretrain.sh\ntflops: 400\n"
+    Path("placer.yaml").write_text(text)
+    given = ("place", "-q", "--format", "json")
+    plan = json.loads(run(*given, "--hardware", "dgx-a100-20x8").stdout)
+    assert plan["inputs"]["topology"]["gpu"]["name"] == "A100"
+    plan = json.loads(run(*given, "-j", "pretrain.sh").stdout)
+    assert plan["inputs"]["job"]["compute"]["tflops_per_gpu"] == 396

@@ -1,0 +1,220 @@
+"""Hosts of a machine whose sources do not say how fast they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.topology.compact import compact_document
+from placer.topology.gpu_kinds import HOSTS, HostHint, kind_of_gpu
+from tests.readers import cases
+from tests.readers.cases import node, nodes, tier_names
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads the machine of one text, without a word on stderr."""
+
+    def machine(text, name="source", **options):
+        path = tmp_path / name
+        path.write_text(text)
+        return placer.read_topology(path, note=lambda _remark: None, **options)
+
+    return machine
+
+
+def told(machine):
+    return {each.key: (each.value, each.option) for each in machine.assumed}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA-H100-80GB-HBM3-SHARED", "H100"),
+        ("nvidia_h100_80gb_hbm3", "H100"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA GB200", "GB200"),
+        ("AMD_Instinct_MI300X_OAM", "MI300X"),
+        ("BM.GPU.H100.8", "H100"),
+        ("gd-8xh100ib-i128", "H100"),
+        ("p6e-gb200.36xlarge", "GB200"),
+        ("p5.48xlarge", "H100"),
+        ("p5en.48xlarge", "H200"),
+        ("NVIDIA H100 PCIe", ""),
+        ("NVIDIA H100 NVL", ""),
+        ("NVIDIA RTX A1000", ""),
+        ("NVIDIA GH200 480GB", ""),
+        ("", ""),
+    ],
+)
+def test_names_of_gpus(name, kind):
+    """As vendors, labels, Slurm and clouds write them; cards are no such hosts."""
+    assert kind_of_gpu(name) == kind
+
+
+def test_every_known_gpu_has_hosts():
+    """The preset of each has that GPU, and its peak."""
+    for name, preset in HOSTS.items():
+        gpu = placer.read_topology(preset).gpu
+        assert gpu.name == name
+        assert gpu.peak["bf16"] > 0
+
+
+def labelled(product, count=18):
+    key = "nvidia.com/gpu.product"
+    clique = {"nvidia.com/gpu.clique": "5f.0"}
+    return nodes(*(node(f"n{i}", clique | {key: product}) for i in range(count)))
+
+
+def test_a_label_names_the_gpu(read):
+    """Links are those of the GPU's hosts, which only another machine changes."""
+    machine = read(labelled("NVIDIA-GB200"))
+    assert machine.gpu.name == "GB200"
+    assert machine.tiers[1].bandwidth == 900e9
+    assert told(machine)["links"] == ("GB200", "--hardware T")
+    assert "hardware" not in told(machine)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [
+        (cases.AWS.replace("p5.48xlarge", "p5en.48xlarge"), "H200"),
+        (
+            "GPU 00000000:18:00.0\n    Product Name            : NVIDIA H200\n"
+            "    Fabric\n        State               : N/A\n",
+            "H200",
+        ),
+    ],
+)
+def test_clouds_and_drivers_name_it_too(read, text, gpu):
+    """An instance type, and what nvidia-smi -q says."""
+    machine = read(text, "h1.txt")
+    assert machine.gpu.name == gpu
+    assert told(machine)["links"] == (gpu, "--hardware T")
+
+
+def test_a_gpu_that_nobody_knows_is_no_error(read):
+    """The usual hosts of the size are taken, and the reason says which is unknown."""
+    machine = read(labelled("NVIDIA-XYZ9"))
+    (hardware,) = (each for each in machine.assumed if each.key == "hardware")
+    assert hardware.value == "GB200"
+    assert "NVIDIA-XYZ9" in hardware.why
+
+
+BLOCKS_OF_18 = "".join(f"BlockName=b{i} Nodes=t{i}n[01-18]\n" for i in range(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "gpu", "gpus"),
+    [
+        (cases.TREE, HostHint(), "H100", 8),
+        (cases.TREE, HostHint(4), "H100", 4),
+        (cases.BLOCKS, HostHint(), "H100", 8),
+        (BLOCKS_OF_18, HostHint(), "GB200", 4),
+        (BLOCKS_OF_18, HostHint(8), "H100", 8),
+        (cases.TREE, HostHint(8, "h200", "job.sh"), "H200", 8),
+    ],
+)
+def test_the_usual_hosts_of_a_size(read, text, hint, gpu, gpus):
+    """Hosts of 8, trays of 4 in blocks of 18, or what the job says of its hosts."""
+    machine = read(text, hint=lambda: hint)
+    assert machine.gpu.name == gpu
+    assert set(machine.gpus_of_node.tolist()) == {gpus}
+    assert ("gpus_per_node" in told(machine)) == (hint.gpus == 0)
+
+
+def test_trays_that_no_source_puts_into_racks_say_so(read):
+    """NVLink then ends at the host, which is told among what is assumed."""
+    plain = nodes(
+        *(node(f"n{i}", {"nvidia.com/gpu.product": "NVIDIA-GB200"}) for i in range(4))
+    )
+    assert told(read(plain))["nvlink"] == ("host", "-t fabric:FILE")
+    assert "nvlink" not in told(read(labelled("NVIDIA-GB200")))
+
+
+def test_a_gpu_that_is_given_is_not_assumed(read):
+    """Neither are uplinks that are given; an unknown GPU names the nearest."""
+    machine = read(cases.TREE, gpu="h200", oversubscription={"spine": 2})
+    assert machine.assumed == ()
+    assert machine.gpu.name == "H200"
+    with pytest.raises(InputError) as caught:
+        read(cases.TREE, gpu="h2000")
+    assert 'did you mean "H200"?' in caught.value.problems[0].hint
+    with pytest.raises(InputError, match="gpu: the hardware says"):
+        read(cases.TREE, gpu="h100", hardware="nvl72")
+
+
+def test_hardware_that_says_its_uplinks_leaves_nothing_open(read):
+    """Of one that says them they are known, of one without any they are not."""
+    assert told(read(cases.TREE, hardware="azure-ndh100-v5")) == {}
+    assert list(told(read(cases.TREE, hardware="dgx-h100-32x8"))) == [
+        "oversubscription"
+    ]
+
+
+TEXT = "rack:3 node:18 gpu:4"
+
+
+def test_a_text_of_trays_in_racks_is_of_nvlink_racks():
+    """The racks are NVLink domains, and that is told; larger ones are not."""
+    machine = placer.read_topology(TEXT)
+    assert [tier.scale_up for tier in machine.tiers] == [True, True, False]
+    assert machine.gpu.name == "GB200"
+    assert told(machine)["hardware"] == ("GB200", "--gpu NAME")
+    for other in (
+        "rack:3 node:20 gpu:4",
+        "rack:3 node:18 gpu:8",
+        "leaf:3 node:18 gpu:4",
+    ):
+        assert placer.read_topology(other).scale_up_tier == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "bandwidths"),
+    [
+        ({"gpu": "h200"}, [450e9, 50e9, 50e9]),
+        ({"hardware": "dgx-a100-20x8"}, [300e9, 25e9, 25e9]),
+        ({"gpu": "gb200"}, [900e9, 900e9, 50e9]),
+    ],
+)
+def test_a_text_takes_hardware(given, bandwidths):
+    """Figures are those of the hardware, names and counts those of the text."""
+    machine = placer.read_topology("pod:3 host:18 gpu:4", **given)
+    assert [tier.bandwidth for tier in machine.tiers] == bandwidths
+    assert tier_names(machine) == ["host", "pod", "cluster"]
+    assert machine.name == "pod:3 host:18 gpu:4"
+    assert machine.num_gpus == 3 * 18 * 4
+    assert "hardware" not in told(machine)
+
+
+def test_uplinks_of_a_complete_machine_can_be_given(tmp_path):
+    """Of a preset and of a text; the machine is another one then."""
+    for source in ("azure-ndh100-v5", "rack:3 node:8 gpu:8"):
+        plain = placer.read_topology(source)
+        thin = placer.read_topology(source, oversubscription={"cluster": 4})
+        assert thin.tiers[-1].oversubscription == 4
+        assert thin.sha256 != plain.sha256
+        assert "oversubscription" not in told(thin)
+        path = tmp_path / "again.json"
+        path.write_text(json.dumps(compact_document(thin)))
+        assert placer.read_topology(path).sha256 == thin.sha256
+
+
+def test_a_file_without_uplinks_assumes_them_and_its_gpu_can_be_given(read):
+    """What a file of placer says of either is known."""
+    text = (
+        "format: placer/topology\nversion: 1\nname: own\ntiers:\n"
+        "  - {name: node, size: 8, bandwidth: 450GB/s, scale_up: true}\n"
+        "  - {name: leaf, bandwidth: 50GB/s}\n"
+        "  - {name: cluster, bandwidth: 50GB/s%s}\n"
+        'layout: "cluster:1 leaf:2 node:4"\n'
+    )
+    assert list(told(read(text % ""))) == ["oversubscription"]
+    assert told(read(text % ", oversubscription: 1")) == {}
+    assert read(text % "", gpu="h100").gpu.name == "H100"
+    with pytest.raises(InputError, match="has its own bandwidths and GPUs"):
+        read(text % "" + "gpu: {name: H100}\n", gpu="h100")

@@ -1,0 +1,117 @@
+"""What is assumed of a job on a machine, and what its sources say of its hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+import placer
+from placer.sources.hint import host_hint
+
+SCRIPT = """torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py \\
+  --tensor-model-parallel-size 4 --num-layers 8 --hidden-size 1024 \\
+  --num-attention-heads 16 --micro-batch-size 1 --global-batch-size 64 \\
+  --seq-length 2048 --bf16 {more}
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "pretrain.sh"
+
+    def written(more="", start=""):
+        path.write_text(start + SCRIPT.format(more=more))
+        return f"megatron:{path}"
+
+    return written
+
+
+def assumed(job):
+    return {each.key: each for each in job.assumed}
+
+
+@pytest.mark.parametrize(
+    ("machine", "more", "rate", "interval"),
+    [
+        ("dgx-h100-4x8", "", 396, (297, 544)),
+        ("dgx-h100-4x8", "--fp8-format hybrid", 693, (495, 950)),
+        ("gb200-nvl72-8x72", "--fp8-format hybrid", 1750, (1250, 2400)),
+        ("dgx-a100-20x8", "--fp8-format hybrid", 125, (93.6, 172)),
+        ("mi300x-16x8", "", 523, (392, 719)),
+        ("leaf:2 node:2 gpu:8", "", 396, (297, 544)),
+        ("leaf:2 node:4 gpu:4", "", 396, (297, 544)),
+    ],
+)
+def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
+    """Of the peak of the job's precision, or of bf16's where the GPU has none."""
+    topology = placer.read_topology(machine)
+    job = placer.read_job(script(more), machine=topology, note=lambda _: None)
+    found = assumed(job)["compute.tflops_per_gpu"]
+    assert found.value == job.compute.tflops_per_gpu == rate
+    assert found.interval == interval
+    assert found.option == "--tflops RATE"
+
+
+def test_what_validation_measured_lies_in_the_intervals():
+    """Rates of public runs over the peaks of their GPUs (docs/validation.md)."""
+    from placer.sources.usual import _SHARES
+
+    for precision, share in (
+        ("bf16", 528 / 989),
+        ("fp8", 929 / 1979),
+        ("fp8", 844 / 1979),
+        ("fp8", 2089 / 5000),
+        ("fp4", 3444 / 10000),
+        ("fp4", 4058 / 15000),
+    ):
+        _, low, high = _SHARES[precision]
+        assert low <= share <= high
+
+
+def test_what_a_source_says_is_kept(script):
+    """A rate, a time and a vocabulary that are said are not assumed."""
+    machine = placer.read_topology("dgx-h100-4x8")
+    quiet = {"machine": machine, "note": lambda _: None}
+    job = placer.read_job(script("--vocab-size 1000"), tflops=300, **quiet)
+    assert job.assumed == ()
+    assert (job.model.vocab, job.compute.tflops_per_gpu) == (1000, 300)
+    known = placer.read_job(script("--tokenizer-type Llama2Tokenizer"), **quiet)
+    assert known.model.vocab == 32000
+    assert assumed(known)["model.vocab"].why == "Llama2Tokenizer"
+    timed = placer.read_job(script(), micro_batch_time="90ms", **quiet)
+    assert list(assumed(timed)) == ["model.vocab"]
+
+
+def test_library_calls_assume_too(script):
+    """``place`` takes what the command line takes, and asks for as little."""
+    with pytest.warns(UserWarning, match="assumed"):
+        found = placer.place("leaf:2 node:2 gpu:8", script(), time_limit=5)
+    assert {entry["key"] for entry in found.plan.assumed} >= {
+        "compute.tflops_per_gpu",
+        "hardware",
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "gpus", "gpu"),
+    [
+        ("", 8, ""),
+        ("#SBATCH --gpus-per-node=4\n", 4, ""),
+        ("#SBATCH --gres=gpu:h100:8\n", 8, "h100"),
+        ("#SBATCH --gres gpu:2\n", 2, ""),
+        ("#SBATCH --nodes=2 --gpus-per-node=h200:4\n", 4, "h200"),
+        ("#SBATCH -G a100:16\n", 8, "a100"),
+        ("# runs on --gres=gpu:h100:4\n", 8, ""),
+    ],
+)
+def test_hosts_that_a_script_asks_for(script, start, gpus, gpu):
+    """Requests of sbatch first, then what torchrun starts; comments say nothing."""
+    found = host_hint(script(start=start))
+    assert (found.gpus, found.gpu) == (gpus, gpu)
+
+
+def test_other_jobs_say_nothing_of_hosts(tmp_path):
+    """Nor do presets, and files that cannot be read."""
+    bad = tmp_path / "bad.sh"
+    bad.write_text("if true; then\n")
+    for source in ("quickstart", f"megatron:{bad}", str(tmp_path / "none.sh"), ()):
+        assert host_hint(source).gpus == 0
