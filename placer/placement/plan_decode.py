@@ -55,6 +55,8 @@ _LISTS = {
     "hottest_links": (("tier", "domain", "direction"), ("bytes", "busy_s")),
     "critical_path": (("operation",), ("seconds",)),
 }
+# Of the group that reports point to.
+_WORST_GROUP = ("axis",), ("group", "groups", "as_slow")
 _BASELINE_NUMBERS = {
     "step_time_s": 0,
     "exposed_scale_out_s": 0,
@@ -202,6 +204,8 @@ def _check_numbers(form: Form) -> None:
     if isinstance(score, dict):
         for key, (texts, numbers) in _LISTS.items():
             form.entries(f"score.{key}", score.get(key), texts, numbers)
+        if (worst := score.get("worst_group")) is not None:
+            form.entry("score.worst_group", worst, *_WORST_GROUP)
         for key, role in _objects(form, "score.roles", score.get("roles")):
             _check_entry(form, key, role, _ROLE_NUMBERS)
             _require(form, key, role, ("seconds",))

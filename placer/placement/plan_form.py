@@ -166,17 +166,22 @@ class Form:
             self.add(key, f"expected a list, got {shown(value)}")
             return
         for index, entry in enumerate(value):
-            place = f"{key}[{index}]"
-            if not isinstance(entry, dict):
-                self.add(place, f"expected an object, got {shown(entry)}")
-                continue
-            for name in texts:
-                if not isinstance(entry.get(name), str):
-                    self.add(f"{place}.{name}", "expected a text")
-            for name in numbers:
-                if entry.get(name) is None:
-                    self.add(f"{place}.{name}", "expected a number")
-                self.numbers(f"{place}.{name}", entry.get(name), 0)
+            self.entry(f"{key}[{index}]", entry, texts, numbers)
+
+    def entry(
+        self, key: str, value: object, texts: Sequence[str], numbers: Sequence[str]
+    ) -> None:
+        """Check an object with these keys."""
+        if not isinstance(value, dict):
+            self.add(key, f"expected an object, got {shown(value)}")
+            return
+        for name in texts:
+            if not isinstance(value.get(name), str):
+                self.add(f"{key}.{name}", "expected a text")
+        for name in numbers:
+            if value.get(name) is None:
+                self.add(f"{key}.{name}", "expected a number")
+            self.numbers(f"{key}.{name}", value.get(name), 0)
 
 
 def shown(value: object) -> str:

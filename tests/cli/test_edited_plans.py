@@ -138,6 +138,8 @@ def test_any_value_anywhere_at_length(
         (("score", "crossings"), {"pp": {"rack": -1}}),
         (("score", "exposed_s", "tp"), None),
         (("score", "exposed_scale_out_s"), None),
+        (("score", "worst_group"), {"axis": "tp", "group": 0}),
+        (("score", "worst_group"), {"axis": "tp", "group": 0, "as_slow": [[]]}),
         (("score", "roles"), [None]),
         (("score", "roles"), {"trainer": {"seconds": [[]]}}),
         (("score", "roles"), {"trainer": 10**9}),

@@ -24,6 +24,7 @@ from placer.placement.plan_decode import (
     _NUMBERS,
     _SECTIONS,
     _TEXTS,
+    _WORST_GROUP,
     decode_plan,
 )
 from placer.presets import preset_names, preset_path, schemas
@@ -158,6 +159,8 @@ def test_the_plan_schema_has_the_readers_keys() -> None:
     for key, (texts, numbers) in _LISTS.items():
         entry = top["score"]["properties"][key]["items"]
         assert entry["required"] == [*texts, *numbers]
+    (texts, numbers), worst = _WORST_GROUP, top["score"]["properties"]["worst_group"]
+    assert worst["required"] == [*texts, *numbers]
     assert {*_BASELINE_NUMBERS} == {
         *top["baselines"]["additionalProperties"]["properties"]
     }
