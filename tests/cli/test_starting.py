@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A process that was started in some way, imports the package and is interrupted.
 INTERRUPTED = """\
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started it
 sys.orig_argv, sys.argv = {words!r}, {argv!r}
 import placer
 os.kill(os.getpid(), signal.SIGINT)
