@@ -12,12 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 # A process that was started in some way, imports the package and is interrupted.
 INTERRUPTED = """\
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started it
+signal.signal(signal.SIGINT, signal.{handler})  # whatever started the tests
 sys.orig_argv, sys.argv = {words!r}, {argv!r}
 import placer
 os.kill(os.getpid(), signal.SIGINT)
 print("went on")
 """
+
+
+def interrupted(
+    words: list[str], argv: list[str], handler: str = "default_int_handler"
+) -> str:
+    """The program of a process that was started with these words."""
+    return INTERRUPTED.format(words=words, argv=argv, handler=handler)
 
 
 def python(*args: str) -> subprocess.CompletedProcess[str]:
@@ -36,7 +43,7 @@ def python(*args: str) -> subprocess.CompletedProcess[str]:
 )
 def test_the_program_ends_quietly(words: list[str], argv: list[str]) -> None:
     """Its first import takes Ctrl-C: the exit code of shells, and one line."""
-    found = python("-c", INTERRUPTED.format(words=words, argv=argv))
+    found = python("-c", interrupted(words, argv))
     assert found.returncode == 130
     assert found.stderr == "interrupted: nothing is written\n"
     assert not found.stdout
@@ -46,7 +53,7 @@ def test_the_program_ends_quietly(words: list[str], argv: list[str]) -> None:
 def test_a_library_leaves_signals_alone(module: str) -> None:
     """Another program that imports placer gets its own KeyboardInterrupt."""
     words = ["python3", "-m", module, "placer"]
-    found = python("-c", INTERRUPTED.format(words=words, argv=["-m", "placer"]))
+    found = python("-c", interrupted(words, ["-m", "placer"]))
     assert found.stderr.rstrip().endswith("KeyboardInterrupt")
 
 
@@ -62,6 +69,5 @@ def test_nothing_of_the_package_loads_before(start: list[str]) -> None:
 
 def test_who_ignores_ctrl_c_goes_on() -> None:
     """As nohup does, a shell may start it so."""
-    code = INTERRUPTED.format(words=["python3", "-m", "placer"], argv=["-m"])
-    ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    assert python("-c", ignore + code).stdout == "went on\n"
+    code = interrupted(["python3", "-m", "placer"], ["-m"], "SIG_IGN")
+    assert python("-c", code).stdout == "went on\n"
