@@ -109,11 +109,12 @@ def drawn_docs() -> Iterator[tuple[str, str]]:
 
 
 def _write_report(browser: Browser, folder: Path) -> None:
-    """The report of a real search as the documents show it, to the foot of its maps."""
-    topology = placer.read_topology("azure-gb200-mlperf-v6")
-    plan = placer.place(topology, "llama3.1-405b-mlperf-v6", effort="quick").plan
+    """The report of the README's command, to the foot of its maps."""
+    plan = placer.place(
+        "rack:4 node:18 gpu:4", "llama3.1-405b-256", exclude="r1-n05,r2-n11"
+    ).plan
     page = folder / "shown.html"
-    page.write_text(placer.report_html(plan, "megatron-default"))
+    page.write_text(placer.report_html(plan, "given-order"))
     resize(browser, 1440, 950)
     browser.open(page)
     box = "document.querySelector('#maps .pair').getBoundingClientRect()"
