@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 _QUANTITY = re.compile(
-    r"\s*([-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*"
+    r"\s*([-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*"
 )
 _NOT_FINITE = re.compile(r"\s*[-+]?\.?(?:inf|infinity|nan)\s*", re.IGNORECASE)
 

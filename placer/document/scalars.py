@@ -8,9 +8,11 @@ from typing import Any
 
 from placer.document.tree import CONTROL, Kind, visible
 
-_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)")
+_WHOLE = r"(?:0|[1-9][0-9]*(?:_[0-9]+)*)"
+_PART = r"[0-9]+(?:_[0-9]+)*"
+_DECIMAL = re.compile(rf"[-+]?{_WHOLE}")
 _REAL = re.compile(
-    r"[-+]?(?:(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
+    rf"[-+]?(?:{_WHOLE}(?:\.(?:{_PART})?)?|\.{_PART})(?:[eE][-+]?[0-9]+)?"
 )
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})

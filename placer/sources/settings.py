@@ -21,7 +21,7 @@ from placer.sources.findings import (
     shown,
 )
 
-_INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
+_INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 _VARIABLE = re.compile(r"\$\{|\{\{")
 _LONGEST, _LONGEST_SHOWN = 40, 60
 _DEEPEST = 64

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from placer.sources.shell.either import Either
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
+_INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+_LONGEST_INTEGER = 19  # characters
 _SPLIT = re.compile(r"--[A-Za-z][\w-]*\s+\S")
 _LIST = re.compile(r"[\[\]()',\"\s]+")
 _NOTHING = ("", "None", "null", "~")
@@ -143,7 +145,7 @@ class Arguments:
             self._problem(argument, key, "expected a number behind it")
             return None
         text = argument.values[0].text.strip("'\"")
-        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", text):
+        if len(text) > _LONGEST_INTEGER or not _INTEGER.fullmatch(text):
             self._problem(argument, key, f'expected an integer, got "{visible(text)}"')
             return None
         number = int(text)

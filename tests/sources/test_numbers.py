@@ -1,0 +1,49 @@
+"""Numbers with underscores: as Python reads them, and a problem where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {
+    "megatron": "torchrun pretrain_gpt.py --num-layers {} --hidden-size 64\n",
+    "maxtext": "base_num_decoder_layers: {}\nbase_emb_dim: 64\n",
+    "axolotl": "base_model: x\nsequence_len: {}\nmicro_batch_size: 1\n",
+}
+JOB = "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n"
+
+
+@pytest.mark.parametrize("number", ["1_", "1__0", "_1", "1_._5"])
+@pytest.mark.parametrize("name", FILES)
+def test_an_underscore_too_many_is_told(tmp_path: Path, name: str, number: str) -> None:
+    """A number that Python does not read is the file's problem, not placer's."""
+    path = tmp_path / "source"
+    path.write_text(FILES[name].format(number))
+    found = CliRunner().invoke(main, ["jobs", "show", f"{name}:{path}"])
+    assert found.exit_code == 2, found.stderr
+
+
+@pytest.mark.parametrize("number", ["1_", "1__0", "1_._5"])
+def test_it_is_told_in_words(tmp_path: Path, number: str) -> None:
+    """No message is one of Python's."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.format(number))
+    found = CliRunner().invoke(main, ["jobs", "show", str(path)])
+    assert found.exit_code == 2
+    assert "micro_batches: expected an integer" in found.stderr
+    assert "literal" not in found.stderr
+
+
+def test_digits_may_be_grouped(tmp_path: Path) -> None:
+    """1_024 is a number everywhere."""
+    path = tmp_path / "source"
+    path.write_text(FILES["megatron"].format("1_024"))
+    found = CliRunner().invoke(main, ["jobs", "show", f"megatron:{path}"])
+    assert "num-layers" not in found.stderr
