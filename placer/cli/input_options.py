@@ -15,11 +15,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
     'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE, such '
-    "as slurm:topology.conf; those may be given again."
+    "as slurm:topology.conf. FORMAT:FILE is repeatable."
 )
 _JOB = (
-    "Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh; those "
-    "may be given again."
+    "Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh. "
+    "FORMAT:FILE is repeatable."
 )
 
 
@@ -115,7 +115,8 @@ def gpus_option(function: _Function) -> _Function:
         "--gpus",
         type=click.IntRange(1),
         metavar="N",
-        help="Ranks of a job from FORMAT:FILE. Default: its own, or the hosts' GPUs.",
+        help="Ranks of a job from FORMAT:FILE. Default: as the files say, else the "
+        "GPUs of the hosts.",
     )(function)
 
 
@@ -125,13 +126,13 @@ def script_options(function: _Function) -> _Function:
         "--tflops",
         type=float,
         metavar="RATE",
-        help="Its sustained rate of a GPU, in TFLOP/s. Default: a usual share of the "
-        "GPU's peak.",
+        help="Sustained rate of a GPU in a job from FORMAT:FILE, in TFLOP/s. Default: "
+        "a usual share of the GPU's peak.",
     )
     time = click.option(
         "--micro-batch-time",
         metavar="TIME",
-        help="Its measured time of a micro-batch on a stage: 120ms.",
+        help="Measured time of a micro-batch on a stage, instead of --tflops: 120ms.",
     )
     settings = click.option(
         "--set",
@@ -139,18 +140,20 @@ def script_options(function: _Function) -> _Function:
         multiple=True,
         callback=_settings,
         metavar="NAME=VALUE",
-        help="Variable of its script; job.KEY=VALUE sets a key of the job.",
+        help="Variable of a job's script; job.KEY=VALUE sets a key of the job. "
+        "Repeatable.",
     )
     select = click.option(
         "--select",
         metavar="NAME",
-        help="Which of its functions or launches.",
+        help="Function or launch of a job's script, where it has several.",
     )
     verbose = click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Also where each key of such a job comes from, and how a search went.",
+        help="Also where each key of a job from FORMAT:FILE comes from, and how a "
+        "search went.",
     )
     return tflops(time(settings(select(verbose(function)))))
 

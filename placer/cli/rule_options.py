@@ -86,7 +86,7 @@ _OPTIONS = (
         callback=_pins,
         metavar="RANKS=H",
         shell_complete=complete.pins,
-        help="Ranks that must run on these hosts: 0-3=n01. May be given again.",
+        help="Ranks that must run on these hosts: 0-3=n01. Repeatable.",
     ),
     click.option(
         "--avoid",

@@ -299,7 +299,7 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
     Keys of the job, its name among them, may be set.
     """
     complete = f"the job {job.name} is complete"
-    hint = "--set job.KEY=VALUE sets a key of it, as placer jobs convert writes them"
+    hint = "--set job.KEY=VALUE sets a key of it, as placer job convert writes them"
     problems = [
         Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
         for key in options.given()
