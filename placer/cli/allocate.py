@@ -93,7 +93,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     multiple=True,
     callback=_weights,
     metavar="NAME=W",
-    help="What the step of a job counts beside the others. Default: 1.",
+    help="Weight of the step time of a job beside the others. Default: 1. Repeatable.",
 )
 @click.option(
     "--apart",
@@ -116,7 +116,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     help="Nodes that jobs to come want, and how often: 16=4,8=3,1. @FILE, such as the "
     "queue of squeue -h -t PD -o %D. Default: 16=4,8=3,4=2,1=1.",
 )
-@_hosts("--grade", "Hosts that the job was granted: how good they are.")
+@_hosts("--grade", "Hosts that the job was granted: say how good they are.")
 @objective_option
 @require_option("those of every job")
 @rule_options
@@ -128,7 +128,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     help="Write the plan of every job and requests for schedulers into this folder.",
 )
 @seed_option
-@time_limit_option("all")
+@time_limit_option("the whole search")
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context

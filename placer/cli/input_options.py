@@ -55,8 +55,8 @@ def _uplinks_option(function: _Function) -> _Function:
         metavar="TIER=N",
         shell_complete=complete.tiers,
         callback=_ratios,
-        help="How many times the links into a tier are oversubscribed. Default: as the "
-        "machine's or the hardware's, else once.",
+        help="How many times the links into a tier are oversubscribed: spine=2. "
+        "Default: as the machine or the hardware says, else 1. Repeatable.",
     )(function)
 
 
@@ -65,21 +65,22 @@ def _hardware_options(function: _Function) -> _Function:
         "--hardware",
         metavar="T",
         shell_complete=complete.topologies,
-        help="Topology with the links and GPUs a node that a text or a FORMAT:FILE "
-        "lacks. Default: as --gpu.",
+        help="Topology that gives the links and the GPUs a node that a text or a "
+        "FORMAT:FILE lacks. Default: as --gpu.",
     )
     gpu = click.option(
         "--gpu",
         metavar="NAME",
         shell_complete=complete.gpus,
-        help="Its GPUs, such as h100 or gb200: the same by the usual hosts of them. "
-        "Default: as the files say, else the usual ones of such hosts.",
+        help="GPU of the nodes, such as h100 or gb200: links and GPUs a node as in "
+        "the usual hosts. Default: as the files say, else the usual GPU of such "
+        "hosts.",
     )
     gpus = click.option(
         "--gpus-per-node",
         type=click.IntRange(1, 1024),
         metavar="N",
-        help="GPUs of nodes that no FORMAT:FILE counts, if not the hardware's.",
+        help="GPUs of nodes that no FORMAT:FILE counts. Default: as the hardware says.",
     )
     labels = click.option(
         "--label",
@@ -87,7 +88,8 @@ def _hardware_options(function: _Function) -> _Function:
         multiple=True,
         metavar="KEY=TIER",
         callback=_label_tiers,
-        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out.",
+        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out. "
+        "Repeatable.",
     )
     return gpu(hardware(gpus(labels(function))))
 
@@ -177,8 +179,8 @@ def order_option(function: _Function) -> _Function:
     return click.option(
         "--order",
         metavar="ORDER",
-        help="Number ranks so, whatever the job says: tp-cp-ep-pp-dp, or auto (chosen "
-        "by place, taken from the plan elsewhere).",
+        help="Number ranks in this order, whatever the job says: tp-cp-ep-pp-dp, or "
+        "auto (chosen by place, taken from the plan elsewhere).",
     )(function)
 
 

@@ -68,8 +68,8 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     "--free",
     metavar="H",
     shell_complete=complete.hosts,
-    help="Other hosts that are free, perhaps as sinfo:FILE: say in one line what the "
-    "best of all would save.",
+    help="Other free hosts, as a list, @FILE or sinfo:FILE: say in one line what the "
+    "best allocation of all would save.",
 )
 @objective_option
 @require_option("the job's")

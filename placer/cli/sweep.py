@@ -16,9 +16,9 @@ from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
 from placer.cli.list_options import framework_option, size_option
 from placer.cli.options import (
-    OneOf,
     format_option,
     hosts_option,
+    objective_option,
     quiet_option,
     seed_option,
     time_limit_option,
@@ -104,11 +104,7 @@ def _ratios(
 )
 @framework_option
 @hosts_option
-@click.option(
-    "--objective",
-    type=OneOf(["time", "hop-cost"]),
-    help="What to minimise, as in place.",
-)
+@objective_option
 @seed_option
 @time_limit_option("the search of one point")
 @engine_options

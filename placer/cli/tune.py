@@ -123,10 +123,10 @@ _PASSED = (
 )
 @plot_option("Also draw step time over memory and GPUs")
 @seed_option
-@time_limit_option("all")
+@time_limit_option("the whole search")
 @engine_options
 @format_option("text", "json", "csv")
-@quiet_option("No progress.")
+@quiet_option("No progress and notes.")
 @click.pass_context
 def tune(context: click.Context, /, **options: Any) -> None:
     """Choose tp, cp, ep, pp and dp together with the placement.

@@ -105,3 +105,12 @@ def test_a_plan_needs_no_machine() -> None:
     found = run("check", "--help").stdout
     assert "-t T, -j J" in found
     assert "--hardware" not in found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_plain(name: str) -> None:
+    """No help speaks of types of the program, or leaves open whose a thing is."""
+    found = run(name, "--help").stdout
+    for words in ("INTEGER", "FLOAT", "Its ", "of which", "given again"):
+        assert words not in found
+    assert max(map(len, found.splitlines())) <= 80
