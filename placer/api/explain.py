@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.api.inputs import inputs_of_plan
-from placer.arguments import INTEGERS, TEXTS, instance, takes
+from placer.arguments import INTEGERS, TEXTS, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.reasons.scene import Scene, name_parts
 from placer.solve.problem.objective import objective_of
 from placer.topology.suggest import Suggester
@@ -19,19 +19,21 @@ from placer.topology.suggest import Suggester
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
     from placer.topology.model import Topology
 
 MOST_SUBJECTS = 64
 
 
 @takes(
-    plan=instance(Plan),
+    plan=PLAN,
     ranks=INTEGERS,
     groups=TEXTS,
     hosts=TEXTS,
 )
 def explain(
-    plan: Plan,
+    plan: PlanLike,
     topology: TopologyLike | None = None,
     job: JobLike | None = None,
     *,
@@ -46,7 +48,7 @@ def explain(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
     topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
         Instead of those that the plan keeps.
     ranks : sequence of int
@@ -65,6 +67,7 @@ def explain(
         raise InputError(
             f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
         )
+    plan = plan_of(plan)
     given = topology is not None or job is not None
     inputs = inputs_of_plan(plan, topology, job, force=given)
     scene = _scene_of(inputs, plan)
