@@ -135,12 +135,23 @@ def allocate(
     progress : callable
         Told the name of a job before each search for it, and how many have begun.
 
+    Returns
+    -------
+    Allocation
+        Its jobs with hosts, times and plans, and what is left; `to_dict` is the data.
+
     Raises
     ------
     InputError
         If an argument is wrong, or the inputs do not fit each other.
     InfeasibleError
         If the free nodes cannot hold the jobs under their rules.
+
+    Examples
+    --------
+    >>> found = placer.allocate("dgx-h100-4x8", "quickstart", busy="n1")
+    >>> found.jobs[0].hosts
+    'n[2-3]'
     """
     time_limit = seconds_of(time_limit)
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])

@@ -55,6 +55,11 @@ def check(
     InputError
         If an argument is of a wrong type, or the plan keeps no inputs and they are not
         given.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.check(plan)
     """
     time_limit = seconds_of(time_limit)
     refuse(limit_problems(time_limit, 0))

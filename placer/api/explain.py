@@ -56,11 +56,23 @@ def explain(
         As ``pp:37``, an axis or a group of the job's own, counted from 0.
     hosts : sequence of str
 
+    Returns
+    -------
+    dict
+        As above.
+
     Raises
     ------
     InputError
         If an argument is of a wrong type, the plan is not one of this job on this
         machine, or there is no such rank, group or host in it; with all of these.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> found = placer.explain(plan, ranks=[3])
+    >>> found["subjects"][0]["host"]
+    'n1'
     """
     asked = len(ranks) + len(groups) + len(hosts)
     if asked > MOST_SUBJECTS:

@@ -138,6 +138,11 @@ def place(
         Asked now and then; once it is true the best placement so far is returned. A
         step that does not end soon is left behind in a daemon thread.
 
+    Returns
+    -------
+    Result
+        The plan with its score, bound and status; `summary` is what the command prints.
+
     Raises
     ------
     InputError
@@ -147,6 +152,12 @@ def place(
         If no placement satisfies the hard rules.
     StoppedError
         If ``stop`` was true before there was any placement.
+
+    Examples
+    --------
+    >>> found = placer.place("dgx-h100-4x8", "quickstart", time_limit="5s")
+    >>> found.plan.world_size
+    16
     """
     time_limit = seconds_of(time_limit)
     refuse(

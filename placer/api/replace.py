@@ -191,6 +191,11 @@ def replace(
     force : bool
         Take ``topology`` and ``job`` although the plan names others.
 
+    Returns
+    -------
+    Replacement
+        A `Result` that also tells what moves, and what more moves would save.
+
     Raises
     ------
     InputError
@@ -200,6 +205,13 @@ def replace(
         If the job does not fit any more, or not with so few moves.
     StoppedError
         If ``stop`` was true before there was any placement.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> found = placer.replace(plan, failed="n1", added="n3")
+    >>> "n1" in found.plan.nodes
+    False
     """
     plan = plan_of(plan)
     time_limit = seconds_of(time_limit)

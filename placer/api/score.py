@@ -64,6 +64,12 @@ def score(
         If an argument is of a wrong type, the placement is not one of this job on this
         machine, the plan does not keep its inputs or keeps others than it names, or
         scoring it needs more memory than there is.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.score(plan)["step_time_s"] > 0
+    True
     """
     alone = job is None and placement is None and not isinstance(topology, Topology)
     if alone or is_plan(topology):

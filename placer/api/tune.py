@@ -142,6 +142,11 @@ def tune(
     progress : callable
         Told a ``State`` from time to time.
 
+    Returns
+    -------
+    Tuning
+        Rows, best first, and how many choices were considered and left out.
+
     Raises
     ------
     InputError

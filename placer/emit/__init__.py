@@ -92,6 +92,11 @@ def emit(
         Of a workload: only this role, or ``role:instance`` where there are several, its
         ranks numbered from 0.
 
+    Returns
+    -------
+    str or Path
+        The text, or with ``path`` where it is.
+
     Raises
     ------
     EmitError
@@ -101,6 +106,12 @@ def emit(
         files and no folder is given, or no such role.
     OutputError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.emit(plan, "slurm-hostfile").splitlines()[7:9]
+    ['n1', 'n2']
     """
     from placer.emit.registry import format_called, render, render_files
     from placer.files import make_folder, write_text

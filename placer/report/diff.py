@@ -149,6 +149,12 @@ def diff(old: PlanLike, new: PlanLike, job: Job | None = None) -> PlanDiff:
     InputError
         If an argument is of a wrong type, the plans are of jobs or machines whose ranks
         or tiers do not correspond, or not of this job's axes.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.diff(plan, plan).is_empty
+    True
     """
     old, new = plan_of(old), plan_of(new)
     matching = match(old, new)

@@ -159,11 +159,20 @@ def read_job(
         then the notes. By default these are one `UserWarning`, where something is
         assumed, not modelled or noted.
 
+    Returns
+    -------
+    Job
+
     Raises
     ------
     InputError
         If a source cannot be read, sources contradict each other, the framework would
         refuse them, or something is missing, with the option that says it.
+
+    Examples
+    --------
+    >>> placer.read_job("quickstart").world_size
+    16
     """
     options = Options(
         gpus, tflops, micro_batch_time, settings, select, strict, name, machine

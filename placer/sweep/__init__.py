@@ -112,6 +112,12 @@ def sweep(
     ------
     InputError
         If nothing is listed, an argument cannot be used, or the inputs cannot be read.
+
+    Examples
+    --------
+    >>> found = placer.sweep("dgx-h100-4x8", "quickstart", dp=[1, 2])
+    >>> len(found.rows)
+    2
     """
     from placer.api.inputs import read_inputs
     from placer.api.options import seconds_of
