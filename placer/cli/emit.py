@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli import output as outputs
 from placer.cli.grouped import PlanCommand
+from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, quiet_option
 from placer.cli.output import write_line, write_text, writing
 from placer.cli.placements import PLAN_HELP, placement_options
@@ -36,7 +38,8 @@ def _print_formats(
     cls=PlanCommand,
     help=f"""Write the rank map of a placement for a launcher.
 
-    The text goes to standard output. With -o the file is written and its path printed.
+    The text goes to standard output. With -o the file is written, and a script reads
+    where from standard output.
 
     {PLAN_HELP}""",
     epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
@@ -83,9 +86,12 @@ def emit(
     from placer.emit import emit as emit_plan
 
     content = placement_alone(plan, options)
-    if output in (None, "-"):
+    if output is None or output == "-":
         write_text("-", emit_plan(content, format, role=role))
-    else:
+    elif outputs.is_terminal():
         with writing(output):
+            emit_plan(content, format, output, role=role)
+    else:  # for $(placer emit ...)
+        with interrupts.writing(output):
             path = emit_plan(content, format, output, role=role)
         write_line(str(path))

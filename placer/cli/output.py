@@ -46,7 +46,7 @@ def output_path(given: str | None, source: str, kind: str, suffix: str) -> str:
     """
     if given is not None:
         return given
-    if not _is_terminal():
+    if not is_terminal():
         return "-"
     name = PurePath(source.removeprefix("plan:").removeprefix("hostfile:")).name
     stem = re.sub(r"(\.json)?(\.gz|\.zst)?$", "", name)
@@ -54,7 +54,8 @@ def output_path(given: str | None, source: str, kind: str, suffix: str) -> str:
     return f"{stem or 'plan'}-{kind}.{suffix}"
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether standard output is one."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 

@@ -173,5 +173,4 @@ def test_the_summary_names_a_command_that_works(
         for words in commands:
             found = run(*words[1:])
             assert found.exit_code == 0, found.stderr
-            wrote = f"wrote {words[-1]}\n" if "-o" in words else ""
-            assert found.stderr == wrote
+            assert found.stderr == ""

@@ -146,7 +146,7 @@ def test_no_terminal_is_filled(
 ) -> None:
     """On a terminal a page or a picture goes to a file named after the plan."""
     piped = run(*words).stdout
-    monkeypatch.setattr("placer.cli.output._is_terminal", lambda: True)
+    monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
     found = run(*words)
     assert (found.exit_code, found.stdout) == (0, "")
     assert found.stderr.endswith(f"wrote {name}\n")
@@ -164,7 +164,6 @@ def test_no_terminal_is_filled(
         ("diff", "plan.json", "plan.json", "-o", "OUT"),
         ("draw", "plan.json", "--format", "svg", "-o", "OUT"),
         ("report", "plan.json", "-o", "OUT"),
-        ("emit", "plan.json", "slurm-hostfile", "-o", "OUT"),
         ("topology", "convert", "dgx-h100-4x8", "-o", "OUT"),
         ("tune", *INPUTS, "--gpus", "16", "--tp", "4", "--pp", "2", "-o", "OUT"),
     ],
@@ -176,6 +175,17 @@ def test_what_is_written_is_told(words: tuple[str, ...]) -> None:
     assert found.exit_code == 0, found.stderr
     assert found.stderr.splitlines().count("wrote OUT") == 1
     assert "wrote" not in run(*words, "-q").stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_emit_prints_its_path_to_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script reads the path from stdout; on a terminal it is told once."""
+    words = ("emit", "plan.json", "slurm-hostfile", "-o", "OUT")
+    found = run(*words)
+    assert (found.stdout, found.stderr) == ("OUT\n", "")
+    monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
+    found = run(*words)
+    assert (found.stdout, found.stderr) == ("", "wrote OUT\n")
 
 
 @pytest.mark.usefixtures("folder")
