@@ -70,7 +70,10 @@ _FORMATS = ("svg", "png")
     help="What to write. Default: by the suffix of PATH, or svg.",
 )
 @placement_options
-@output_option("Write the picture here; - is stdout. Default: a file named after PLAN.")
+@output_option(
+    "Write the picture here; - is stdout. Default: on a terminal a "
+    "file named after PLAN, else stdout."
+)
 @quiet_option("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
     """Draw a placement."""

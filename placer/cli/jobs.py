@@ -114,7 +114,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
 def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Say whether JOB can be read, with all that is wrong.
 
-    Several of FORMAT:FILE are one job; of preset and files each is one.
+    Several of FORMAT:FILE are one job; a preset or a file is a job of its own.
     """
     import json
 

@@ -154,11 +154,14 @@ def parts(text: str) -> tuple[str, str]:
     Raises
     ------
     InputError
-        If it is no file and looks like a kind mistyped.
+        If it names nothing, or is no file and looks like a kind mistyped.
     """
     kind, colon, value = text.partition(":")
     if colon and kind in KINDS:
-        return kind, value
+        if value:
+            return kind, value
+        hint = "launcher:NAME, baseline:NAME, hostfile:FILE or a plan file"
+        raise InputError([Problem(f'"{text}" names no {kind}', hint=hint)])
     meant = get_close_matches(kind, KINDS, n=1) if colon and not is_file(text) else []
     if meant:
         hint = f'did you mean "{meant[0]}:{value}"?'

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     help="What to compare it with. Default: its hosts in the given order.",
 )
 @placement_options
-@output_option("Write the page here; - is stdout. Default: a file named after PLAN.")
+@output_option(
+    "Write the page here; - is stdout. Default: on a terminal a "
+    "file named after PLAN, else stdout."
+)
 @quiet_option("No notes.")
 def report(plan: str, against: str | None, **options: Any) -> None:
     """Write the web page of a placement beside another."""

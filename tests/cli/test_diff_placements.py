@@ -113,6 +113,7 @@ def test_hosts(plan: Path) -> None:
         (("launcher:slrm", "baseline:random", *INPUTS), 'no launcher "slrm"'),
         (("lauchner:slurm", "baseline:random", *INPUTS), 'mean "launcher:slurm"?'),
         (("-", "hostfile:-", *INPUTS), "only one"),
+        (("hostfile:", "baseline:random", *INPUTS), '"hostfile:" names no hostfile'),
         (("hostfile:/nowhere", "baseline:random", *INPUTS), "cannot be read"),
     ],
 )
