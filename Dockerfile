@@ -1,4 +1,4 @@
-# docker build -t placer . && docker run --rm -v "$PWD:/data" placer topo list
+# docker build -t placer . && docker run --rm -v "$PWD:/data" placer topology list
 FROM python:3.13-slim AS build
 COPY . /src
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /src

@@ -76,6 +76,7 @@ INTEGER = Kind(
 NUMBER = Kind(
     "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
 )
+DURATION = NUMBER | TEXT
 CALL = Kind("a function", callable)
 TEXTS = sequence("a list of texts", TEXT)
 TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)

@@ -22,6 +22,8 @@ FENCE = re.compile(
 )
 # Lines a search prints once it takes more than a second, as on a busy machine.
 PROGRESS = re.compile(r"^(?: +time +value .*|\* +[0-9.]+s  .*)\n", re.MULTILINE)
+# What is said of a file that a command wrote; pages leave it out.
+WROTE = re.compile(r"^wrote .*\n", re.MULTILINE)
 # A command goes on after a backslash at the end of a line.
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 STATUS = "echo $?"
@@ -92,7 +94,8 @@ def run(command: Command, folder: Path, environ: dict[str, str], place: str) -> 
     shown = f"{place}: {command.text}\n{printed}"
     assert status == command.status, f"{shown}status {status}"
     if command.output:
-        assert prints(command.output, PROGRESS.sub("", printed)), shown
+        printed = WROTE.sub("", PROGRESS.sub("", printed))
+        assert prints(command.output, printed), shown
 
 
 def ended(text: str, folder: Path, environ: dict[str, str]) -> tuple[int | None, str]:

@@ -51,7 +51,7 @@ def test_a_missing_folder_has_no_presets():
 @pytest.mark.usefixtures("checkout")
 def test_an_unknown_name_is_an_input_error(name):
     """Anything but a preset's name is refused with the way to list them."""
-    with pytest.raises(InputError, match="placer jobs list") as caught:
+    with pytest.raises(InputError, match="placer job list") as caught:
         presets.preset_path("jobs", name)
     assert ('did you mean "moe-large"' in str(caught.value)) == ("moe-larg" in name)
 

@@ -13,9 +13,10 @@ from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.checked_plan import OBJECTIVES
 from placer.api.inputs import JOBS, read_inputs
-from placer.api.options import limit_problems
+from placer.api.options import limit_problems, seconds_of
 from placer.arguments import (
     CALL,
+    DURATION,
     FLAG,
     HOSTS,
     INTEGER,
@@ -63,7 +64,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
     demand=_DEMAND | NOTHING,
     grade=HOSTS | NOTHING,
     requests=FLAG,
-    time_limit=NUMBER,
+    time_limit=DURATION,
     seed=INTEGER,
     stop=CALL,
     progress=CALL,
@@ -85,7 +86,7 @@ def allocate(
     demand: Mapping[str, float] | str | None = None,
     grade: Sequence[str] | str | None = None,
     requests: bool = False,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[str, int], None] = lambda _job, _number: None,
@@ -127,12 +128,17 @@ def allocate(
     requests : bool
         Also find, for every job, the least strict request for nodes that guarantees its
         step time. It is in the plan and in what `emit` writes for schedulers.
-    time_limit : float, s
+    time_limit : float, s, or str
     seed : int
     stop : callable
         Asked now and then; once it is true the best so far is returned.
     progress : callable
         Told the name of a job before each search for it, and how many have begun.
+
+    Returns
+    -------
+    Allocation
+        Its jobs with hosts, times and plans, and what is left; `to_dict` is the data.
 
     Raises
     ------
@@ -140,7 +146,14 @@ def allocate(
         If an argument is wrong, or the inputs do not fit each other.
     InfeasibleError
         If the free nodes cannot hold the jobs under their rules.
+
+    Examples
+    --------
+    >>> found = placer.allocate("dgx-h100-4x8", "quickstart", busy="n1")
+    >>> found.jobs[0].hosts
+    'n[2-3]'
     """
+    time_limit = seconds_of(time_limit)
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)

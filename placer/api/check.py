@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING
 
 from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.api.options import limit_problems
-from placer.arguments import FLAG, NUMBER, instance, takes
+from placer.api.options import limit_problems, seconds_of
+from placer.arguments import DURATION, FLAG, instance, takes
 from placer.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.loading import load
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
 
 
-@takes(plan=instance(Plan) | instance(Placement), bound=FLAG, time_limit=NUMBER)
+@takes(plan=instance(Placement) | PLAN, bound=FLAG, time_limit=DURATION)
 def check(
-    plan: Plan | Placement,
+    plan: PlanLike | Placement,
     topology: TopologyLike | None = None,
     job: JobLike | None = None,
     *,
     bound: bool = False,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
 ) -> None:
     """Nothing, when the plan keeps every promise and all that it says is so.
 
@@ -37,13 +39,13 @@ def check(
 
     Parameters
     ----------
-    plan : Plan or Placement
+    plan : Plan, Result, path, dict or Placement
         A placement says nothing of itself and needs topology and job.
     topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
         Instead of those that the plan keeps.
     bound : bool
         Prove the lower bound again.
-    time_limit : float, s
+    time_limit : float, s, or str
         For the search that a bound may rest on.
 
     Raises
@@ -53,7 +55,13 @@ def check(
     InputError
         If an argument is of a wrong type, or the plan keeps no inputs and they are not
         given.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.check(plan)
     """
+    time_limit = seconds_of(time_limit)
     refuse(limit_problems(time_limit, 0))
     if isinstance(plan, Placement):
         if topology is None or job is None:
@@ -61,6 +69,7 @@ def check(
         if broken := violations(plan, *read_inputs(topology, job)):
             raise CheckError(broken)
         return
+    plan = plan_of(plan)
     try:
         inputs = inputs_of_plan(plan, topology, job)
     except InputError:

@@ -35,6 +35,12 @@ def diagnose(
         What each rank took in the run of each plan, waiting left out: its compute, or
         a collective it took part in.
 
+    Returns
+    -------
+    Verdict
+        What is slow, and why no other part is to blame; `named` is false where the
+        runs do not tell.
+
     Raises
     ------
     InputError

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.api.inputs import inputs_of_plan
-from placer.arguments import INTEGERS, TEXTS, instance, takes
+from placer.arguments import INTEGERS, TEXTS, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.reasons.scene import Scene, name_parts
 from placer.solve.problem.objective import objective_of
 from placer.topology.suggest import Suggester
@@ -19,19 +19,21 @@ from placer.topology.suggest import Suggester
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
     from placer.topology.model import Topology
 
 MOST_SUBJECTS = 64
 
 
 @takes(
-    plan=instance(Plan),
+    plan=PLAN,
     ranks=INTEGERS,
     groups=TEXTS,
     hosts=TEXTS,
 )
 def explain(
-    plan: Plan,
+    plan: PlanLike,
     topology: TopologyLike | None = None,
     job: JobLike | None = None,
     *,
@@ -46,7 +48,7 @@ def explain(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
     topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
         Instead of those that the plan keeps.
     ranks : sequence of int
@@ -54,17 +56,30 @@ def explain(
         As ``pp:37``, an axis or a group of the job's own, counted from 0.
     hosts : sequence of str
 
+    Returns
+    -------
+    dict
+        As above.
+
     Raises
     ------
     InputError
         If an argument is of a wrong type, the plan is not one of this job on this
         machine, or there is no such rank, group or host in it; with all of these.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> found = placer.explain(plan, ranks=[3])
+    >>> found["subjects"][0]["host"]
+    'n1'
     """
     asked = len(ranks) + len(groups) + len(hosts)
     if asked > MOST_SUBJECTS:
         raise InputError(
             f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
         )
+    plan = plan_of(plan)
     given = topology is not None or job is not None
     inputs = inputs_of_plan(plan, topology, job, force=given)
     scene = _scene_of(inputs, plan)

@@ -6,10 +6,27 @@ from collections.abc import Iterator
 from math import inf
 from typing import Literal
 
-from placer.errors import Problem
+from placer.errors import InputError, Problem
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
+from placer.units import parse_duration
 
 ObjectiveName = Literal["time", "hop-cost"]
+
+
+def seconds_of(time_limit: float | str) -> float:
+    """Seconds of a time limit: a number, or a text such as ``"5m"``.
+
+    Raises
+    ------
+    InputError
+        If the text is no duration.
+    """
+    if not isinstance(time_limit, str):
+        return time_limit
+    try:
+        return parse_duration(time_limit)
+    except ValueError as error:
+        raise InputError([Problem(str(error), key="time_limit")]) from None
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:

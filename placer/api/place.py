@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer.api.checked_plan import OBJECTIVES, checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.judged import judged
-from placer.api.options import ObjectiveName, effort_problems, limit_problems
+from placer.api.options import (
+    ObjectiveName,
+    effort_problems,
+    limit_problems,
+    seconds_of,
+)
 from placer.api.result import Result
 from placer.arguments import (
     CALL,
+    DURATION,
     HOSTS,
     INTEGER,
     NOTHING,
-    NUMBER,
     TEXT,
     TEXT_BY_NAME,
     instance,
@@ -71,7 +76,7 @@ class _Found(NamedTuple):
     require=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
     previous=instance(Plan) | NOTHING,
-    time_limit=NUMBER,
+    time_limit=DURATION,
     seed=INTEGER,
     effort=TEXT | INTEGER,
     workers=INTEGER | NOTHING,
@@ -87,7 +92,7 @@ def place(
     require: Mapping[str, str] | None = None,
     rules: Rules | None = None,
     previous: Plan | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
     seed: int = 0,
     effort: Effort = MEASURABLE,
     workers: int | None = None,
@@ -115,7 +120,7 @@ def place(
     previous : Plan, optional
         Of equally good placements, the one that leaves the most ranks where this has
         them.
-    time_limit : float, s
+    time_limit : float, s, or str
     seed : int
     effort : str or int
         When to stop without a proof before the time is over: ``quick`` after the
@@ -133,6 +138,11 @@ def place(
         Asked now and then; once it is true the best placement so far is returned. A
         step that does not end soon is left behind in a daemon thread.
 
+    Returns
+    -------
+    Result
+        The plan with its score, bound and status; `summary` is what the command prints.
+
     Raises
     ------
     InputError
@@ -142,7 +152,14 @@ def place(
         If no placement satisfies the hard rules.
     StoppedError
         If ``stop`` was true before there was any placement.
+
+    Examples
+    --------
+    >>> found = placer.place("dgx-h100-4x8", "quickstart", time_limit="5s")
+    >>> found.plan.world_size
+    16
     """
+    time_limit = seconds_of(time_limit)
     refuse(
         [
             *_option_problems(objective, workers),

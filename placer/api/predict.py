@@ -42,6 +42,10 @@ def predict(
     hosts : sequence of str, or str, optional
         The allocation in the order given to the launcher; every usable node when None.
 
+    Returns
+    -------
+    Plan
+
     Raises
     ------
     InputError
@@ -49,6 +53,12 @@ def predict(
         be predicted, or the hosts do not fit the machine.
     InfeasibleError
         If the hosts have fewer GPUs than the job has ranks.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> plan.nodes
+    ('n1', 'n2')
     """
     found = launcher_called(launcher)
     whole, work = read_inputs(topology, job)

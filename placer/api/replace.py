@@ -13,16 +13,16 @@ import numpy as np
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import inputs_of_plan, read_given_job
 from placer.api.judged import judged
-from placer.api.options import limit_problems
+from placer.api.options import limit_problems, seconds_of
 from placer.api.result import Result
 from placer.arguments import (
     CALL,
+    DURATION,
     FLAG,
     HOSTS,
     INTEGER,
     NOTHING,
     NUMBER,
-    instance,
     takes,
 )
 from placer.cores import granted_cores
@@ -35,7 +35,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import kept_topology
 from placer.placement.inputs_left import inputs_left, machine_left
 from placer.placement.memory_need import check_memory
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
     from placer.solve.run.solution import Progress
 
 WITHIN = 0.001
@@ -137,20 +139,20 @@ class _Task:
 
 
 @takes(
-    plan=instance(Plan),
+    plan=PLAN,
     failed=HOSTS,
     added=HOSTS | NOTHING,
     max_moves=INTEGER | NOTHING,
     within=NUMBER,
     shrink=FLAG,
     force=FLAG,
-    time_limit=NUMBER,
+    time_limit=DURATION,
     seed=INTEGER,
     progress=CALL | NOTHING,
     stop=CALL,
 )
 def replace(
-    plan: Plan,
+    plan: PlanLike,
     topology: TopologyLike | None = None,
     job: JobLike | None = None,
     *,
@@ -160,7 +162,7 @@ def replace(
     within: float = WITHIN,
     shrink: bool = False,
     force: bool = False,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -171,7 +173,7 @@ def replace(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
         Where the ranks are. Requirements and rules it was made under hold again, but
         spare nodes may be used: that is what they are for.
     topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
@@ -189,6 +191,11 @@ def replace(
     force : bool
         Take ``topology`` and ``job`` although the plan names others.
 
+    Returns
+    -------
+    Replacement
+        A `Result` that also tells what moves, and what more moves would save.
+
     Raises
     ------
     InputError
@@ -198,7 +205,16 @@ def replace(
         If the job does not fit any more, or not with so few moves.
     StoppedError
         If ``stop`` was true before there was any placement.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> found = placer.replace(plan, failed="n1", added="n3")
+    >>> "n1" in found.plan.nodes
+    False
     """
+    plan = plan_of(plan)
+    time_limit = seconds_of(time_limit)
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
     budget = Budget(time_limit, stop, workers=granted_cores())
     task = _task(topology, job, plan, failed, added, max_moves, force)

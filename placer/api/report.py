@@ -57,6 +57,12 @@ def report_html(
         ``before`` is a baseline.
     InfeasibleError
         If the hosts have fewer GPUs than the job has ranks.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.report_html(plan)[:15]
+    '<!doctype html>'
     """
     after = Side(names[1] or "the plan", plan, _inputs(plan))
     if before is None:

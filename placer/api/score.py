@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -16,33 +16,47 @@ from placer.footprint.stages import memory_score, needs_of
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, is_plan, plan_of
 from placer.placement.planned import planned_job
 from placer.placement.score import Score
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.placement.plan_like import PlanLike
 
 
 @overload
-def score(topology: Plan) -> Score: ...
+def score(topology: PlanLike) -> Score: ...
 
 
 @overload
 def score(
-    topology: TopologyLike, job: JobLike, placement: Placement | Plan
+    topology: TopologyLike, job: JobLike, placement: Placement | PlanLike
 ) -> Score: ...
 
 
-@takes(placement=instance(Placement) | instance(Plan) | NOTHING)
+@takes(placement=instance(Placement) | PLAN | NOTHING)
 def score(
-    topology: TopologyLike | Plan,
+    topology: TopologyLike | PlanLike,
     job: JobLike | None = None,
-    placement: Placement | Plan | None = None,
+    placement: Placement | PlanLike | None = None,
 ) -> Score:
     """The score of a placement, or of a plan's, without solving.
 
-    ``score(plan)`` takes topology and job from the plan.
+    ``score(plan)`` takes topology and job from the plan: a `Plan`, a `Result`, the path
+    of a plan or a dict of one.
+
+    Parameters
+    ----------
+    topology : Topology, or what `read_topology` takes; or a plan
+    job : Job, or what `read_job` takes, optional
+    placement : Placement, Plan, Result, path or dict, optional
+
+    Returns
+    -------
+    Score
+        Its keys are those of ``placer score --format json``.
 
     Raises
     ------
@@ -50,16 +64,24 @@ def score(
         If an argument is of a wrong type, the placement is not one of this job on this
         machine, the plan does not keep its inputs or keeps others than it names, or
         scoring it needs more memory than there is.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.score(plan)["step_time_s"] > 0
+    True
     """
-    if isinstance(topology, Plan):
-        placement = topology
+    alone = job is None and placement is None and not isinstance(topology, Topology)
+    if alone or is_plan(topology):
+        placement = plan_of(cast("PlanLike", topology))
         inputs = inputs_of_plan(placement, job=job, force=job is not None)
         machine, work = inputs.machine, inputs.job
     elif job is None or placement is None:
         raise InputError("score takes a plan, or a topology, a job and a placement")
     else:
-        machine, work = read_inputs(topology, job)
-    if isinstance(placement, Plan):
+        machine, work = read_inputs(cast("TopologyLike", topology), job)
+    if not isinstance(placement, Placement):
+        placement = plan_of(placement)
         work = planned_job(work, placement)
         placement = placement_of_plan(placement, machine)
     if placement.world_size != work.world_size:

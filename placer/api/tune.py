@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.judged import judged
-from placer.api.options import limit_problems
+from placer.api.options import limit_problems, seconds_of
 from placer.arguments import (
     CALL,
+    DURATION,
     HOSTS,
     INTEGER,
     INTEGERS,
@@ -73,7 +74,7 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     sharding=TEXTS | TEXT | NOTHING,
     top=INTEGER,
     slack=NUMBER,
-    time_limit=NUMBER,
+    time_limit=DURATION,
     seed=INTEGER,
     engine=_ENGINE,
     stop=CALL,
@@ -99,7 +100,7 @@ def tune(
     sharding: Sequence[str] | str | None = None,
     top: int = 10,
     slack: float = 0.0,
-    time_limit: float = 600.0,
+    time_limit: float | str = 600.0,
     seed: int = 0,
     engine: Engine | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -131,7 +132,7 @@ def tune(
     slack : float
         Also find the choices that need less memory, as long as their step is longer by
         no more than this share: ``fronts`` of the result has them.
-    time_limit : float, s
+    time_limit : float, s, or str
         For all.
     seed : int
     engine : Engine, optional
@@ -140,6 +141,11 @@ def tune(
         Asked now and then; once true, what is known is returned.
     progress : callable
         Told a ``State`` from time to time.
+
+    Returns
+    -------
+    Tuning
+        Rows, best first, and how many choices were considered and left out.
 
     Raises
     ------
@@ -177,6 +183,7 @@ def tune(
         recompute=_names(recompute),
         sharding=_names(sharding),
     )
+    time_limit = seconds_of(time_limit)
     refuse(
         [
             *limit_problems(time_limit, seed),

@@ -51,12 +51,22 @@ def vary(
         Of `diagnose`: of several draws those come first that tell the suspects apart
         which are still open.
 
+    Returns
+    -------
+    list of Plan
+
     Raises
     ------
     InputError
         If an argument is out of range, or the plan's inputs cannot be read.
     InfeasibleError
         If the machine or rules leave fewer placements of this cost.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> len(placer.vary(plan, 2))
+    2
     """
     if not 1 <= count <= MOST:
         message = f"expected 1 to {MOST} placements, got {count}"

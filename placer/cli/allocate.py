@@ -77,15 +77,15 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: every node.",
 )
 @_hosts("--busy", "Hosts that are not free, as a list or @FILE.")
-@_plans("--keep", "Plan of a job that runs and stays. May be given again.")
-@_plans("--move", "Plan of a job that runs and may move. May be given again.")
+@_plans("--keep", "Plan of a job that runs and stays. Repeatable.")
+@_plans("--move", "Plan of a job that runs and may move. Repeatable.")
 @click.option(
     "--move-price",
     metavar="TIME",
     callback=seconds,
     default="0",
     show_default=True,
-    help="What moving a job costs, in seconds of its step.",
+    help="What moving a job costs, in seconds of a step.",
 )
 @click.option(
     "--weight",
@@ -93,13 +93,13 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     multiple=True,
     callback=_weights,
     metavar="NAME=W",
-    help="What the step of a job counts beside the others. Default: 1.",
+    help="Weight of the step time of a job beside the others. Default: 1. Repeatable.",
 )
 @click.option(
     "--apart",
     metavar="TIER",
     shell_complete=complete.tiers,
-    help="Tier no domain of which two jobs may share: rack.",
+    help="Tier that jobs do not share: with rack, no two jobs have hosts in one rack.",
 )
 @click.option(
     "--tolerance",
@@ -116,19 +116,19 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     help="Nodes that jobs to come want, and how often: 16=4,8=3,1. @FILE, such as the "
     "queue of squeue -h -t PD -o %D. Default: 16=4,8=3,4=2,1=1.",
 )
-@_hosts("--grade", "Hosts that the job was granted: how good they are.")
+@_hosts("--grade", "Hosts that the job was granted: say how good they are.")
 @objective_option
 @require_option("those of every job")
 @rule_options
 @click.option(
     "-o",
     "--output",
-    metavar="DIR",
+    metavar="PATH",
     shell_complete=complete.files,
     help="Write the plan of every job and requests for schedulers into this folder.",
 )
 @seed_option
-@time_limit_option("all")
+@time_limit_option("the whole search")
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context
@@ -226,16 +226,14 @@ def _write_plans(found: Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
     from pathlib import Path
 
-    from placer.cli.output import write_text
+    from placer.cli.output import write_plan, write_text
     from placer.emit.registry import requests
     from placer.files import make_folder
-    from placer.placement.plan_file import write_plan
 
     make_folder(folder)
     for job, name in zip(found.jobs, file_names(found.jobs), strict=True):
         stem = str(Path(folder) / name)
-        with interrupts.writing(f"{stem}.json"):
-            write_plan(job.plan, f"{stem}.json")
+        write_plan(f"{stem}.json", job.plan)
         for suffix, text in requests(job.plan, name).items():
             write_text(f"{stem}.{suffix}", text)
 

@@ -10,37 +10,47 @@ from placer.cli import complete
 from placer.cli.grouped import PlanCommand
 from placer.cli.options import format_option, quiet_option, time_limit_option
 from placer.cli.output import write_line
-from placer.cli.plan_inputs import given_inputs, plan_input_options
+from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.plan_inputs import Given, given_inputs
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@click.command(cls=PlanCommand, epilog="Example: placer check plan.json --bound")
-@click.argument("plan", shell_complete=complete.files)
-@plan_input_options
+@click.command(
+    cls=PlanCommand,
+    help=f"""Check a plan, independently of the solver.
+
+    The placement is checked first; then score, baselines, gap and status are worked out
+    again and compared with what the plan says. The exit code is 0 when all holds and 1
+    when something does not.
+
+    {PLAN_HELP}""",
+    epilog="Example: placer check plan.json --bound",
+)
+@click.argument("plan", shell_complete=complete.placements)
+@placement_options
 @click.option("--bound", is_flag=True, help="Prove the lower bound again, too.")
 @time_limit_option("the search that a bound may rest on")
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
-    """Check a plan, independently of the solver.
-
-    The placement is checked first; then score, baselines, gap and status are worked out
-    again and compared with what the plan says. The exit code is 0 when all holds and 1
-    when something does not.
-    """
+    """Check a plan."""
     import json
 
+    from placer.cli.placements import read_placement
     from placer.placement.plan_consistency import ContradictionError
-    from placer.placement.plan_file import read_plan
     from placer.units import plural
 
     holds, older = "", list[str]()
     try:
-        found = read_plan(plan)
-        faults, older = _checked(found, options)
+        found, inputs = read_placement(plan, options)
+        if inputs is None:
+            given = given_inputs(options, found)
+        else:
+            given = Given(inputs.topology, inputs.job)
+        faults, older = _checked(found, given, options)
         ranks, nodes = found.world_size, len(found.nodes)
         holds = f"ok: {ranks:,} {plural('rank', ranks)} on "
         holds += f"{nodes:,} {plural('node', nodes)}"
@@ -60,13 +70,14 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     context.exit(1 if faults else 0)
 
 
-def _checked(plan: Plan, options: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _checked(
+    plan: Plan, given: Given, options: dict[str, Any]
+) -> tuple[list[str], list[str]]:
     """What is wrong with the plan, and what of an older model, a sentence each."""
     from placer.api.check import checked, taken_as_named
     from placer.api.inputs import inputs_of_plan
     from placer.placement.inputs import refuse_others
 
-    given = given_inputs(options)
     inputs = inputs_of_plan(plan, *given)
     if options["force"]:
         plan = taken_as_named(plan, inputs)

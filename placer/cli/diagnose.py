@@ -68,10 +68,10 @@ def diagnose(
 def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
     """Write a placement in which what fits alike slows ranks of its own."""
     from placer.api.vary import vary
-    from placer.placement.plan_file import write_plan
+    from placer.cli.output import write_plan
 
     _, other = vary(runs[0].plan, 2, seed=len(runs), apart=verdict)
-    write_plan(other, path)
+    write_plan(path, other)
 
 
 def _run(text: str) -> Run:

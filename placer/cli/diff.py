@@ -8,14 +8,9 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand
-from placer.cli.options import (
-    format_by_suffix_option,
-    hosts_option,
-    output_option,
-    seed_option,
-)
-from placer.cli.placements import KINDS_HELP
-from placer.cli.plan_inputs import plan_input_options
+from placer.cli.old_names import tell_new_name
+from placer.cli.options import OneOf, output_option, quiet_option
+from placer.cli.placements import KINDS_HELP, placement_options
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -28,21 +23,27 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
     cls=PlanCommand,
     help=f"""Report what changed from one placement to another.
 
-    Each is {KINDS_HELP}. The last three are of the machine and the job of -t and -j, or
-    of those that the other plan names.
+    OLD and NEW are each {KINDS_HELP}. The last three are of the machine and the job of
+    -t and -j, or of those that the other plan keeps. `placer score --list` lists the
+    names.
 
     Ranks that moved, groups whose domain changed, cost, links and critical path before
     and after, and the work of a restart. The exit code is 0 when there is no difference
     and 1 when there is one.""",
-    epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.html",
+    epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.json",
 )
 @click.argument("old", shell_complete=complete.placements)
 @click.argument("new", shell_complete=complete.placements)
-@plan_input_options
-@hosts_option
-@seed_option
-@format_by_suffix_option("text", "json", "html")
+@placement_options
+@click.option(
+    "--format",
+    "format_name",
+    type=OneOf(["text", "json", "html"]),
+    metavar="[text|json]",
+    help="What to write. Default: by the suffix of PATH, or text.",
+)
 @output_option("Write the report here; - is stdout, as without it.")
+@quiet_option("No notes.")
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""
@@ -57,6 +58,10 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     output = options["output"] or "-"
     suffix = PurePath(output).suffix.lower()
     form = options["format_name"] or _FORMAT_OF_SUFFIX.get(suffix, "text")
+    if form == "html":
+        tell_new_name(
+            options, "diff as HTML", f"placer report {new} --against {old} -o {output}"
+        )
     write_text(output, _report(form, found, (before, after), (old, new)))
     context.exit(0 if found.is_empty else 1)
 

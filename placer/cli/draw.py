@@ -8,40 +8,38 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand
-from placer.cli.options import OneOf, format_by_suffix_option, output_option
-from placer.cli.plan_inputs import plan_input_options, plan_inputs
+from placer.cli.old_names import tell_new_name
+from placer.cli.options import OneOf, output_option, quiet_option
+from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.cost.step import Step
+    from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
 
 _FORMATS = ("svg", "png")
-_INPUTS = (
-    "topology",
-    "job",
-    "hardware",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "order",
-    "force",
-)
 
 
 @click.command(
     cls=PlanCommand,
+    help=f"""Draw a placement: the map, the traffic or a step over time.
+
+    The map shows every GPU, rack or block, whichever is readable, and outlines groups
+    that leave their domain where these are few. `pipeline` draws when the stages of the
+    slowest replica work. `scaling` draws the rows that
+    `placer sweep --format json` printed. `placer report` has all pictures on one page.
+
+    {PLAN_HELP}""",
     epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
 )
-@click.argument("file", shell_complete=complete.files)
+@click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "picture",
     type=OneOf(
         ["map", "traffic", "timeline", "pipeline", "scaling"],
-        gone={
-            "poster": "All pictures are on one page: placer draw FILE --format html."
-        },
+        gone={"poster": "All pictures are on one page: placer report PLAN."},
     ),
     default="map",
 )
@@ -64,35 +62,39 @@ _INPUTS = (
     show_default=True,
     help="Colours of text and background; auto follows the reader's (PNG: light).",
 )
-@format_by_suffix_option(*_FORMATS, "html")
-@plan_input_options
-@output_option("Write the picture here; - is stdout, as without it.")
-def draw(file: str, picture: str, **options: Any) -> None:
-    """Draw a plan: the map, the traffic or a step over time.
+@click.option(
+    "--format",
+    "format_name",
+    type=OneOf([*_FORMATS, "html"]),
+    metavar="[svg|png]",
+    help="What to write. Default: by the suffix of PATH, or svg.",
+)
+@placement_options
+@output_option(
+    "Write the picture here; - is stdout. Default: on a terminal a "
+    "file named after PLAN, else stdout."
+)
+@quiet_option("No notes.")
+def draw(plan: str, picture: str, **options: Any) -> None:
+    """Draw a placement."""
+    from placer.cli.output import output_path
 
-    The map shows every GPU, rack or block, whichever is readable, and outlines groups
-    that leave their domain where these are few. `pipeline` draws when the stages of the
-    slowest replica work; it looks at the plan's topology and job. `scaling` draws the
-    rows that `placer sweep --format json` printed. HTML is the report page of the plan,
-    with map, times and pipeline.
-    """
-    if picture != "pipeline" and any(options[key] for key in _INPUTS):
-        raise click.UsageError("Only the pipeline needs a topology and a job.")
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
-    output = options["output"] or "-"
-    if options["format_name"] == "html" or output.lower().endswith(".html"):
-        _write_page(file, picture, output)
+    suffix = options["format_name"] or "svg"
+    output = output_path(options["output"], plan, picture, suffix)
+    if suffix == "html" or output.lower().endswith(".html"):
+        _write_page(plan, picture, output, options)
         return
     write_picture(
-        lambda theme: _drawn(file, picture, theme, options),
+        lambda theme: _drawn(plan, picture, theme, options),
         output,
         options["theme"],
         options["format_name"],
     )
 
 
-def _write_page(file: str, picture: str, output: str) -> None:
+def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -> None:
     """Write the report page of a plan.
 
     Raises
@@ -107,6 +109,8 @@ def _write_page(file: str, picture: str, output: str) -> None:
     if picture != "map":
         raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
     path = "plan.json" if file == "-" else file
+    new = f"placer report {file}" + (f" -o {output}" if output != "-" else "")
+    tell_new_name(options, "draw as HTML", new)
     write_text(output, report_html(read_plan(file), None, path=path))
 
 
@@ -149,32 +153,31 @@ def _format_of(output: str) -> str:
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
+    from placer.cli.placements import placement_alone, with_inputs
     from placer.draw.heat_map import traffic_map
     from placer.draw.pipeline import pipeline_chart
     from placer.draw.placement_map import placement_map
     from placer.draw.time_line import time_line
-    from placer.placement.plan_file import read_plan
     from placer.sweep.plot import sweep_plot
     from placer.sweep.rows import read_rows
 
     if picture == "scaling":
         return sweep_plot(*read_rows(file), theme)
-    plan = read_plan(file)
+    if picture == "pipeline":
+        return pipeline_chart(_step(*with_inputs(file, options)), theme)
+    plan = placement_alone(file, options)
     if picture == "traffic":
         return traffic_map(plan, theme)
     if picture == "timeline":
         return time_line(plan, theme)
-    if picture == "pipeline":
-        return pipeline_chart(_step(plan, options), theme)
     return placement_map(plan, options["colour"], options["zoom"], theme)
 
 
-def _step(plan: Plan, options: dict[str, Any]) -> Step:
+def _step(plan: Plan, inputs: Inputs) -> Step:
     """The cost of the plan's placement."""
     from placer.cost.step import StepModel
     from placer.placement.build import placement_of_plan
 
-    inputs = plan_inputs(plan, options)
     machine = inputs.topology
     gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
     return StepModel(machine, inputs.job).step(gpu_of_rank)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command
+from placer.cli import output as outputs
+from placer.cli.grouped import PlanCommand
 from placer.cli.interrupt import interrupts
-from placer.cli.options import OneOf
-from placer.cli.output import write_line, write_text
+from placer.cli.options import OneOf, quiet_option
+from placer.cli.output import write_line, write_text, writing
+from placer.cli.placements import PLAN_HELP, placement_options
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -33,11 +35,17 @@ def _print_formats(
 
 
 @click.command(
-    cls=Command,
+    cls=PlanCommand,
+    help=f"""Write the rank map of a placement for a launcher.
+
+    The text goes to standard output. With -o the file is written, and a script reads
+    where from standard output.
+
+    {PLAN_HELP}""",
     epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
     "-o hosts.txt)",
 )
-@click.argument("plan", shell_complete=complete.files)
+@click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "format",
     type=OneOf(list(FORMATS)),
@@ -64,18 +72,26 @@ def _print_formats(
     callback=_print_formats,
     help="List the formats and exit.",
 )
-def emit(plan: str, format: FormatName, output: str | None, role: str | None) -> None:
-    """Write the rank map of a plan for a launcher.
-
-    The text goes to standard output. With -o the file is written and its path printed.
-    """
+@placement_options
+@quiet_option("No notes.")
+def emit(
+    plan: str,
+    format: FormatName,
+    output: str | None,
+    role: str | None,
+    **options: Any,
+) -> None:
+    """Write the rank map of a placement."""
+    from placer.cli.placements import placement_alone
     from placer.emit import emit as emit_plan
-    from placer.placement.plan_file import read_plan
 
-    content = read_plan(plan)
-    if output in (None, "-"):
+    content = placement_alone(plan, options)
+    if output is None or output == "-":
         write_text("-", emit_plan(content, format, role=role))
-    else:
+    elif outputs.is_terminal():
+        with writing(output):
+            emit_plan(content, format, output, role=role)
+    else:  # for $(placer emit ...)
         with interrupts.writing(output):
             path = emit_plan(content, format, output, role=role)
         write_line(str(path))

@@ -18,10 +18,13 @@ def engine_options(function: _Function) -> _Function:
     workers = click.option(
         "--workers",
         type=click.IntRange(1, 1024),
+        metavar="N",
         help="Processes. Default: one a core that is granted.",
     )
     scheduler = click.option(
-        "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster at this address instead.",
     )
     return workers(scheduler(function))
 

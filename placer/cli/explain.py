@@ -9,7 +9,7 @@ import click
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand
 from placer.cli.options import format_option, quiet_option
-from placer.cli.plan_inputs import plan_input_options, plan_inputs
+from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -32,16 +32,24 @@ def _ranks(
 
 @click.command(
     cls=PlanCommand,
+    help=f"""Say where ranks, groups or hosts are, and why there.
+
+    Domains, groups and partners, the links between them and what they cost; and which
+    exchange with another rank, node or replica would come closest to being better.
+    Without --rank, --group and --host: the group that a step waits for, or rank 0
+    where all groups are alike.
+
+    {PLAN_HELP}""",
     epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07",
 )
-@click.argument("plan", shell_complete=complete.files)
+@click.argument("plan", shell_complete=complete.placements)
 @click.option(
     "--rank",
     "ranks",
     multiple=True,
     callback=_ranks,
     metavar="N",
-    help="Rank, or ranks as 0-3,12. May be given again.",
+    help="Rank, or ranks as 0-3,12. Repeatable.",
 )
 @click.option(
     "--group",
@@ -49,45 +57,38 @@ def _ranks(
     multiple=True,
     metavar="AXIS:N",
     shell_complete=complete.groups,
-    help="Group number N of an axis, counted from 0: pp:37. May be given again.",
+    help="Group number N of an axis, counted from 0: pp:37. Repeatable.",
 )
 @click.option(
     "--host",
-    "hosts",
+    "about",
     multiple=True,
     metavar="H",
     shell_complete=complete.hosts,
-    help="Host, or hosts.",
+    help="Host, or hosts as n[1-4]. Repeatable.",
 )
-@plan_input_options
+@placement_options
 @format_option("text", "json")
 @quiet_option("No notes.")
 def explain(plan: str, **options: Any) -> None:
-    """Say where ranks, groups or hosts are, and why there.
-
-    Domains, groups and partners, the links between them and what they cost; and which
-    exchange with another rank, node or replica would come closest to being better.
-    Without --rank, --group and --host: the group that a step waits for, or rank 0
-    where all groups are alike.
-    """
+    """Say where ranks, groups or hosts are."""
     from placer.api.explain import explain as explained
     from placer.cli.look import look_of_stdout
     from placer.cli.output import write_text
+    from placer.cli.placements import with_inputs
     from placer.placement.build import topology_section
     from placer.placement.plan_encode import json_text
-    from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group
     from placer.topology.allocation import parse_hosts
 
-    content = read_plan(plan)
+    content, inputs = with_inputs(plan, options)
     ranks, groups = options["ranks"], options["groups"]
-    hosts = [host for text in options["hosts"] for host in parse_hosts(text)]
+    hosts = [host for text in options["about"] for host in parse_hosts(text)]
     if not (ranks or groups or hosts):
         worst = slowest_group(content.score)
         ranks = () if worst else (0,)
         groups = (f"{worst['axis']}:{worst['group']}",) if worst else ()
-    inputs = plan_inputs(content, options)
     machine, job = inputs.topology, inputs.job
     found = explained(
         content,

@@ -51,11 +51,12 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
         If neither names a machine, or a job.
     """
     found = from_folder(options)
-    for name, option in _NEEDED.items():
-        if not (options | found)[name]:
-            reason = f": {why}" if why else ""
-            message = f"Missing option {option}{reason}. A {NAME} here can give it."
-            raise click.UsageError(message)
+    missing = [text for name, text in _NEEDED.items() if not (options | found)[name]]
+    if missing:
+        several, them = ("s", "them") if len(missing) > 1 else ("", "it")
+        reason = f": {why}" if why else ""
+        message = f"Missing option{several} {' and '.join(missing)}{reason}."
+        raise click.UsageError(f"{message} A {NAME} here can give {them}.")
     if found and not options.get("quiet"):
         given = ", ".join(f"{key} {_shown(value)}" for key, value in found.items())
         click.echo(f"note: {NAME}: {given}", err=True)

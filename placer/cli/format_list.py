@@ -1,4 +1,4 @@
-"""``placer topo formats`` and ``placer jobs formats``."""
+"""``placer topology formats`` and ``placer job formats``."""
 
 from __future__ import annotations
 

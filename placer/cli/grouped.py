@@ -29,8 +29,8 @@ _HEADING_OF = {
 _OWN = "Options"
 _INPUTS = (
     "-t T, -j J",
-    "Machine and job instead of those in PLAN, with the options that place has for "
-    "them.",
+    "Machine and job instead of those that a plan file keeps, with the options that "
+    "place has for them.",
 )
 _INPUT_HEADINGS = ("Machine", "Job")
 

@@ -29,7 +29,7 @@ def help(
 ) -> None:
     """Show the help of a command.
 
-    COMMAND may be of several words, such as "topo show". Without it: the commands.
+    COMMAND may be of several words, such as "topology show". Without it: the commands.
     """
     from placer.cli.manual import page, pages
     from placer.files import make_folder
@@ -60,8 +60,8 @@ def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
         group = context.command
         if not isinstance(group, click.Group):
             raise click.UsageError(f"{context.command_path!r} has no commands.")
-        _, command, _ = group.resolve_command(context, [name])
+        own, command, _ = group.resolve_command(context, [name])
         if command is None:  # only in completion
             break
-        context = click.Context(command, info_name=name, parent=context)
+        context = click.Context(command, info_name=own, parent=context)
     return context

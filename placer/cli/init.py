@@ -67,7 +67,7 @@ def init(**options: Any) -> None:
         machine, job, assumed = _asked(options, assumed)
     write_text(NAME, _text(options, assumed))
     if not options["quiet"]:
-        write_line("\n".join([*_told(machine, job, assumed), f"written: {NAME}"]))
+        write_line("\n".join(_told(machine, job, assumed)))
 
 
 def _found(what: str, option: str) -> tuple[str]:

@@ -15,11 +15,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
     'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE, such '
-    "as slurm:topology.conf; those may be given again."
+    "as slurm:topology.conf. FORMAT:FILE is repeatable."
 )
 _JOB = (
-    "Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh; those "
-    "may be given again."
+    "Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh. "
+    "FORMAT:FILE is repeatable."
 )
 
 
@@ -55,8 +55,8 @@ def _uplinks_option(function: _Function) -> _Function:
         metavar="TIER=N",
         shell_complete=complete.tiers,
         callback=_ratios,
-        help="How many times the links into a tier are oversubscribed. Default: as the "
-        "machine's or the hardware's, else once.",
+        help="How many times the links into a tier are oversubscribed: spine=2. "
+        "Default: as the machine or the hardware says, else 1. Repeatable.",
     )(function)
 
 
@@ -65,21 +65,22 @@ def _hardware_options(function: _Function) -> _Function:
         "--hardware",
         metavar="T",
         shell_complete=complete.topologies,
-        help="Topology with the links and GPUs a node that a text or a FORMAT:FILE "
-        "lacks. Default: as --gpu.",
+        help="Topology that gives the links and the GPUs a node that a text or a "
+        "FORMAT:FILE lacks. Default: as --gpu.",
     )
     gpu = click.option(
         "--gpu",
         metavar="NAME",
         shell_complete=complete.gpus,
-        help="Its GPUs, such as h100 or gb200: the same by the usual hosts of them. "
-        "Default: as the files say, else the usual ones of such hosts.",
+        help="GPU of the nodes, such as h100 or gb200: links and GPUs a node as in "
+        "the usual hosts. Default: as the files say, else the usual GPU of such "
+        "hosts.",
     )
     gpus = click.option(
         "--gpus-per-node",
         type=click.IntRange(1, 1024),
         metavar="N",
-        help="GPUs of nodes that no FORMAT:FILE counts, if not the hardware's.",
+        help="GPUs of nodes that no FORMAT:FILE counts. Default: as the hardware says.",
     )
     labels = click.option(
         "--label",
@@ -87,7 +88,8 @@ def _hardware_options(function: _Function) -> _Function:
         multiple=True,
         metavar="KEY=TIER",
         callback=_label_tiers,
-        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out.",
+        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out. "
+        "Repeatable.",
     )
     return gpu(hardware(gpus(labels(function))))
 
@@ -115,7 +117,8 @@ def gpus_option(function: _Function) -> _Function:
         "--gpus",
         type=click.IntRange(1),
         metavar="N",
-        help="Ranks of a job from FORMAT:FILE. Default: its own, or the hosts' GPUs.",
+        help="Ranks of a job from FORMAT:FILE. Default: as the files say, else the "
+        "GPUs of the hosts.",
     )(function)
 
 
@@ -125,13 +128,13 @@ def script_options(function: _Function) -> _Function:
         "--tflops",
         type=float,
         metavar="RATE",
-        help="Its sustained rate of a GPU, in TFLOP/s. Default: a usual share of the "
-        "GPU's peak.",
+        help="Sustained rate of a GPU in a job from FORMAT:FILE, in TFLOP/s. Default: "
+        "a usual share of the GPU's peak.",
     )
     time = click.option(
         "--micro-batch-time",
         metavar="TIME",
-        help="Its measured time of a micro-batch on a stage: 120ms.",
+        help="Measured time of a micro-batch on a stage, instead of --tflops: 120ms.",
     )
     settings = click.option(
         "--set",
@@ -139,18 +142,20 @@ def script_options(function: _Function) -> _Function:
         multiple=True,
         callback=_settings,
         metavar="NAME=VALUE",
-        help="Variable of its script; job.KEY=VALUE sets a key of the job.",
+        help="Variable of a job's script; job.KEY=VALUE sets a key of the job. "
+        "Repeatable.",
     )
     select = click.option(
         "--select",
         metavar="NAME",
-        help="Which of its functions or launches.",
+        help="Function or launch of a job's script, where it has several.",
     )
     verbose = click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Also where each key of such a job comes from, and how a search went.",
+        help="Also where each key of a job from FORMAT:FILE comes from, and how a "
+        "search went.",
     )
     return tflops(time(settings(select(verbose(function)))))
 
@@ -174,8 +179,8 @@ def order_option(function: _Function) -> _Function:
     return click.option(
         "--order",
         metavar="ORDER",
-        help="Number ranks so, whatever the job says: tp-cp-ep-pp-dp, or auto (chosen "
-        "by place, taken from the plan elsewhere).",
+        help="Number ranks in this order, whatever the job says: tp-cp-ep-pp-dp, or "
+        "auto (chosen by place, taken from the plan elsewhere).",
     )(function)
 
 

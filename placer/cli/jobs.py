@@ -1,4 +1,4 @@
-"""``placer jobs``: presets, and jobs from other programs' files."""
+"""``placer job``: presets, and jobs from other programs' files."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 _JOBS = click.argument(
-    "job", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
+    "jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
 )
 
 
 @click.group()
-def jobs() -> None:
-    """List, show and convert jobs.
+def job() -> None:
+    """List, show, validate and convert jobs.
 
     JOB is a preset, or a file (- is standard input). Or FORMAT:FILE, what another
-    program is given, as "placer jobs formats" lists; several of these are joined.
+    program is given, as "placer job formats" lists; several of these are joined.
     """
 
 
-@jobs.command("list", cls=Command)
+@job.command("list", cls=Command)
 @format_option("text", "json")
 def list_presets(format_name: str) -> None:
     """List the presets with their number of ranks."""
@@ -64,17 +64,17 @@ def _formats() -> Mapping[str, Format]:
     return FORMATS
 
 
-jobs.add_command(format_list("a job", _formats))
+job.add_command(format_list("a job", _formats))
 
 
-@jobs.command(cls=Command)
+@job.command(cls=Command)
 @_JOBS
 @source_options
 @click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
 @click.option("--name", help="Name of the job. Default: that of the first file.")
 @output_option("Write the job here; - is stdout, as without it.")
 @quiet_option("No report.")
-def convert(job: tuple[str, ...], **options: Any) -> None:
+def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """Write what JOB says as one job file, with the origin of each value.
 
     Of a preset or a job file every default is written out.
@@ -91,7 +91,7 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
     given = {name: options[name] for name in SOURCE_OPTIONS}
     with notes_told(options):
         opened = open_job(
-            job, Options(**given, strict=options["strict"], name=options["name"])
+            jobs, Options(**given, strict=options["strict"], name=options["name"])
         )
     found = opened if isinstance(opened, Job) else opened.job()
     output = options["output"] or "-"
@@ -106,12 +106,57 @@ def convert(job: tuple[str, ...], **options: Any) -> None:
             click.echo(line, err=True)
 
 
-@jobs.command(cls=Command)
+@job.command(cls=Command)
 @_JOBS
 @source_options
 @quiet_option("No notes.")
 @format_option("text", "json")
-def show(job: tuple[str, ...], format_name: str, **options: Any) -> None:
+def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
+    """Say whether JOB can be read, with all that is wrong.
+
+    Several of FORMAT:FILE are one job; a preset or a file is a job of its own.
+    """
+    import json
+
+    from placer.errors import InputError, Problem, refuse
+
+    problems: list[Problem] = []
+    rows = []
+    for sources in _each(jobs):
+        try:
+            found = read_given_job({"job": sources} | options)
+        except InputError as error:
+            problems += error.problems
+        else:
+            rows.append(
+                {
+                    "source": " ".join(sources),
+                    "name": found.name,
+                    "ranks": found.world_size,
+                    "sha256": found.sha256,
+                }
+            )
+    refuse(problems)
+    if format_name == "json":
+        write_line(json.dumps(rows, indent=2))
+        return
+    lines = (f"{row['source']}: valid, {row['ranks']:,} ranks" for row in rows)
+    write_line("\n".join(lines))
+
+
+def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The sources of every job: files stand alone, those of formats are joined."""
+    joined = tuple(text for text in sources if text.partition(":")[0] in _formats())
+    alone = ((text,) for text in sources if text not in joined)
+    return [*alone, *([joined] if joined else ())]
+
+
+@job.command(cls=Command)
+@_JOBS
+@source_options
+@quiet_option("No notes.")
+@format_option("text", "json")
+def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Show JOB.
 
     With --format json, print it as a job file with every default written out.
@@ -120,7 +165,7 @@ def show(job: tuple[str, ...], format_name: str, **options: Any) -> None:
     from placer.job.write import to_document
     from placer.placement.plan_encode import json_text
 
-    found = read_given_job({"job": job} | options)
+    found = read_given_job({"job": jobs} | options)
     if format_name == "json":
         write_text("-", json_text(to_document(found)))
     else:

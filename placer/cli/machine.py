@@ -41,6 +41,21 @@ def read_machine(
     )
 
 
+def read_machine_of_job(options: dict[str, Any]) -> Topology:
+    """The machine of ``-t``, beside the job of ``-j``.
+
+    Where it cannot be read, the error says what is wrong with the job, too.
+    """
+    from placer.cli.job import job_problems
+    from placer.errors import InputError
+
+    try:
+        return read_machine(options)
+    except InputError as error:
+        problems = [*error.problems, *job_problems(options)]
+        raise InputError(problems, error.notes) from None
+
+
 def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.readers import machine

@@ -6,12 +6,13 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import click
-from click.exceptions import NoSuchCommand
+from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
 from placer import __version__
 from placer.cli.interrupt import interrupts
@@ -28,11 +29,11 @@ from placer.files import inputs_kept
 SECTIONS = {
     "Plan": ("place", "tune", "allocate"),
     "Launch": ("emit", "launch", "verify"),
-    "Look after": ("check", "replace", "diff", "explain", "diagnose", "draw"),
-    "What if": ("score", "predict", "sweep"),
+    "Look after": ("check", "replace", "diff", "explain", "diagnose", "report", "draw"),
+    "What if": ("score", "sweep"),
     "Files and help": (
-        "topo",
-        "jobs",
+        "topology",
+        "job",
         "calibrate",
         "init",
         "schema",
@@ -41,6 +42,10 @@ SECTIONS = {
     ),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+ALIASES = {"topo": "topology", "jobs": "job"}
+# Names of the release before, which no help lists.
+OLD_COMMANDS = ("predict",)
+_MODULES = {"job": "jobs"}  # where they are not named after the command
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4
@@ -74,6 +79,27 @@ _DEBUG_OPTION = click.Option(
 )
 
 
+class _Usage(click.UsageError):
+    """An error in what was typed, in the shape of all errors."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print it with the command whose help says more."""
+        command = "placer" if self.ctx is None else self.ctx.command_path
+        text = f"error: {self.format_message()}\n  hint: {command} --help"
+        click.echo(_visible(text), file=file, err=True)
+
+
+@contextmanager
+def _usage_told() -> Iterator[None]:
+    """A context whose errors in what was typed have the shape of all errors."""
+    try:
+        yield
+    except NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _Usage(error.format_message(), error.ctx) from None
+
+
 class Commands(click.Group):
     """The group of all commands, loaded one by one."""
 
@@ -98,10 +124,11 @@ class Commands(click.Group):
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is none of that name."""
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS + OLD_COMMANDS:
             return None
-        module = import_module(f"placer.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        module = import_module(f"placer.cli.{_MODULES.get(name, name)}")
+        command: click.Command = getattr(module, name)
         if _DEBUG_OPTION not in command.params:
             command.params.append(_DEBUG_OPTION)
         return command
@@ -116,6 +143,7 @@ class Commands(click.Group):
         click.UsageError
             If there is none; the message names the nearest.
         """
+        args = [ALIASES.get(args[0], args[0]), *args[1:]]
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
@@ -143,10 +171,15 @@ class Commands(click.Group):
                 click.echo(f"error: standard output: {error.strerror}", err=True)
             raise SystemExit(OUTPUT_FAILED) from error
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options before the command."""
+        with _usage_told():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever goes wrong becomes a message and an exit code."""
         try:
-            with inputs_kept():
+            with inputs_kept(), _usage_told():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise

@@ -97,9 +97,9 @@ def seed_option(function: _Function) -> _Function:
     return click.option(
         "--seed",
         type=click.IntRange(0, 2**31 - 1),
+        metavar="N",
         default=0,
-        show_default=True,
-        help="Seed of everything random.",
+        help="Seed of everything random. Default: 0.",
     )(function)
 
 
@@ -166,5 +166,5 @@ def require_option(beside: str) -> Callable[[_Function], _Function]:
         callback=rules,
         metavar="AXIS=TIER",
         shell_complete=complete.rules,
-        help=f"Hard rule beside {beside}: tp=rack. May be given again.",
+        help=f"Hard rule beside {beside}: tp=rack. Repeatable.",
     )

@@ -2,11 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from placer import files
 from placer.cli.interrupt import interrupts
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """A context in which ``path`` is written to its end, and is then told.
+
+    Nothing is told of standard output, or by a command that is quiet.
+    """
+    with interrupts.writing(path):
+        yield
+        context = click.get_current_context(silent=True)
+        quiet = context is not None and context.params.get("quiet")
+        if path != "-" and not quiet:
+            click.echo(f"wrote {path}", err=True)
+
+
+def output_path(given: str | None, source: str, kind: str, suffix: str) -> str:
+    """Where a page or a picture goes: as ``-o`` says, else no terminal is filled.
+
+    Parameters
+    ----------
+    given : str or None
+        What ``-o`` says.
+    source : str
+        What is shown: a file or ``KIND:VALUE``.
+    kind, suffix : str
+        What it is shown as. The file is named by all three.
+    """
+    if given is not None:
+        return given
+    if not is_terminal():
+        return "-"
+    name = PurePath(source.removeprefix("plan:").removeprefix("hostfile:")).name
+    stem = re.sub(r"(\.json)?(\.gz|\.zst)?$", "", name)
+    stem = re.sub(r"[^\w.-]+", "-", stem).strip("-.")
+    return f"{stem or 'plan'}-{kind}.{suffix}"
+
+
+def is_terminal() -> bool:
+    """Whether standard output is one."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def write_text(path: str, text: str) -> None:
@@ -19,7 +69,7 @@ def write_text(path: str, text: str) -> None:
     OutputError
         If it cannot be written.
     """
-    with interrupts.writing(path):
+    with writing(path):
         files.write_text(path, text)
 
 
@@ -48,9 +98,17 @@ def yaml_text(document: Mapping[str, Any]) -> str:
     return text
 
 
+def write_plan(path: str, plan: Plan) -> None:
+    """Write a plan, in the same way as `write_text`."""
+    from placer.placement import plan_file
+
+    with writing(path):
+        plan_file.write_plan(plan, path)
+
+
 def write_bytes(path: str, data: bytes) -> None:
     """Write all of ``data`` to ``path``, in the same way as `write_text`."""
-    with interrupts.writing(path):
+    with writing(path):
         files.write_bytes(path, data)
 
 

@@ -17,6 +17,7 @@ from placer.cli.input_options import (
 )
 from placer.cli.interrupt import end
 from placer.cli.job import read_given_job
+from placer.cli.old_names import tell_new_name
 from placer.cli.options import (
     hosts_option,
     objective_option,
@@ -67,8 +68,8 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     "--free",
     metavar="H",
     shell_complete=complete.hosts,
-    help="Other hosts that are free, perhaps as sinfo:FILE: say in one line what the "
-    "best of all would save.",
+    help="Other free hosts, as a list, @FILE or sinfo:FILE: say in one line what the "
+    "best allocation of all would save.",
 )
 @objective_option
 @require_option("the job's")
@@ -99,6 +100,7 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
+    metavar="N",
     help="Threads that search at a time. Default: one a core that is granted. The "
     "result does not depend on it.",
 )
@@ -106,7 +108,7 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     "--report",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Also write a web page here: the plan beside the hosts in the given order.",
+    hidden=True,
 )
 @click.option(
     "--vary",
@@ -148,7 +150,7 @@ def _search(
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
     """The search that the options describe, its inputs read."""
     from placer.api.place import place
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_machine_of_job
     from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
@@ -158,7 +160,7 @@ def _search(
             "--free names hosts beside those of the job, and these need --hosts. To "
             "choose among free hosts: placer allocate --free."
         )
-    machine = read_machine(options)
+    machine = read_machine_of_job(options)
     job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key], key)
@@ -204,6 +206,8 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
     write_made(result.plan, options, summary)
     if options["report"] is not None:
+        new = f"placer report {options['output'] or 'PLAN'} -o {options['report']}"
+        tell_new_name(options, "--report", new)
         _write_report(result, options["report"], options["output"])
 
 
@@ -217,15 +221,12 @@ def _write_report(result: Result, path: str, plan_path: str | None) -> None:
 def _write_varied(result: Result, options: dict[str, Any]) -> None:
     """Plans of the same cost, each to a file of its own, and their names to stdout."""
     from placer.api.vary import vary
-    from placer.cli.interrupt import interrupts
-    from placer.cli.output import write_line
-    from placer.placement.plan_file import write_plan
+    from placer.cli.output import write_line, write_plan
 
     plans = vary(result.plan, options["vary"], seed=options["seed"])
     paths = [_numbered(options["output"], k) for k in range(1, len(plans) + 1)]
     for plan, path in zip(plans, paths, strict=True):
-        with interrupts.writing(path):
-            write_plan(plan, path)
+        write_plan(path, plan)
     if not options["quiet"]:
         write_line(result.summary().split("\n\n")[0])
         write_line(f"{len(paths)} plans of this cost: {', '.join(paths)}")

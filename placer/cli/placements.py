@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from placer.cli.plan_inputs import Given, given_inputs, stated_inputs
+import click
+
+from placer.cli.options import hosts_option, seed_option
+from placer.cli.plan_inputs import (
+    Given,
+    given_inputs,
+    plan_input_options,
+    plan_inputs,
+    stated_inputs,
+)
 from placer.errors import InputError, Problem
 from placer.files import is_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
@@ -18,9 +29,80 @@ if TYPE_CHECKING:
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
 KINDS_HELP = (
-    "a plan file, baseline:NAME, hostfile:FILE or launcher:NAME (what a launcher does "
-    "if told no order; see predict --list)"
+    "a plan file, launcher:NAME (what a launcher does by itself), baseline:NAME or "
+    "hostfile:FILE"
 )
+PLAN_HELP = (
+    f"PLAN is {KINDS_HELP}; the last three need -t and -j. `placer score --list` lists "
+    "the names."
+)
+_WHY = "only a plan keeps them"
+_INPUTS = ("topology", "job", "hosts")
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+def placement_options(function: _Function) -> _Function:
+    """Options of a command that takes a placement: ``-t``, ``-j``, hosts and seed."""
+    return plan_input_options(hosts_option(seed_option(function)))
+
+
+def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
+    """A placement as a plan, and what it is one of unless a plan file keeps that.
+
+    Parameters
+    ----------
+    text : str
+        A plan file, or ``KIND:VALUE``.
+    options : dict
+        Of a command with `placement_options`.
+
+    Raises
+    ------
+    InputError
+        If an input cannot be read, is not known or is missing.
+    InfeasibleError
+        If the hosts have fewer GPUs than the job has ranks.
+    """
+    from placer.placement.plan_file import read_plan
+
+    kind, value = parts(text)
+    if kind == "plan":
+        return read_plan(value), None
+    inputs = stated_inputs(options, _WHY)
+    return made(kind, value, inputs, options), inputs
+
+
+def placement_alone(text: str, options: dict[str, Any]) -> Plan:
+    """A placement as a plan, for what looks at no more than the plan.
+
+    Parameters and errors are those of `read_placement`; and ``-t``, ``-j`` and
+    ``--hosts`` beside a plan file, which would say nothing, are refused.
+    """
+    if parts(text)[0] == "plan" and any(options[key] for key in _INPUTS):
+        message = "-t, -j and --hosts are for a PLAN that is no plan file."
+        raise click.UsageError(message)
+    return read_placement(text, options)[0]
+
+
+def with_inputs(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs]:
+    """A placement as a plan, and what it is one of.
+
+    Parameters and errors are those of `read_placement`. ``--hosts`` is the allocation
+    of a plan too.
+    """
+    plan, inputs = read_placement(text, options)
+    if inputs is None:
+        inputs = allocated(plan_inputs(plan, options), options)
+    return plan, inputs
+
+
+def allocated(inputs: Inputs, options: dict[str, Any]) -> Inputs:
+    """The same in the allocation of ``--hosts``, where that is given."""
+    from placer.topology.allocation import parse_hosts
+
+    if options["hosts"] is None:
+        return inputs
+    return replace(inputs, hosts=tuple(parse_hosts(options["hosts"])), exclude=())
 
 
 def two_placements(
@@ -38,14 +120,16 @@ def two_placements(
     InfeasibleError
         If the hosts have fewer GPUs than the job has ranks.
     """
-    named = [_parts(text) for text in (old, new)]
+    named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
         raise InputError("only one of the two plans can be read from standard input")
     if all(kind != "plan" for kind, _ in named):
-        stated = stated_inputs(options, "neither of the two is a plan, which keeps it")
-        made = [_made(kind, value, stated, options) for kind, value in named]
-        return made[0], made[1], stated.job
+        stated = stated_inputs(
+            options, "neither of the two is a plan, which keeps them"
+        )
+        before, after = (made(*one, stated, options) for one in named)
+        return before, after, stated.job
     given = given_inputs(options)
     plans = [_plan_file(kind, value) for kind, value in named]
     of_plans = [
@@ -56,7 +140,7 @@ def two_placements(
     ]
     known = of_plans[1] or of_plans[0]
     found = [
-        _made(kind, value, cast("Inputs", known), options)
+        made(kind, value, cast("Inputs", known), options)
         if plan is None
         else _scored(plan, inputs)
         for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True)
@@ -64,17 +148,20 @@ def two_placements(
     return found[0], found[1], known.job if known else given.job
 
 
-def _parts(text: str) -> tuple[str, str]:
+def parts(text: str) -> tuple[str, str]:
     """Kind and value of ``KIND:VALUE``; anything else is a plan file.
 
     Raises
     ------
     InputError
-        If it is no file and looks like a kind mistyped.
+        If it names nothing, or is no file and looks like a kind mistyped.
     """
     kind, colon, value = text.partition(":")
     if colon and kind in KINDS:
-        return kind, value
+        if value:
+            return kind, value
+        hint = "launcher:NAME, baseline:NAME, hostfile:FILE or a plan file"
+        raise InputError([Problem(f'"{text}" names no {kind}', hint=hint)])
     meant = get_close_matches(kind, KINDS, n=1) if colon and not is_file(text) else []
     if meant:
         hint = f'did you mean "{meant[0]}:{value}"?'
@@ -99,7 +186,7 @@ def _inputs_of_plan(
     return inputs_of_plan(plan, *given, force=force)
 
 
-def _made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
+def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
     """The plan of a placement that is not one yet, under no rules."""
     from placer.api.predict import predict, scored_plan
     from placer.files import read_text, shown_name

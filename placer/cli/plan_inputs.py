@@ -59,17 +59,18 @@ def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
     InputError
         If one cannot be read.
     """
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_machine, read_machine_of_job
     from placer.placement.inputs import kept_topology
 
-    machine = read_machine(options) if options["topology"] else None
+    read = read_machine_of_job if options["job"] else read_machine
+    machine = read(options) if options["topology"] else None
     if not options["job"]:
         return Given(machine, None)
     kept = None if plan is None or machine else kept_topology(plan)
     return Given(machine, read_given_job(options, machine or kept))
 
 
-def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
+def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     """The machine, the job and the hosts of the options, or of placer.yaml.
 
     Parameters
@@ -77,7 +78,7 @@ def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
     options : dict
         Of a command with `plan_input_options` and ``--hosts``.
     why : str
-        Why they are needed.
+        Why they are needed, where they not always are.
 
     Raises
     ------
@@ -86,12 +87,12 @@ def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
     click.UsageError
         If machine or job are nowhere.
     """
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_machine_of_job
     from placer.placement.inputs import Inputs
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options, why)
-    hosts, machine = options["hosts"], read_machine(options)
+    hosts, machine = options["hosts"], read_machine_of_job(options)
     return Inputs(
         machine,
         read_given_job(options, machine, hosts),

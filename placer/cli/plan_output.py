@@ -33,18 +33,14 @@ def write_made(
     plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
-    from placer.cli.interrupt import interrupts
     from placer.cli.look import look_of_stdout
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import write_plan
+    from placer.cli.output import write_plan, write_text
 
     output = options["output"]
     to_file = output not in (None, "-")
     if to_file:
-        with interrupts.writing(output):
-            write_plan(plan, output)
+        write_plan(output, plan)
     if output == "-" or options["format_name"] == "json":
-        with interrupts.writing("-"):
-            write_plan(plan, "-")
+        write_plan("-", plan)
     elif not (to_file and options["quiet"]):
         write_text("-", summary(look_of_stdout()).rstrip() + "\n")

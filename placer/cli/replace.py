@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--max-moves",
     type=click.IntRange(0),
     metavar="N",
-    help="Ranks that may move at most, whatever that costs.",
+    help="Most ranks that may move, whatever that costs.",
 )
 @click.option(
     "--within",

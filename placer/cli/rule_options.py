@@ -86,13 +86,13 @@ _OPTIONS = (
         callback=_pins,
         metavar="RANKS=H",
         shell_complete=complete.pins,
-        help="Ranks that must run on these hosts: 0-3=n01. May be given again.",
+        help="Ranks that must run on these hosts: 0-3=n01. Repeatable.",
     ),
     click.option(
         "--avoid",
         metavar="H",
         shell_complete=complete.hosts,
-        help="Hosts to use as few of as can be, as a list or @FILE.",
+        help="Hosts to leave free as far as possible, as a list or @FILE.",
     ),
     click.option(
         "--at-most",
@@ -100,7 +100,8 @@ _OPTIONS = (
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",
-        help="Replicas with ranks in one domain of the tier, at most: rack=2.",
+        help="Most replicas that may have ranks in one domain of the tier: rack=2. "
+        "Repeatable.",
     ),
     click.option(
         "--spares",
@@ -108,6 +109,7 @@ _OPTIONS = (
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",
-        help="Nodes kept free in every domain of the tier that is used: rack=1.",
+        help="Nodes to keep free in every domain of the tier that is used: rack=1. "
+        "Repeatable.",
     ),
 )

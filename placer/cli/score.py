@@ -9,25 +9,21 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand
-from placer.cli.options import (
-    format_option,
-    hosts_option,
-    quiet_option,
-    seed_option,
-    share,
-)
-from placer.cli.plan_inputs import (
-    plan_input_options,
-    plan_inputs,
-    stated_inputs,
-)
+from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
+from placer.cli.old_names import tell_new_name
+from placer.cli.options import OneOf, output_option, quiet_option, share
+from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
-    from placer.placement.placement import Placement
     from placer.placement.plan import Plan
+    from placer.placement.score import Score
     from placer.topology.model import Topology
+
+_OLD_OPTIONS = ("plan", "hostfile", "baseline")
 
 
 def _noise(
@@ -49,31 +45,19 @@ def _noise(
 
 
 @click.command(
-    cls=PlanCommand, epilog="Example: placer score plan.json --baseline sorted-hosts"
+    cls=PlanCommand,
+    help=f"""Score a placement without a search.
+
+    {PLAN_HELP}""",
+    epilog="Example: placer score launcher:slurm -t cluster.yaml -j job.yaml",
 )
-@click.argument("source", metavar="[PLAN]", required=False)
-@plan_input_options
-@click.option(
-    "--plan",
-    metavar="P",
-    shell_complete=complete.files,
-    help="The same as the argument.",
+@click.argument(
+    "source", metavar="PLAN", required=False, shell_complete=complete.placements
 )
-@click.option(
-    "--hostfile",
-    metavar="F",
-    shell_complete=complete.files,
-    help="Score ranks as a host file, rankfile or rank map places them.",
-)
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    shell_complete=complete.baselines,
-    help="Score a usual placement: given-order, sorted-hosts, megatron-default, "
-    "replica-major or random.",
-)
-@hosts_option
-@seed_option
+@placement_options
+@click.option("--plan", hidden=True, shell_complete=complete.files)
+@click.option("--hostfile", hidden=True, shell_complete=complete.files)
+@click.option("--baseline", hidden=True, shell_complete=complete.baselines)
 @click.option(
     "--explain",
     is_flag=True,
@@ -90,146 +74,140 @@ def _noise(
     "--samples",
     type=click.IntRange(2, 1_000_000),
     default=1000,
-    show_default=True,
-    help="Steps that --jitter draws.",
+    metavar="N",
+    help="Steps that --jitter draws. Default: 1000.",
 )
-@format_option("text", "json", "html")
+@list_option("List the launchers and the baselines, with their rules, and exit.")
+@output_option("Also write the placement as a plan here; - is stdout, then no score.")
+@click.option(
+    "--format",
+    "format_name",
+    type=OneOf(["text", "json", "html"]),
+    metavar="[text|json]",
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
-    """Score a placement without a search.
-
-    A plan keeps its topology, job and allocation. Without one, a host file and a
-    baseline need -t and -j.
-    """
+    """Score a placement without a search."""
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
-    from placer.cli.output import write_line, write_text
-    from placer.placement.build import topology_section
-    from placer.placement.check import violations
-    from placer.placement.plan import period_of
+    from placer.cli.output import write_line, write_plan, write_text
     from placer.placement.plan_encode import json_text
+
+    kind, value, plan, inputs = _placement(options)
+    machine, job, output = inputs.machine, inputs.job, options["output"]
+    if options["format_name"] == "html":
+        write_text("-", _page(kind, value, plan, inputs, options))
+        return
+    found = score_of(machine, job, plan)
+    if not options["quiet"]:
+        _note(kind, value, plan, inputs)
+    if output is not None:
+        write_plan(output, replace(plan, score=found))
+    if output == "-":
+        return
+    found |= assumed_entry(all_assumed(machine, job))
+    if options["explain"]:
+        found["explain"] = _explained(machine, job, plan)
+    if options["jitter"] is not None:
+        found["jitter"] = _jittered(machine, job, plan, options)
+    if options["format_name"] == "json":
+        write_text("-", json_text(found))
+        return
+    order = order_text(plan, value) if kind == "launcher" else ""
+    write_line("\n\n".join(filter(None, (order, *_text(found, machine)))))
+
+
+def _note(kind: str, name: str, plan: Plan, inputs: Inputs) -> None:
+    """Say what the placement breaks, and what a launcher may surprise with."""
+    from placer.placement.check import violations
+
+    for broken in violations(plan, inputs.machine, inputs.job):
+        click.echo(f"note: {broken}", err=True)
+    if kind == "launcher":
+        warn_of_text_order(plan, name)
+
+
+def _text(found: Score, machine: Topology) -> Iterator[str]:
+    """The parts of a score, and what was asked for besides, for people."""
+    from placer.placement.build import topology_section
+    from placer.placement.plan import period_of
     from placer.report.assumed_text import assumed_lines
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
 
-    placement, inputs = _placement(options)
-    machine, job = inputs.machine, inputs.job
-    if options["format_name"] == "html":
-        write_text("-", _page(placement, inputs, options))
-        return
-    found = score_of(machine, job, placement)
-    found |= assumed_entry(all_assumed(machine, job))
-    if options["explain"]:
-        found["explain"] = _explained(machine, job, placement)
-    if options["jitter"] is not None:
-        found["jitter"] = _jittered(machine, job, placement, options)
-    if not options["quiet"]:
-        for broken in violations(placement, machine, job):
-            click.echo(f"note: {broken}", err=True)
-    if options["format_name"] == "json":
-        write_text("-", json_text(found))
-    else:
-        seen = topology_section(machine)
-        tiers, scale_up = seen["tiers"], seen["scale_up"]
-        parts = [score_text(found, tiers, scale_up)]
-        if options["explain"]:
-            text = explain_text(found["explain"], tiers, scale_up, period_of(found))
-            parts.append(text)
-        if options["jitter"] is not None:
-            parts.append(jitter_text(found["jitter"], found["step_time_s"]))
-        parts.append("\n".join(assumed_lines(found.get("assumed", ()))))
-        write_line("\n\n".join(filter(None, parts)))
+    seen = topology_section(machine)
+    tiers, scale_up = seen["tiers"], seen["scale_up"]
+    yield score_text(found, tiers, scale_up)
+    if "explain" in found:
+        yield explain_text(found["explain"], tiers, scale_up, period_of(found))
+    if "jitter" in found:
+        yield jitter_text(found["jitter"], found["step_time_s"])
+    yield "\n".join(assumed_lines(found.get("assumed", ())))
 
 
-def _page(placement: Placement | Plan, inputs: Inputs, options: dict[str, Any]) -> str:
+def _placement(options: dict[str, Any]) -> tuple[str, str, Plan, Inputs]:
+    """The kind and the name of the placement, its plan and what it is one of."""
+    from placer.cli.placements import allocated, made, parts, with_inputs
+    from placer.cli.plan_inputs import plan_inputs
+    from placer.placement.plan_file import read_plan
+
+    old = [f"{key}:{options[key]}" for key in _OLD_OPTIONS if options[key] is not None]
+    given = [*filter(None, [options["source"]]), *old]
+    if not given:
+        raise click.UsageError("Missing argument 'PLAN'.")
+    files = [text for text in given if parts(text)[0] == "plan"]
+    if len(given) > 2 or (len(given) == 2 and len(files) != 1):
+        raise click.UsageError(f"Give one placement, not {' and '.join(given)}.")
+    for text in old:
+        new = f"score {text.removeprefix('plan:')}"
+        if len(given) == 2:
+            new = f"diff {text} {files[0]}"
+        tell_new_name(options, f"--{text.replace(':', ' ', 1)}", f"placer {new}")
+    if len(given) == 1:
+        return *parts(given[0]), *with_inputs(given[0], options)
+    (other,) = (text for text in given if text not in files)
+    kind, value = parts(other)
+    plan = read_plan(parts(files[0])[1])
+    inputs = allocated(plan_inputs(plan, options), options)
+    return kind, value, made(kind, value, inputs, options), inputs
+
+
+def _page(
+    kind: str, value: str, plan: Plan, inputs: Inputs, options: dict[str, Any]
+) -> str:
     """The report page of the placement alone."""
     from placer.api.predict import scored_plan
     from placer.api.report import report_html
     from placer.placement.build import placement_of_plan
-    from placer.placement.plan import Plan
 
-    path = ""
-    if isinstance(placement, Plan):
-        path = str(options["plan"] or options["source"])
-        placement = placement_of_plan(placement, inputs.machine)
-    named = [options[key] for key in ("baseline", "hostfile", "plan", "source")]
-    name = str(next(filter(None, named), ""))
-    plan = scored_plan(inputs, placement, name)
-    return report_html(plan, None, names=("", name), path=path)
+    name = value if kind == "plan" else f"{kind}:{value}"
+    tell_new_name(options, "--format html", f"placer report {name}")
+    path = value if kind == "plan" else ""
+    placed = scored_plan(inputs, placement_of_plan(plan, inputs.machine), name)
+    return report_html(placed, None, names=("", name), path=path)
 
 
-def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:
-    """The placement that is asked for, and what it is one of."""
-    from placer.files import read_text, shown_name
-    from placer.placement.baselines import baseline
-    from placer.placement.hostfile import placement_of_hostfile
-    from placer.topology.allocation import parse_hosts
-
-    hostfile, name = options["hostfile"], options["baseline"]
-    if hostfile is not None and name is not None:
-        raise click.UsageError("Give --hostfile or --baseline, not both.")
-    plan = _plan(options)
-    if plan is None and hostfile is None and name is None:
-        raise click.UsageError("Give PLAN, --hostfile or --baseline.")
-    inputs = _inputs(plan, options)
-    if options["hosts"] is not None:
-        inputs = replace(inputs, hosts=tuple(parse_hosts(options["hosts"])), exclude=())
-    machine, job = inputs.machine, inputs.job
-    if name is not None:
-        return baseline(name, machine, job, options["seed"]), inputs
-    if plan is not None and hostfile is None:
-        return plan, inputs
-    text, shown = read_text(hostfile), shown_name(hostfile)
-    return placement_of_hostfile(text, machine, job.world_size, shown), inputs
-
-
-def _plan(options: dict[str, Any]) -> Plan | None:
-    """The plan that is given, as the argument or as the option."""
-    from placer.placement.plan_file import read_plan
-
-    source = options["source"]
-    if options["plan"] is not None:
-        if source is not None:
-            raise click.UsageError("Give PLAN or --plan, not both.")
-        source = options["plan"]
-    return None if source is None else read_plan(source)
-
-
-def _inputs(plan: Plan | None, options: dict[str, Any]) -> Inputs:
-    """What the plan was made of, or what the options say."""
-    if plan is not None:
-        return plan_inputs(plan, options)
-    return stated_inputs(options, "only a plan keeps it")
-
-
-def _explained(
-    machine: Topology, job: Job, placement: Placement | Plan
-) -> dict[str, Any]:
+def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
     """The facts behind the score."""
     from placer.cost.explain import explain
     from placer.cost.step import StepModel
+    from placer.placement.build import placement_of_plan
 
-    return explain(StepModel(machine, job), _bare(placement, machine))
+    return explain(StepModel(machine, job), placement_of_plan(plan, machine))
 
 
 def _jittered(
-    machine: Topology, job: Job, placement: Placement | Plan, options: dict[str, Any]
+    machine: Topology, job: Job, plan: Plan, options: dict[str, Any]
 ) -> dict[str, Any]:
     """The spread of the score over steps."""
     from placer.cost.jitter import jitter_score
     from placer.cost.step import StepModel
+    from placer.placement.build import placement_of_plan
 
-    gpu_of_rank = _bare(placement, machine).gpu_of_rank
+    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
     noise, samples, seed = options["jitter"], options["samples"], options["seed"]
     return jitter_score(StepModel(machine, job), gpu_of_rank, noise, samples, seed)
-
-
-def _bare(placement: Placement | Plan, machine: Topology) -> Placement:
-    """The placement, or that of the plan."""
-    from placer.placement.build import placement_of_plan
-    from placer.placement.plan import Plan
-
-    if isinstance(placement, Plan):
-        return placement_of_plan(placement, machine)
-    return placement

@@ -16,9 +16,9 @@ from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
 from placer.cli.list_options import framework_option, size_option
 from placer.cli.options import (
-    OneOf,
     format_option,
     hosts_option,
+    objective_option,
     quiet_option,
     seed_option,
     time_limit_option,
@@ -100,15 +100,11 @@ def _ratios(
     shell_complete=complete.tiers,
     multiple=True,
     callback=_ratios,
-    help="Ratios of TIER, by default the outermost: 1,2,4. May be given again.",
+    help="Ratios of TIER, by default the outermost: 1,2,4. Repeatable.",
 )
 @framework_option
 @hosts_option
-@click.option(
-    "--objective",
-    type=OneOf(["time", "hop-cost"]),
-    help="What to minimise, as in place.",
-)
+@objective_option
 @seed_option
 @time_limit_option("the search of one point")
 @engine_options
@@ -116,15 +112,18 @@ def _ratios(
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
+    metavar="PATH",
     shell_complete=complete.files,
-    help="Write the plan of rank 1.",
+    help="Write the plan of rank 1 here.",
 )
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context
 def sweep(context: click.Context, /, **options: Any) -> None:
     """Score the best placement over a grid of sizes.
+
+    For the question how the step time changes with a size, a NIC or an uplink: every
+    point is placed. To find the best degrees of a job: `placer tune`.
 
     Every combination of the lists is a row, in the order given. Rank 1 trains the most
     samples a second. With --dp or --gpus the micro-batches of a replica stay and the
@@ -155,11 +154,11 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
 def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_machine_of_job
     from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
-    machine = read_machine(options)
+    machine = read_machine_of_job(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return run(
@@ -199,9 +198,8 @@ class CountLines:
 
 def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.cli.output import write_text
+    from placer.cli.output import write_plan, write_text
     from placer.placement.plan_encode import json_text
-    from placer.placement.plan_file import write_plan
     from placer.sweep.plot import sweep_plot
 
     if options["output"] == "-" and found.best is not None:
@@ -216,7 +214,7 @@ def _write(found: Sweep, options: dict[str, Any]) -> None:
         rows, swept = found.rows, found.swept
         write_picture(lambda theme: sweep_plot(rows, swept, theme), options["plot"])
     if options["output"] and found.best is not None:
-        write_plan(found.place(found.best).plan, options["output"])
+        write_plan(options["output"], found.place(found.best).plan)
 
 
 def _note(found: Sweep) -> None:

@@ -61,13 +61,13 @@ _PASSED = (
     "--global-batch",
     type=click.IntRange(1),
     metavar="N",
-    help="Samples of a step. Default: the job's.",
+    help="Samples of a step. Default: as the job says.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     callback=size_in_bytes,
-    help="Of a GPU: 80GB. Default: the machine's.",
+    help="Memory of a GPU: 80GB. Default: as the machine says.",
 )
 @framework_option
 @size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
@@ -90,7 +90,11 @@ _PASSED = (
     help="Only these: ddp, zero1, zero2, zero3, hsdp.",
 )
 @click.option(
-    "--top", type=click.IntRange(1, 1000), default=10, help="Rows. Default: 10."
+    "--top",
+    type=click.IntRange(1, 1000),
+    default=10,
+    metavar="N",
+    help="Rows to print. Default: 10.",
 )
 @click.option(
     "--explain",
@@ -102,37 +106,40 @@ _PASSED = (
     type=click.IntRange(1, 1000),
     default=1,
     metavar="N",
-    help="Row that the flags, -o and --job-output are of. Default: 1.",
+    help="Row whose flags are printed and that -o and --job-output write. Default: 1.",
 )
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
+    metavar="PATH",
     shell_complete=complete.files,
-    help="Write the plan of the row.",
+    help="Write the plan of the row here.",
 )
 @click.option(
     "--job-output",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Write the job with the degrees of the row.",
+    help="Write the job with the degrees of the row here.",
 )
 @plot_option("Also draw step time over memory and GPUs")
 @seed_option
-@time_limit_option("all")
+@time_limit_option("the whole search")
 @engine_options
 @format_option("text", "json", "csv")
-@quiet_option("No progress.")
+@quiet_option("No progress and notes.")
 @click.pass_context
 def tune(context: click.Context, /, **options: Any) -> None:
     """Choose tp, cp, ep, pp and dp together with the placement.
+
+    For the question which degrees are best: bad ones are left out early. To see the
+    step time at every point of a grid: `placer sweep`.
 
     All degrees that the framework accepts are considered, with their micro-batches,
     interleaving, recomputation and sharding. Those that do not fit into memory are left
     out, those whose lower bound is above the best placement found need no placement.
     """
     from placer.api.tune import tune as run
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_machine_of_job
     from placer.errors import InputError, Problem, StoppedError
     from placer.files import check_target
     from placer.topology.allocation import allocate
@@ -145,7 +152,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     check_plot(options["plot"])
     options = with_folder(options)
     with interrupts.searching() as stop:
-        machine = read_machine(options)
+        machine = read_machine_of_job(options)
         gpus, hosts = options["gpus"], options["hosts"]
         try:
             found = run(
@@ -233,11 +240,10 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
     from placer.api.tune import plan_of
-    from placer.cli.output import write_document
+    from placer.cli.output import write_document, write_plan
     from placer.job.write import to_document
-    from placer.placement.plan_file import write_plan
 
     if options["job_output"]:
         write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
-        write_plan(plan_of(found, row), options["output"])
+        write_plan(options["output"], plan_of(found, row))

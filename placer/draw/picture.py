@@ -114,6 +114,11 @@ def draw(
     theme : str
         ``light``, ``dark``, or ``auto``, which follows what the reader prefers.
 
+    Returns
+    -------
+    Picture
+        SVG that a notebook shows; `save` writes it.
+
     Raises
     ------
     InputError

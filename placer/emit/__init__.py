@@ -10,11 +10,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+from placer.arguments import NOTHING, PATH, TEXT, takes
 from placer.loading import answer_calls
+from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
 
 
 # The keys of `placer.emit.registry.FORMATS`.
@@ -52,30 +53,24 @@ FormatName = Literal[
 ]
 
 
-def _is_plan(value: object) -> bool:
-    from placer.placement.plan import Plan  # numpy, which `placer --help` does without
-
-    return isinstance(value, Plan)
-
-
 @overload
-def emit(plan: Plan, format: FormatName, *, role: str | None = None) -> str: ...
+def emit(plan: PlanLike, format: FormatName, *, role: str | None = None) -> str: ...
 @overload
 def emit(
-    plan: Plan,
+    plan: PlanLike,
     format: FormatName,
     path: str | os.PathLike[str],
     *,
     role: str | None = None,
 ) -> Path: ...
 @takes(
-    plan=Kind("a Plan", _is_plan),
+    plan=PLAN,
     format=TEXT,
     path=PATH | NOTHING,
     role=TEXT | NOTHING,
 )
 def emit(
-    plan: Plan,
+    plan: PlanLike,
     format: FormatName,
     path: str | os.PathLike[str] | None = None,
     *,
@@ -87,7 +82,7 @@ def emit(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
     format : str
         A name of ``placer.emit.registry.FORMATS``, for example ``slurm-hostfile``.
     path : path-like, optional
@@ -96,6 +91,11 @@ def emit(
     role : str, optional
         Of a workload: only this role, or ``role:instance`` where there are several, its
         ranks numbered from 0.
+
+    Returns
+    -------
+    str or Path
+        The text, or with ``path`` where it is.
 
     Raises
     ------
@@ -106,10 +106,17 @@ def emit(
         files and no folder is given, or no such role.
     OutputError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.emit(plan, "slurm-hostfile").splitlines()[7:9]
+    ['n1', 'n2']
     """
     from placer.emit.registry import format_called, render, render_files
     from placer.files import make_folder, write_text
 
+    plan = plan_of(plan)
     if role is not None:
         from placer.emit.role_part import role_part
 

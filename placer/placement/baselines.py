@@ -20,6 +20,14 @@ BaselineName = Literal[
     "given-order", "sorted-hosts", "megatron-default", "replica-major", "random"
 ]
 BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
+# What each does, for lists of them.
+RULES: dict[BaselineName, str] = {
+    "given-order": "fills hosts as they are given",
+    "sorted-hosts": "fills hosts in the order of their names as text",
+    "megatron-default": "fills hosts as they are given, ranks numbered tp-cp-ep-dp-pp",
+    "replica-major": "fills hosts as they are given, ranks numbered tp-cp-ep-pp-dp",
+    "random": "fills hosts in a random order, by --seed",
+}
 
 
 def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement:

@@ -21,6 +21,10 @@ def read_plan(source: str | PathLike[str]) -> Plan:
 
     Keys of this version that are not known are left out; a newer version is refused.
 
+    Returns
+    -------
+    Plan
+
     Raises
     ------
     ContradictionError

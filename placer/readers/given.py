@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placer.formats import Source
     from placer.topology.model import Topology
 
-_FOREIGN = 'the formats of "placer topo formats"'
+_FOREIGN = 'the formats of "placer topology formats"'
 _APART = Assumption(
     NVLINK, "host", "no source says which hosts share NVLink", "-t fabric:FILE"
 )

@@ -153,7 +153,7 @@ def _check(
     scale_out: Sequence[Tier],
     name: str,
 ) -> None:
-    hint = 'choose another: "placer topo list" shows presets, or give a file'
+    hint = 'choose another: "placer topology list" shows presets, or give a file'
     for levels, tiers, what in (
         (inside, scale_up, "no NVLink between nodes"),
         (outside, scale_out, "no scale-out tier"),

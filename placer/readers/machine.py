@@ -102,10 +102,19 @@ def read_topology(
         read and assumed, and what was not understood, missing, or inferred. By default
         each of the latter is a `UserWarning`.
 
+    Returns
+    -------
+    Topology
+
     Raises
     ------
     InputError
         If a source cannot be read, or sources or arguments contradict each other.
+
+    Examples
+    --------
+    >>> placer.read_topology("rack:4 node:9 gpu:8").num_gpus
+    288
     """
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not sources:

@@ -47,10 +47,10 @@ def _own(text: str, shown: str, given: str) -> Topology:
         message = "its format does not show from its content"
         hint = (
             f"say which: hosts:{given} for a list of hosts, names:{given} for lines of "
-            "an id and its host; see placer topo formats"
+            "an id and its host; see placer topology formats"
         )
         raise InputError([Problem(message, shown, hint=hint)])
-    with perhaps_of_another(text, "placer topo formats"):
+    with perhaps_of_another(text, "placer topology formats"):
         return topology_files.parse_topology(text, shown)
 
 

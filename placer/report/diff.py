@@ -10,7 +10,7 @@ from placer.arguments import NOTHING, instance, takes
 from placer.html_table import html_table
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows
@@ -23,6 +23,8 @@ from placer.report.two_plans import saving_of
 
 if TYPE_CHECKING:
     from placer.cost.difference import Saving
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
 
 _INPUTS = ("topology", "job")
 
@@ -126,19 +128,35 @@ class PlanDiff:
         }
 
 
-@takes(old=instance(Plan), new=instance(Plan), job=instance(Job) | NOTHING)
-def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
+@takes(old=PLAN, new=PLAN, job=instance(Job) | NOTHING)
+def diff(old: PlanLike, new: PlanLike, job: Job | None = None) -> PlanDiff:
     """What changed from ``old`` to ``new``.
 
     The plans may be of different data parallel sizes: then the replicas that both have
     are compared. With their ``job`` the restart counts the bytes of state to move.
+
+    Parameters
+    ----------
+    old, new : Plan, Result, path or dict
+    job : Job, optional
+
+    Returns
+    -------
+    PlanDiff
 
     Raises
     ------
     InputError
         If an argument is of a wrong type, the plans are of jobs or machines whose ranks
         or tiers do not correspond, or not of this job's axes.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.diff(plan, plan).is_empty
+    True
     """
+    old, new = plan_of(old), plan_of(new)
     matching = match(old, new)
     return PlanDiff(
         old=_about(old),

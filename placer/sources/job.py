@@ -159,11 +159,20 @@ def read_job(
         then the notes. By default these are one `UserWarning`, where something is
         assumed, not modelled or noted.
 
+    Returns
+    -------
+    Job
+
     Raises
     ------
     InputError
         If a source cannot be read, sources contradict each other, the framework would
         refuse them, or something is missing, with the option that says it.
+
+    Examples
+    --------
+    >>> placer.read_job("quickstart").world_size
+    16
     """
     options = Options(
         gpus, tflops, micro_batch_time, settings, select, strict, name, machine
@@ -299,7 +308,7 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
     Keys of the job, its name among them, may be set.
     """
     complete = f"the job {job.name} is complete"
-    hint = "--set job.KEY=VALUE sets a key of it, as placer jobs convert writes them"
+    hint = "--set job.KEY=VALUE sets a key of it, as placer job convert writes them"
     problems = [
         Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
         for key in options.given()

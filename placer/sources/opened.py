@@ -59,7 +59,7 @@ def _own(text: str, shown: str) -> Job:
     """A text that shows no other format, as a job file."""
     if text.startswith("#!"):
         message = "its format does not show from its content"
-        hint = "say which: FORMAT:FILE; placer jobs formats lists what is read"
+        hint = "say which: FORMAT:FILE; placer job formats lists what is read"
         raise InputError([Problem(message, shown, hint=hint)])
-    with perhaps_of_another(text, "placer jobs formats"):
+    with perhaps_of_another(text, "placer job formats"):
         return decode_job(parse_document(text, shown))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from placer.arguments import (
     CALL,
+    DURATION,
     HOSTS,
     INTEGER,
     INTEGERS,
     NOTHING,
-    NUMBER,
     NUMBERS,
     NUMBERS_BY_NAME,
     TEXT,
@@ -46,7 +46,7 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     framework=TEXT,
     hosts=HOSTS | NOTHING,
     objective=TEXT | NOTHING,
-    time_limit=NUMBER,
+    time_limit=DURATION,
     seed=INTEGER,
     engine=_ENGINE,
     progress=CALL,
@@ -70,7 +70,7 @@ def sweep(
     framework: FrameworkName = "megatron",
     hosts: Sequence[str] | str | None = None,
     objective: ObjectiveName | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
     seed: int = 0,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
@@ -94,7 +94,7 @@ def sweep(
     framework : str
         Whose rules sizes obey, as for `tune`.
     hosts, objective, seed : as for `place`
-    time_limit : float, s
+    time_limit : float, s, or str
         For each point.
     engine : Engine, optional
         Where points are worked out; this process by default.
@@ -112,8 +112,15 @@ def sweep(
     ------
     InputError
         If nothing is listed, an argument cannot be used, or the inputs cannot be read.
+
+    Examples
+    --------
+    >>> found = placer.sweep("dgx-h100-4x8", "quickstart", dp=[1, 2])
+    >>> len(found.rows)
+    2
     """
     from placer.api.inputs import read_inputs
+    from placer.api.options import seconds_of
     from placer.degrees.asked import unknown_framework
     from placer.degrees.frameworks import in_framework
     from placer.errors import refuse
@@ -143,7 +150,9 @@ def sweep(
     work = in_framework(work, framework)
     named = None if hosts is None else tuple(host_names(hosts))
     allocate(machine, named)
-    task = Task(machine, work, named, objective, time_limit, seed, framework)
+    task = Task(
+        machine, work, named, objective, seconds_of(time_limit), seed, framework
+    )
     rows = run(task, points, engine, progress, stop)
     return Sweep(task, rows, tuple(axis.key for axis in axes), len(points))
 

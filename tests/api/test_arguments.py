@@ -111,7 +111,7 @@ RULES = {
 COMMANDS = [
     ["place", "--time-limit", "0"],
     ["predict", "--launcher", "slurm"],
-    ["score", "--baseline", "random"],
+    ["score", "baseline:random"],
     ["diff", "baseline:random", "baseline:given-order"],
     ["diff", "plan.json", "launcher:slurm", "--force"],
     ["check", "plan.json"],

@@ -204,20 +204,20 @@ def test_command(tmp_path: Path) -> None:
         done = CliRunner().invoke(main, arguments)
         return done.exit_code, done.stdout, done.stderr
 
-    text = ["predict", *inputs, "--launcher", "torchrun-c10d"]
+    text = ["score", "launcher:torchrun-c10d", *inputs]
     code, out, err = run(*text, "-o", "before.json")
     assert code == 0
     assert "hosts by rank: node[66,7,70,8]" in out
     assert err == (
         "warning: torchrun-c10d sorts host names as text and these have numbers of "
-        "mixed width: node66 before node7\n"
+        "mixed width: node66 before node7\nwrote before.json\n"
     )
     assert run(*text, "-q", "-o", "-")[1] == (tmp_path / "before.json").read_text()
     # Every edge of the ring 66 7 70 8 crosses the racks: 4 x 9; in order 2 x 9 + 2 x 5.
-    score = run("score", *inputs, "--plan", "before.json", "--format", "json")
+    score = run("score", "before.json", *inputs, "--format", "json")
     assert json.loads(score[1])["hop_cost"] == 36
-    code, out, err = run("predict", *inputs, "--launcher", "slurm", "-o", "after.json")
-    assert (code, err) == (0, "")
+    code, out, err = run("score", "launcher:slurm", *inputs, "-o", "after.json")
+    assert (code, err) == (0, "wrote after.json\n")
     assert json.loads((tmp_path / "after.json").read_text())["score"]["hop_cost"] == 28
     assert run("diff", "before.json", "after.json")[0] == 1
     assert run("check", "after.json", *inputs)[0] == 0
@@ -238,19 +238,21 @@ def test_labels_of_mixed_width_are_warned_about(tmp_path: Path) -> None:
         "nodes": [{"names": "a", "rack": "r9"}, {"names": "b", "rack": "r10"}],
     }
     (tmp_path / "m.json").write_text(json.dumps(data))
-    arguments = ["predict", "-t", "m.json", "-j", "job.yaml", "-o", "x.json"]
-    done = CliRunner().invoke(main, [*arguments, "--launcher", "kueue"])
+    arguments = ["-t", "m.json", "-j", "job.yaml"]
+    done = CliRunner().invoke(main, ["score", "launcher:kueue", *arguments])
     assert done.stderr == (
         "warning: kueue sorts labels as text and these have numbers of mixed width: "
         "r10 before r9\n"
     )
-    done = CliRunner().invoke(main, [*arguments, "--launcher", "torchrun-c10d"])
+    done = CliRunner().invoke(main, ["score", "launcher:torchrun-c10d", *arguments])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_list() -> None:
     """Every launcher is listed with its rule and where that is written."""
-    done = CliRunner().invoke(main, ["predict", "--list"])
+    done = CliRunner().invoke(main, ["score", "--list"])
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[::2]] == list(LAUNCHERS)
-    assert all("source: " in line for line in lines[1::2])
+    listed = 2 * len(LAUNCHERS)
+    names = [line.split()[0] for line in lines[:listed:2]]
+    assert names == [f"launcher:{name}" for name in LAUNCHERS]
+    assert all("source: " in line for line in lines[1:listed:2])

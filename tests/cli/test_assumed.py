@@ -246,7 +246,7 @@ def test_what_decides_is_asked_for_at_once() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_strict_still_refuses_what_is_assumed() -> None:
-    """``jobs convert --strict`` takes no usual value for one that is missing."""
+    """``job convert --strict`` takes no usual value for one that is missing."""
     found = run("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400", code=2)
     assert "model.vocab" in found.stderr
 

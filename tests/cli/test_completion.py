@@ -31,7 +31,7 @@ HERE = {
 LINES = {
     "placer pl": ["place"],
     "placer topo va": ["validate"],
-    "placer help top": ["topo"],
+    "placer help top": ["topology"],
     "placer help topo sh": ["show"],
     "placer place --obj": ["--objective"],
     "placer place --objective h": ["hop-cost"],
@@ -39,11 +39,11 @@ LINES = {
         name for name in preset_names("topologies") if name.startswith("nvl72")
     ],
     "placer place -j quick": ["quickstart"],
-    "placer jobs show quick": ["quickstart"],
+    "placer job show quick": ["quickstart"],
     "placer place -t slurm": ["slurm:", "slurm-yaml:", "slurm-nodes:"],
     "placer place -t slurm:topo": ["slurm:topology.conf"],
     "placer emit p.json openmpi-s": ["openmpi-seq"],
-    "placer score --baseline s": ["sorted-hosts"],
+    "placer score baseline:s": ["baseline:sorted-hosts"],
     "placer diff basel": ["baseline:"],
     "placer diff baseline:s": ["baseline:sorted-hosts"],
     "placer diff launcher:hy": ["launcher:hydra"],

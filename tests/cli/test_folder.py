@@ -61,7 +61,7 @@ def test_place_needs_no_options() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["score", "--baseline", "sorted-hosts"],
+        ["score", "baseline:sorted-hosts"],
         ["diff", "baseline:random", "launcher:slurm"],
         ["predict", "--launcher", "slurm"],
         ["sweep", "--dp", "2"],
@@ -140,6 +140,7 @@ def test_what_is_wrong_in_it(folder: Path, text: str, message: str) -> None:
 def test_without_it(folder: Path) -> None:
     """Without the file, options are asked for as ever."""
     (folder / "placer.yaml").unlink()
-    assert "Missing option '-t' / '--topology'." in run("place").stderr
-    asked = run("score", "--baseline", "random").stderr
-    assert "Missing option '-t' / '--topology': only a plan keeps it." in asked
+    both = "Missing options '-t' / '--topology' and '-j' / '--job'"
+    assert f"{both}." in run("place").stderr
+    asked = run("score", "baseline:random").stderr
+    assert f"{both}: only a plan keeps them." in asked

@@ -16,7 +16,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(main, list(args))
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "topo show", "jobs list"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "topology show", "job list"])
 def test_help_is_that_of_the_option(name: str) -> None:
     """``help X`` prints what ``X --help`` prints."""
     assert run("help", *name.split()).stdout == run(*name.split(), "--help").stdout
@@ -44,7 +44,7 @@ def test_every_command_has_a_page(tmp_path: Path) -> None:
     assert run("help", "--man", "-o", str(folder)).exit_code == 0
     pages = {path.name for path in folder.iterdir()}
     assert {f"placer-{name}.1" for name in COMMANDS} < pages
-    assert {"placer.1", "placer-topo-show.1", "placer-jobs-list.1"} < pages
+    assert {"placer.1", "placer-topology-show.1", "placer-job-list.1"} < pages
     man = needs.program("man", "man-db")
     for path in folder.iterdir():
         shown = subprocess.run(
@@ -96,7 +96,8 @@ def test_options_are_under_headings() -> None:
     assert at["Search"] < found.index("--time-limit") < at["Output"]
     context = click.Context(main.get_command(None, "place"))
     options = (p for p in context.command.params if isinstance(p, click.Option))
-    assert [p.opts[-1] for p in options if p.opts[-1] not in found] == []
+    shown = [p for p in options if not p.hidden]
+    assert [p.opts[-1] for p in shown if p.opts[-1] not in found] == []
 
 
 def test_a_plan_needs_no_machine() -> None:
@@ -104,3 +105,12 @@ def test_a_plan_needs_no_machine() -> None:
     found = run("check", "--help").stdout
     assert "-t T, -j J" in found
     assert "--hardware" not in found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_plain(name: str) -> None:
+    """No help speaks of types of the program, or leaves open whose a thing is."""
+    found = run(name, "--help").stdout
+    for words in ("INTEGER", "FLOAT", "Its ", "of which", "given again"):
+        assert words not in found
+    assert max(map(len, found.splitlines())) <= 80

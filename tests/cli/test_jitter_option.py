@@ -10,7 +10,7 @@ from placer.cli.main import main
 
 def score(*args: object) -> Result:
     words = ["score", "-t", "dgx-h100-4x8", "-j", "quickstart", *args]
-    words += ["--baseline", "given-order", "--samples", "50"]
+    words += ["baseline:given-order", "--samples", "50"]
     return CliRunner().invoke(main, list(map(str, words)))
 
 

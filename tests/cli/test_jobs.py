@@ -1,4 +1,4 @@
-"""``placer jobs``: presets listed, shown, and printed so that they can be read back."""
+"""``placer job``: presets listed, shown, and printed so that they can be read back."""
 
 import json
 from pathlib import Path

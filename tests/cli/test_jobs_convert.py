@@ -1,4 +1,4 @@
-"""``placer jobs convert`` and ``-j FORMAT:FILE``: from a script to a launch."""
+"""``placer job convert`` and ``-j FORMAT:FILE``: from a script to a launch."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_a_script_serves_wherever_a_job_does(script: str) -> None:
     given = (*MACHINE, "-j", script, "--tflops", "400")
     direct = json.loads(run("place", *given, "--format", "json", "-q").stdout)
     assert direct["job"]["name"] == "pretrain"
-    run("score", *given, "--baseline", "given-order", "-q")
+    run("score", *given, "baseline:given-order", "-q")
     run("predict", *given, "--launcher", "torchrun-c10d", "-q")
     run("sweep", *given, "--dp", "1,2", "-q", "--time-limit", "5")
 

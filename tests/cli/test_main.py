@@ -177,7 +177,7 @@ def test_exit_codes(
 
     monkeypatch.setattr("placer.cli.main._drop_output", lambda: None)
     monkeypatch.setattr("placer.readers.machine.read_topology", fail)
-    args = ["score", "-t", MACHINE, "-j", "quickstart", "--baseline", "random"]
+    args = ["score", "-t", MACHINE, "-j", "quickstart", "baseline:random"]
     if place_of_flag != "none":
         args.insert(0 if place_of_flag == "before" else len(args), "--debug")
     found = run(*args)

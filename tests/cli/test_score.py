@@ -44,9 +44,9 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
     assert CliRunner().invoke(main, args).exit_code == 0
-    assert hop_cost(job, "--baseline", "given-order") == IN_ORDER
-    assert hop_cost(job, "--hostfile", hosts) == IN_ORDER
-    assert hop_cost(job, "--plan", plan) == IN_ORDER
+    assert hop_cost(job, "baseline:given-order") == IN_ORDER
+    assert hop_cost(job, f"hostfile:{hosts}") == IN_ORDER
+    assert hop_cost(job, plan) == IN_ORDER
 
 
 def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
 
 def test_text_is_a_table(job: str) -> None:
     """Without --format the score is text: the cost, and groups by their tier."""
-    found = score(job, "--baseline", "given-order")
+    found = score(job, "baseline:given-order")
     table, _, assumed = found.stdout.partition("\n\nassumed: ")
     assert assumed.startswith("H100 hosts (--gpu NAME); uplinks not oversubscribed")
     assert [line.split() for line in table.splitlines()] == [
@@ -90,9 +90,9 @@ def test_text_names_the_busiest_links(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(small_job.JOB)
     (link, *_) = json.loads(
-        score(str(path), "--baseline", "sorted-hosts", "--format", "json").stdout
+        score(str(path), "baseline:sorted-hosts", "--format", "json").stdout
     )["hottest_links"]
-    _, _, table = score(str(path), "--baseline", "sorted-hosts").stdout.partition(
+    _, _, table = score(str(path), "baseline:sorted-hosts").stdout.partition(
         "busiest links"
     )
     first = table.splitlines()[1]
@@ -103,25 +103,24 @@ def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
     """A placement that breaks a hard rule is scored all the same, with a note."""
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1\nr1-n2\nr1-n1\nr1-n2\nr2-n1:2\nr2-n2:2\n")
-    found = score(job, "--hostfile", hosts)
+    found = score(job, f"hostfile:{hosts}")
     assert found.exit_code == 0
     assert "note: 2 of 4 tp groups leave their node" in found.stderr
-    assert score(job, "--hostfile", hosts, "-q").stderr == ""
+    assert score(job, f"hostfile:{hosts}", "-q").stderr == ""
 
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_every_baseline(job: str, name: str) -> None:
-    """Each baseline can be scored, and help names it."""
-    assert hop_cost(job, "--baseline", name, "--seed", 3) >= IN_ORDER
-    help_text = CliRunner().invoke(main, ["score", "--help"]).stdout
-    assert name in " ".join(help_text.split())
+    """Each baseline can be scored, and the list names it."""
+    assert hop_cost(job, f"baseline:{name}", "--seed", 3) >= IN_ORDER
+    assert f"baseline:{name} " in CliRunner().invoke(main, ["score", "--list"]).stdout
 
 
 def test_hosts_set_the_order(job: str) -> None:
     """The baseline takes the hosts in the order of the allocation."""
     machine = ("--hosts", "r1-n1,r2-n1,r1-n2,r2-n2")
-    assert hop_cost(job, "--baseline", "given-order", *machine) == IN_ORDER
-    too_few = score(job, "--baseline", "given-order", "--hosts", "r1-n1")
+    assert hop_cost(job, "baseline:given-order", *machine) == IN_ORDER
+    too_few = score(job, "baseline:given-order", "--hosts", "r1-n1")
     assert too_few.exit_code == 3
 
 
@@ -131,10 +130,10 @@ def test_hosts_set_the_order(job: str) -> None:
         [],
         ["--baseline", "random", "--hostfile", "hosts.txt"],
         ["plan.json", "--plan", "plan.json"],
-        ["--baseline", "best"],
-        ["--plan", "/no/such/plan.json"],
-        ["--hostfile", "/no/such/hosts"],
-        ["--baseline", "random", "--hosts", "r7-n1"],
+        ["baseline:best"],
+        ["/no/such/plan.json"],
+        ["hostfile:/no/such/hosts"],
+        ["baseline:random", "--hosts", "r7-n1"],
     ],
     ids=" ".join,
 )
@@ -153,8 +152,8 @@ def test_plan_of_another_job(job: str, tmp_path: Path) -> None:
     CliRunner().invoke(main, args)
     other = tmp_path / "other.yaml"
     other.write_text(JOB.replace("dp: 4", "dp: 2"))
-    assert score(str(other), "--plan", plan).exit_code == 2
+    assert score(str(other), plan).exit_code == 2
     other.write_text(JOB.replace("dp: 4", "dp: 4, order: tp-cp-ep-pp-dp"))
-    found = score(str(other), "--plan", plan)
+    found = score(str(other), plan)
     assert found.exit_code == 2
     assert "tp-cp-ep-pp-dp" in found.stderr

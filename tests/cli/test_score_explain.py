@@ -19,7 +19,7 @@ def score(job: str, *args: object) -> Result:
 
 def test_text_follows_the_score(job: str) -> None:
     """The words come after the usual tables."""
-    found = score(job, "--baseline", "given-order")
+    found = score(job, "baseline:given-order")
     assert found.exit_code == 0, found.stderr
     table, _, words = found.stdout.partition("\n\ncritical path")
     assert table.startswith("step time")
@@ -34,12 +34,12 @@ def test_json_has_the_facts(job: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
     assert CliRunner().invoke(main, args).exit_code == 0
-    planned = score(job, "--plan", plan, "--format", "json")
+    planned = score(job, plan, "--format", "json")
     assert planned.exit_code == 0, planned.stderr
     hosts = tmp_path / "hosts"
     nodes = json.loads(plan.read_text())["nodes"]
     hosts.write_text("".join(f"{name}:2\n" for name in nodes))
-    listed = score(job, "--hostfile", hosts, "--format", "json")
+    listed = score(job, f"hostfile:{hosts}", "--format", "json")
     found = [json.loads(result.stdout)["explain"] for result in (planned, listed)]
     assert found[0] == found[1]
     assert set(found[0]) == {
@@ -54,6 +54,6 @@ def test_json_has_the_facts(job: str, tmp_path: Path) -> None:
 
 def test_without_it_there_are_no_facts(job: str) -> None:
     """The score alone has no ``explain``."""
-    args = ["score", "-t", MACHINE, "-j", job, "--baseline", "random"]
+    args = ["score", "-t", MACHINE, "-j", job, "baseline:random"]
     found = CliRunner().invoke(main, [*args, "--format", "json"])
     assert "explain" not in json.loads(found.stdout)

@@ -1,4 +1,4 @@
-"""``placer topo``: list, show and validate."""
+"""``placer topology``: list, show and validate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from placer.cli.main import main
-from placer.cli.topo import topo
+from placer.cli.topology import topology as topo
 from placer.errors import InputError
 from placer.presets import preset_names
 from placer.topology.read import parse_topology, read_topology
@@ -136,7 +136,7 @@ def test_validate_lists_the_problems_of_all_files(tmp_path):
 def test_command_imports_nothing_heavy():
     """Importing the command and its help loads no array or solver library."""
     code = (
-        "import sys; from placer.cli.topo import topo;"
+        "import sys; from placer.cli.topology import topology as topo;"
         "topo(['show', '--help'], standalone_mode=False);"
         "heavy = {'numpy', 'ortools', 'networkx'} & set(sys.modules);"
         "sys.exit(bool(heavy))"

@@ -537,7 +537,7 @@ def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
 
 def test_an_unknown_preset_says_so():
     """A name that is neither file nor preset tells how to list presets."""
-    with pytest.raises(InputError, match="placer jobs list"):
+    with pytest.raises(InputError, match="placer job list"):
         read_job("there-is-no-such-job")
 
 

@@ -207,7 +207,7 @@ def test_yaml_of_another_program(tmp_path):
     text = "apiVersion: v1\nkind: List\n"
     problem = problem_of(placer.read_topology, written(tmp_path, text))
     assert '"format" is missing' in problem.message
-    assert "placer topo formats" in problem.hint
+    assert "placer topology formats" in problem.hint
 
 
 def test_host_list_without_prefix(tmp_path):

@@ -54,7 +54,7 @@ def test_links_and_factors_are_read() -> None:
 
 @pytest.mark.parametrize("written", [to_document, compact_document])
 def test_what_is_written_reads_back(written) -> None:  # type: ignore[no-untyped-def]
-    """As `topo show` writes it, and as plans keep it."""
+    """As `topology show` writes it, and as plans keep it."""
     machine = read()
     again = read(json.dumps(written(machine)))
     assert again.links == machine.links

@@ -1,4 +1,4 @@
-"""``placer topo``: presets, drawing, validation and conversion of topologies."""
+"""``placer topology``: presets, drawing, validation and conversion of topologies."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _TOPOLOGY_OPTION = click.option(
 
 
 @click.group()
-def topo() -> None:
+def topology() -> None:
     """List, show, validate and convert topologies.
 
     TOPOLOGY is a preset, a file (- is standard input), or a synthetic string such as
     "block:16 rack:8 node:18 gpu:4". Or FORMAT:FILE, what another program knows of the
-    machine, as "placer topo formats" lists; several of these are joined by node.
+    machine, as "placer topology formats" lists; several of these are joined by node.
     """
 
 
-@topo.command("list", cls=Command)
+@topology.command("list", cls=Command)
 @format_option("text", "json")
 def list_presets(format_name: str) -> None:
     """List the presets with their size."""
@@ -80,10 +80,10 @@ def _formats() -> Mapping[str, Format]:
     return FORMATS
 
 
-topo.add_command(format_list("a machine", _formats))
+topology.add_command(format_list("a machine", _formats))
 
 
-@topo.command(cls=Command)
+@topology.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options
@@ -106,7 +106,7 @@ def convert(
     write_document(options["output"] or "-", compact_document(machine))
 
 
-@topo.command(cls=Command)
+@topology.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options
@@ -136,7 +136,7 @@ def show(
         write_line(draw(machine))
 
 
-@topo.command(cls=Command)
+@topology.command(cls=Command)
 @_TOPOLOGIES
 @_TOPOLOGY_OPTION
 @hardware_options

@@ -1,0 +1,69 @@
+"""``placer report``: the web page of a placement beside another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli import complete
+from placer.cli.grouped import PlanCommand
+from placer.cli.options import output_option, quiet_option
+from placer.cli.placements import PLAN_HELP, placement_options
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@click.command(
+    cls=PlanCommand,
+    help=f"""Write the web page of a placement beside another.
+
+    What it is worth, why, and where its ranks are; one file that needs no other.
+
+    {PLAN_HELP}""",
+    epilog="Example: placer report plan.json --against launcher:slurm -o report.html",
+)
+@click.argument("plan", shell_complete=complete.placements)
+@click.option(
+    "--against",
+    metavar="PLAN",
+    shell_complete=complete.placements,
+    help="What to compare it with. Default: its hosts in the given order.",
+)
+@placement_options
+@output_option(
+    "Write the page here; - is stdout. Default: on a terminal a "
+    "file named after PLAN, else stdout."
+)
+@quiet_option("No notes.")
+def report(plan: str, against: str | None, **options: Any) -> None:
+    """Write the web page of a placement beside another."""
+    from placer.api.report import report_html
+    from placer.cli.output import output_path, write_text
+    from placer.cli.placements import parts, two_placements
+
+    kind, value = parts(plan)
+    path = value if kind == "plan" and value != "-" else ""
+    if against is None:
+        after = _plan(plan, options)
+        page = report_html(after, "given-order" if after.inputs else None, path=path)
+    else:
+        before, after, _ = two_placements(against, plan, options)
+        page = report_html(after, before, names=(against, plan), path=path)
+    write_text(output_path(options["output"], plan, "report", "html"), page)
+
+
+def _plan(text: str, options: dict[str, Any]) -> Plan:
+    """The placement, of the inputs that the options give where they give any."""
+    from placer.api.predict import scored_plan
+    from placer.cli.placements import allocated, read_placement
+    from placer.cli.plan_inputs import plan_inputs
+    from placer.placement.build import placement_of_plan
+
+    plan, inputs = read_placement(text, options)
+    given = any(options[key] for key in ("topology", "job", "hosts"))
+    if inputs is not None or not given:
+        return plan
+    inputs = allocated(plan_inputs(plan, options), options)
+    return scored_plan(inputs, placement_of_plan(plan, inputs.machine), text)

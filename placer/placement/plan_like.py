@@ -1,0 +1,62 @@
+"""Whatever a plan may be given as: itself, a result, a file, the data of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from placer.arguments import PATH, TEXT, Kind
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+class Planned(Protocol):
+    """What has a plan, such as a `Result`."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+
+
+if TYPE_CHECKING:
+    PlanLike = Plan | Planned | str | os.PathLike[str] | Mapping[str, Any]
+
+
+def is_plan(value: object) -> bool:
+    """Whether it is a plan, or has one; a file or plain data are none yet."""
+    from placer.placement.plan import Plan  # numpy, which `placer --help` does without
+
+    return isinstance(value, Plan) or isinstance(getattr(value, "plan", None), Plan)
+
+
+PLAN = Kind(
+    "a Plan, a Result, a path or a dict",
+    lambda value: is_plan(value) or PATH.fits(value) or _is_data(value),
+)
+
+
+def _is_data(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(TEXT.fits, value))
+
+
+def plan_of(value: PlanLike) -> Plan:
+    """The plan that an argument of a library call means.
+
+    Raises
+    ------
+    InputError
+        If it is a file that cannot be read, or is no plan.
+    """
+    from placer.placement.plan import Plan
+    from placer.placement.plan_decode import decode_plan
+    from placer.placement.plan_file import read_plan
+
+    if isinstance(value, Plan):
+        return value
+    if isinstance(value, Mapping):
+        return decode_plan(dict(value), "the plan")
+    if isinstance(value, str | os.PathLike):
+        return read_plan(value)
+    return value.plan

@@ -1,0 +1,59 @@
+"""Library calls take a plan in any form, and times as the command line does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "score": placer.score,
+    "score placement": lambda p: placer.score("dgx-h100-4x8", "quickstart", p),
+    "check": placer.check,
+    "diff": lambda plan: placer.diff(plan, plan).to_dict(),
+    "emit": lambda plan: placer.emit(plan, "slurm-hostfile"),
+    "explain": lambda plan: placer.explain(plan, ranks=[3]),
+    "replace": lambda p: placer.replace(p, failed="n1", time_limit="9s").plan.nodes,
+}
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """A plan, and whatever else stands for it."""
+    path = tmp_path_factory.mktemp("forms") / "plan.json"
+    found = placer.place("dgx-h100-4x8", "quickstart", hosts="n[1-3]", time_limit="1m")
+    placer.write_plan(found.plan, path)
+    return [found.plan, found, path, str(path), json.loads(path.read_text())]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_plan_in_any_form(forms: list[Any], name: str) -> None:
+    """A plan, a result, a path and plain data of the same plan give the same."""
+    first, *others = [CALLS[name](form) for form in forms]
+    assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("form", [3, None, ["plan.json"]], ids=str)
+def test_what_is_no_plan(form: Any) -> None:
+    """Anything else is refused by the argument's name, before any work."""
+    with pytest.raises(placer.InputError, match="a Plan, a Result, a path or a dict"):
+        placer.check(form)
+
+
+def test_broken_data_of_a_plan() -> None:
+    """A dict that is no plan, and a file that is not there, are told as such."""
+    with pytest.raises(placer.InputError, match="the plan"):
+        placer.emit({"format": "placer/plan"}, "csv")
+    with pytest.raises(placer.InputError, match=r"gone\.json: cannot be read"):
+        placer.explain(Path("gone.json"))
+
+
+def test_durations_as_text() -> None:
+    """Time limits are seconds or texts; what is neither is told by its name."""
+    with pytest.raises(placer.InputError, match="time_limit: "):
+        placer.place("dgx-h100-4x8", "quickstart", time_limit="soon")
+    found = placer.sweep("dgx-h100-4x8", "quickstart", dp=[2], time_limit="10s")
+    assert len(found.rows) == 1

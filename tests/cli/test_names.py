@@ -1,0 +1,198 @@
+"""One way to name a placement, the names of commands, and what is said of files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+INPUTS = ("-t", "dgx-h100-4x8", "-j", "quickstart")
+TAKERS = {
+    "score": ("score", "PLAN"),
+    "diff": ("diff", "PLAN", "PLAN"),
+    "draw": ("draw", "PLAN"),
+    "pipeline": ("draw", "PLAN", "pipeline"),
+    "report": ("report", "PLAN"),
+    "explain": ("explain", "PLAN"),
+    "check": ("check", "PLAN"),
+    "emit": ("emit", "PLAN", "slurm-hostfile"),
+}
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a plan in the order that Slurm has by itself, and its host file."""
+    folder = tmp_path_factory.mktemp("made")
+    plan, hosts = folder / "plan.json", folder / "hosts.txt"
+    args = ("launcher:slurm", *INPUTS, "-o", str(plan))
+    assert run("score", *args).exit_code == 0
+    assert run("emit", str(plan), "slurm-hostfile", "-o", str(hosts)).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for path in made.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", TAKERS)
+def test_a_placement_is_named_in_one_way(name: str) -> None:
+    """A launcher, a baseline and a host file stand wherever a plan file does."""
+    for text in ("launcher:slurm", "baseline:given-order", "hostfile:hosts.txt"):
+        words = [text if word == "PLAN" else word for word in TAKERS[name]]
+        found = run(*words, *INPUTS)
+        assert found.exit_code == 0, found.stderr
+        asked = run(*words)
+        assert asked.exit_code == 2
+        assert "Missing options '-t' / '--topology' and '-j' / '--job'" in asked.stderr
+        assert "only a plan keeps them" in asked.stderr or name == "diff"
+    words = ["plan.json" if word == "PLAN" else word for word in TAKERS[name]]
+    assert run(*words).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        (("predict", *INPUTS, "--launcher", "slurm"), "score launcher:slurm"),
+        (("score", *INPUTS, "--baseline", "random"), "score baseline:random"),
+        (("score", *INPUTS, "--hostfile", "hosts.txt"), "score hostfile:hosts.txt"),
+        (("score", "--plan", "plan.json"), "score plan.json"),
+        (
+            ("score", "plan.json", "--baseline", "random"),
+            "diff baseline:random plan.json",
+        ),
+        (("score", "plan.json", "--format", "html"), "report plan.json"),
+        (("draw", "plan.json", "--format", "html"), "report plan.json"),
+        (("draw", "plan.json", "-o", "x.html"), "report plan.json -o x.html"),
+        (
+            ("diff", "plan.json", "plan.json", "-o", "x.html"),
+            "report plan.json --against plan.json -o x.html",
+        ),
+        (
+            ("place", *INPUTS, "-o", "p.json", "--report", "x.html"),
+            "report p.json -o x.html",
+        ),
+    ],
+)
+def test_old_names_tell_the_new_one(words: tuple[str, ...], new: str) -> None:
+    """What was typed before works, and one line says what to type now."""
+    found = run(*words)
+    assert found.exit_code == 0, found.stderr
+    notes = [line for line in found.stderr.splitlines() if line.startswith("note:")]
+    assert [line.split('"')[-2] for line in notes] == [f"placer {new}"]
+    assert notes[0].endswith("the old name will go")
+    assert "note:" not in run(*words, "-q").stderr
+
+
+def test_help_has_no_old_names() -> None:
+    """Help and completion offer the new names alone."""
+    names = [line.split()[0] for line in run("--help").stdout.splitlines() if line]
+    assert not {"predict", "topo", "jobs"} & set(names)
+    assert {"report", "topology", "job"} <= set(names)
+    for name, old in (("score", "--baseline"), ("place", "--report")):
+        assert old not in run(name, "--help").stdout
+    assert "html" not in run("draw", "--help").stdout
+
+
+def test_machines_and_jobs_have_the_same_verbs() -> None:
+    """topology and job list, show, convert and validate; their old names do too."""
+    for new, old in (("topology", "topo"), ("job", "jobs")):
+        shown = run(new, "--help").stdout
+        assert run(old, "--help").stdout == shown
+        listed = shown.partition("Commands:")[2].split()
+        assert {"list", "show", "convert", "validate", "formats"} <= set(listed)
+        found = run(old, "list")
+        assert (found.stdout, found.stderr) == (run(new, "list").stdout, "")
+
+
+def test_jobs_are_validated(tmp_path: Path) -> None:
+    """All that is wrong with all of the jobs is told at once; good ones are counted."""
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text("format: placer/job\nversion: 1\n")
+    bad = [str(tmp_path / name) for name in ("one.yaml", "two.yaml")]
+    found = run("job", "validate", "quickstart", *bad)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert all(path in found.stderr for path in bad)
+    assert (
+        run("job", "validate", "quickstart").stdout == "quickstart: valid, 16 ranks\n"
+    )
+    (row,) = json.loads(run("job", "validate", "quickstart", "--format", "json").stdout)
+    assert (row["name"], row["ranks"]) == ("quickstart", 16)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("report", "plan.json"), "plan-report.html"),
+        (("draw", "plan.json"), "plan-map.svg"),
+        (("draw", "plan.json", "traffic"), "plan-traffic.svg"),
+        (("draw", "hostfile:hosts.txt", *INPUTS), "hosts.txt-map.svg"),
+        (("report", "launcher:slurm", *INPUTS), "launcher-slurm-report.html"),
+    ],
+)
+def test_no_terminal_is_filled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], name: str
+) -> None:
+    """On a terminal a page or a picture goes to a file named after the plan."""
+    piped = run(*words).stdout
+    monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
+    found = run(*words)
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert found.stderr.endswith(f"wrote {name}\n")
+    assert (folder / name).read_text() == piped
+    assert run(*words, "-o", "-").stdout == piped
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("place", *INPUTS, "-o", "OUT"),
+        ("replace", "plan.json", "--added", "n3", "-o", "OUT"),
+        ("score", "plan.json", "-o", "OUT"),
+        ("diff", "plan.json", "plan.json", "-o", "OUT"),
+        ("draw", "plan.json", "--format", "svg", "-o", "OUT"),
+        ("report", "plan.json", "-o", "OUT"),
+        ("topology", "convert", "dgx-h100-4x8", "-o", "OUT"),
+        ("tune", *INPUTS, "--gpus", "16", "--tp", "4", "--pp", "2", "-o", "OUT"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_written_is_told(words: tuple[str, ...]) -> None:
+    """Every command that writes a file says so in the same words, unless quiet."""
+    found = run(*words)
+    assert found.exit_code == 0, found.stderr
+    assert found.stderr.splitlines().count("wrote OUT") == 1
+    assert "wrote" not in run(*words, "-q").stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_emit_prints_its_path_to_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script reads the path from stdout; on a terminal it is told once."""
+    words = ("emit", "plan.json", "slurm-hostfile", "-o", "OUT")
+    found = run(*words)
+    assert (found.stdout, found.stderr) == ("OUT\n", "")
+    monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
+    found = run(*words)
+    assert (found.stdout, found.stderr) == ("", "wrote OUT\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_page_of_a_plan_is_beside_another() -> None:
+    """--against is any placement; without it the hosts in the given order."""
+    usual = run("report", "plan.json").stdout
+    assert "given-order" in usual
+    other = run("report", "plan.json", "--against", "baseline:random").stdout
+    assert "baseline:random" in other
+    assert other != usual

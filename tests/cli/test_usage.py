@@ -1,0 +1,77 @@
+"""Errors of a first run: one shape, and all that is wrong at once."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("--frob",), "placer"),
+        (("plcae",), "placer"),
+        (("place", "--frob"), "placer place"),
+        (("place", "--gap", "x"), "placer place"),
+        (("score",), "placer score"),
+        (("topology", "shwo"), "placer topology"),
+        (("topology", "show"), "placer topology show"),
+        (("draw", "p.json", "traffic", "--zoom", "r1"), "placer draw"),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_are_as_others(words: tuple[str, ...], command: str) -> None:
+    """They begin with ``error:`` and end with a hint that can be typed."""
+    found = run(*words)
+    assert (found.exit_code, found.stdout) == (2, "")
+    first, last = found.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert last == f"  hint: {command} --help"
+
+
+def test_both_inputs_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where machine and job are missing, one error names both."""
+    monkeypatch.chdir(tmp_path)
+    found = run("place").stderr
+    assert "'-t' / '--topology' and '-j' / '--job'" in found
+    assert "--job" not in run("place", "-j", "quickstart").stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("place",), ("tune",), ("sweep",), ("score", "launcher:slurm")]
+)
+def test_faults_of_machine_and_job_are_told_together(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """A bad machine does not hide what is wrong with the job."""
+    machine, job = tmp_path / "machine.yaml", tmp_path / "job.yaml"
+    machine.write_text("format: placer/topology\nversion: 1\nname: m\nbogus: 1\n")
+    job.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
+    found = run(*words, "-t", str(machine), "-j", str(job))
+    assert found.exit_code == 2
+    for path in (machine, job):
+        assert f'{path}:4:1: unknown key "bogus"' in found.stderr
+    gone = run(*words, "-t", f"{machine}.gone", "-j", f"{job}.gone").stderr
+    assert gone.count("cannot be read") == 2
+
+
+def test_what_the_machine_may_say_is_not_asked_for(tmp_path: Path) -> None:
+    """Beside a bad machine nothing is said of GPUs that the job leaves open."""
+    machine, script = tmp_path / "machine.yaml", tmp_path / "run.sh"
+    machine.write_text("format: placer/topology\nversion: 1\nname: m\n")
+    script.write_text(
+        "torchrun --nnodes $N pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
+        "--num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 "
+        "--global-batch-size 64 --tensor-model-parallel-size 2\n"
+    )
+    found = run("place", "-t", str(machine), "-j", f"megatron:{script}")
+    assert found.exit_code == 2
+    assert "run.sh" not in found.stderr
