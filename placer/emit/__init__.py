@@ -47,6 +47,7 @@ FormatName = Literal[
     "kai-request",
     "volcano-request",
     "grove-request",
+    "patch",
     "json",
     "csv",
 ]
