@@ -68,13 +68,13 @@ def _agent(words: Sequence[Text], variables: Mapping[str, Text]) -> str:
     """How torchrun numbers hosts: by its rendezvous backend, static by default."""
     backend = variables.get("PET_RDZV_BACKEND")
     text = backend.text if backend is not None else ""
-    for name, value in _options(words):
+    for name, value in options_of(words):
         if name == _BACKEND:
             text = value
     return "torchrun-c10d" if text in _SORT else "torchrun-static"
 
 
-def _options(words: Sequence[Text]) -> Iterator[tuple[str, str]]:
+def options_of(words: Sequence[Text]) -> Iterator[tuple[str, str]]:
     """Long options with their values, names with ``_`` for ``-``."""
     for word, following in itertools.pairwise([*words, *words[:1]]):
         if word.text.startswith("--"):
