@@ -185,3 +185,44 @@ def test_harmless_commands_pass(tmp_path: Path) -> None:
     ):
         done = run(tmp_path, "--plan", "p.json", *command.split(), PATH=str(tmp_path))
         assert "srun: No such file" in done.stderr
+
+
+_BARE = """\
+import sys
+for name in ("yaml", "ortools", "networkx"):
+    sys.modules[name] = None
+from placer.cli.main import main
+main(prog_name="placer")
+"""
+
+
+def test_containers_need_click_and_numpy_alone(tmp_path: Path) -> None:
+    """A plan is made, run by and verified; YAML alone says what it lacks."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    (tmp_path / "job.json").write_text(
+        json.dumps(
+            {
+                "format": "placer/job",
+                "version": 1,
+                "name": "j",
+                "parallelism": {"dp": 4},
+                "weights": {"dp": 1},
+            }
+        )
+    )
+    (tmp_path / "job.yaml").write_text(JOB)
+    machine = ["-t", "node:4 gpu:2", "--hosts", "n[1-2]"]
+    for arguments, status, message in (
+        (["launch", "--plan", "p.json", "true"], 0, "on 4 hosts by p.json"),
+        (["launch", *machine, "-j", "job.json", "true"], 0, "4 ranks on 2 hosts"),
+        (["launch", *machine, "-j", "job.yaml", "true"], 2, "needs PyYAML"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", _BARE, *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == status, done.stderr
+        assert message in done.stderr

@@ -39,7 +39,11 @@ exec torchrun "$@"
 def torchrun(slurm: Slurm) -> Slurm:
     """A cluster whose jobs run torchrun, all of it on this machine."""
     needs.module("torch")
-    here = {"PLACER_MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    here = {
+        "PLACER_MASTER_ADDR": "127.0.0.1",
+        "OMP_NUM_THREADS": "1",
+        "PLACER_SRUN_ARGS": "--unbuffered --kill-on-bad-exit=1",
+    }
     ports = {"MASTER_PORT": str(slurm.port), "PET_MASTER_PORT": str(slurm.port)}
     return Slurm(slurm.folder, slurm.environ | here | ports, slurm.port)
 

@@ -163,3 +163,27 @@ def test_a_script_elsewhere_says_where_to_apply(
     command = ["patch", "-p1", "-d", str(tmp_path)]
     subprocess.run(command, input=patch, text=True, check=True)
     assert f"SLURM_HOSTFILE={tmp_path}/placer-hosts.txt" in script.read_text()
+
+
+def test_sbatch_keeps_the_lines_of_the_script(tmp_path: Path) -> None:
+    """All but those that the plan says itself; a script that is gone is told."""
+    own = [
+        "#SBATCH --partition=gpu",
+        "#SBATCH -A proj",
+        "#SBATCH --time=04:00:00",
+        "#SBATCH --output=%x-%j.log",
+        "#SBATCH --gres=nvme:1",
+        "#SBATCH --container-image=img.sqsh",
+    ]
+    lost = ["-N4", "--ntasks-per-node 8", "--gres=gpu:8", "-w n1", "--gpus-per-node=8"]
+    dropped = [f"#SBATCH {option}" for option in [*lost, "--exclusive", "-n 32"]]
+    script = tmp_path / "train.sh"
+    script.write_text("\n".join(["#!/bin/bash", *own, *dropped, "srun python a.py"]))
+    for format in ("sbatch", "sbatch-torchrun"):
+        plan = started(CONTIGUOUS, "slurm", "train.sh", 15)
+        lines = emit(plan, format).splitlines()
+        assert [line for line in lines if line in own] == own
+        assert not {*lines} & {*dropped} - {"#SBATCH --exclusive"}
+        assert "#SBATCH --nodes=4" in lines
+    gone = emit(started(CONTIGUOUS, "slurm", "gone.sh", 1), "sbatch")
+    assert "# gone.sh is not here: its #SBATCH lines are not kept.\n" in gone
