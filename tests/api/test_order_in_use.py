@@ -194,7 +194,5 @@ def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path: Path) -> None
     assert moved.verdict["saved_s"] == usual - moved.bound["value"]
     for plan in (kept, moved):
         assert plan.verdict["against"] == "torchrun-c10d"
-        assert "torchrun-c10d (hosts by name)" in plan.verdict["text"].replace(
-            ": hosts by name", " (hosts by name)"
-        )
+        assert "hosts by name" in plan.verdict["text"]
         placer.check(plan)
