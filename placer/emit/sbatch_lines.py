@@ -13,7 +13,7 @@ from placer.placement.started import started_of
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_LINE = re.compile(r"#SBATCH[ \t]+(?P<option>--?[A-Za-z][a-z-]*)")
+_SBATCH = "#SBATCH"
 # What the plan says itself: how many, on which nodes, in which order.
 _OF_THE_PLAN = {
     *("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--exclusive"),
@@ -34,16 +34,21 @@ def kept_lines(plan: Plan) -> list[str]:
     except InputError:
         shown = "".join(c if c.isprintable() else "?" for c in name)
         return [f"# {shown} is not here: its #SBATCH lines are not kept."]
-    lines = [line.rstrip() for line in text.split("\n")]
-    return [line for line in lines if _is_kept(line)]
+    kept = [_kept(line.rstrip()) for line in text.split("\n")]
+    return [line for line in kept if line]
 
 
-def _is_kept(line: str) -> bool:
-    found = _LINE.match(line)
-    if found is None or not line.isprintable():
-        return False
-    option = found["option"]
-    if re.match(r"#SBATCH[ \t]+--gres[= ]\S*gpu", line):
-        return False
-    short = not option.startswith("--")
-    return (option[:2] if short else option) not in _OF_THE_PLAN
+def _kept(line: str) -> str:
+    """A line with the options that the plan leaves to it; empty without any."""
+    if not (line.startswith(_SBATCH) and line.isprintable()):
+        return ""
+    options = re.split(r"\s+(?=--?[A-Za-z])", line)[1:]
+    left = [option for option in options if not _of_the_plan(option)]
+    return " ".join([_SBATCH, *left]) if left else ""
+
+
+def _of_the_plan(option: str) -> bool:
+    name = re.split(r"[=\s]", option, maxsplit=1)[0]
+    asks_for_gpus = re.match(r"--gres[=\s]\S*gpu", option) is not None
+    short = not name.startswith("--")
+    return asks_for_gpus or (name[:2] if short else name) in _OF_THE_PLAN

@@ -174,16 +174,19 @@ def test_sbatch_keeps_the_lines_of_the_script(tmp_path: Path) -> None:
         "#SBATCH --output=%x-%j.log",
         "#SBATCH --gres=nvme:1",
         "#SBATCH --container-image=img.sqsh",
+        "#SBATCH --qos high --comment='a b' -J gpt",
     ]
     lost = ["-N4", "--ntasks-per-node 8", "--gres=gpu:8", "-w n1", "--gpus-per-node=8"]
     dropped = [f"#SBATCH {option}" for option in [*lost, "--exclusive", "-n 32"]]
     script = tmp_path / "train.sh"
-    script.write_text("\n".join(["#!/bin/bash", *own, *dropped, "srun python a.py"]))
+    mixed = own[-1].replace("--comment", "-N 4 --comment") + " --gres gpu:8"
+    lines = ["#!/bin/bash", *own[:-1], mixed, *dropped, "srun python a.py"]
+    script.write_text("\n".join(lines))
     for format in ("sbatch", "sbatch-torchrun"):
-        plan = started(CONTIGUOUS, "slurm", "train.sh", 15)
-        lines = emit(plan, format).splitlines()
-        assert [line for line in lines if line in own] == own
-        assert not {*lines} & {*dropped} - {"#SBATCH --exclusive"}
-        assert "#SBATCH --nodes=4" in lines
+        plan = started(CONTIGUOUS, "slurm", "train.sh", len(lines))
+        written = emit(plan, format).splitlines()
+        assert [line for line in written if line in own] == own
+        assert not {*written} & {*dropped} - {"#SBATCH --exclusive"}
+        assert "#SBATCH --nodes=4" in written
     gone = emit(started(CONTIGUOUS, "slurm", "gone.sh", 1), "sbatch")
     assert "# gone.sh is not here: its #SBATCH lines are not kept.\n" in gone
