@@ -21,7 +21,9 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 # Lines a search prints once it takes more than a second, as on a busy machine.
-PROGRESS = re.compile(r"^(?: +time +value .*|\* +[0-9.]+s  .*)\n", re.MULTILINE)
+PROGRESS = re.compile(
+    r"^(?: +time +value .*|\* +[0-9.]+s  .*|[0-9]+ s: .*)\n", re.MULTILINE
+)
 # What is said of a file that a command wrote; pages leave it out.
 WROTE = re.compile(r"^wrote .*\n", re.MULTILINE)
 # A command goes on after a backslash at the end of a line.

@@ -14,7 +14,7 @@ from placer.cost.step import StepModel
 from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
-from placer.report.verdict import USUAL
+from placer.placement.started import order_in_use
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def checked_plan(
         ),
     )
     if solution.objective == "time" and job.assumed + machine.assumed:
-        usual = baseline(USUAL, machine, job, seed)
+        usual = baseline(order_in_use(job), machine, job, seed)
         tried = what_if(machine, job, best or solution.placement, usual)
         plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):

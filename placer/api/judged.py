@@ -15,12 +15,13 @@ from placer.cost.step import StepModel
 from placer.cost.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
+from placer.placement.started import order_in_use
 from placer.report.reason import reason
 from placer.report.verdict import (
     KEEP,
     MOVE,
-    USUAL,
     VALUE,
+    name_in_use,
     sentence,
     why_broken,
     why_kept,
@@ -62,12 +63,12 @@ def _facts(
     if "fewest" in plan.previous:
         advice = MOVE if plan.previous["moved"] else KEEP
         return {"advice": advice, "against": "previous plan"}
-    usual = plan.baselines.get(USUAL, {})
+    usual = plan.baselines.get(order_in_use(job), {})
     objective = plan.bound.get("objective", "time")
     if VALUE[objective] not in usual:
         return {}
     mine = placement_of_plan(plan, machine).gpu_of_rank
-    theirs = baseline(USUAL, machine, job).gpu_of_rank
+    theirs = baseline(order_in_use(job), machine, job).gpu_of_rank
     own, other = plan.bound["value"], usual[VALUE[objective]]
     found: dict[str, Any] = {"saved_share": (other - own) / other if other else 0.0}
     is_better, why = other > own, ""
@@ -86,7 +87,7 @@ def _facts(
             why = why_kept(plan.bound, found["saved_share"])
     return {
         "advice": MOVE if is_better or broken else KEEP,
-        "against": USUAL,
+        "against": name_in_use(plan),
         **found,
         "ranks_moved": moved,
         "reason": why or broken,

@@ -11,7 +11,7 @@ from placer.cost.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous
-from placer.report.verdict import USUAL
+from placer.placement.started import order_in_use
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.solution import EXACT
 
@@ -53,7 +53,8 @@ def answer(
     """
     job = problem.job
     if previous is None:
-        name, used = USUAL, baseline(USUAL, machine, job, problem.seed).gpu_of_rank
+        name: str = order_in_use(job)
+        used = baseline(name, machine, job, problem.seed).gpu_of_rank
     else:
         name, used = "previous plan", previous.seats(job).gpu_of_rank
     if (used < 0).any() or np.array_equal(used, found.placement.gpu_of_rank):

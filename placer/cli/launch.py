@@ -72,6 +72,13 @@ _FOR_A_NEW_PLAN = (
 @output_option(
     "Write the plan here, and beside it the host file. Default: placer-JOBID.json."
 )
+@click.option(
+    "--per-node/--per-rank",
+    "per_node",
+    default=None,
+    help="One task a node, as torchrun, deepspeed and accelerate want it, or a rank. "
+    "Default: what COMMAND, or a script that it names, starts.",
+)
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(**options: Any) -> None:
@@ -79,10 +86,14 @@ def launch(**options: Any) -> None:
 
     COMMAND sees SLURM_HOSTFILE and what belongs to it, MASTER_ADDR, MASTER_PORT,
     JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for it alone: later steps are
-    not reordered. The hosts are those of --hosts, else of SLURM_JOB_NODELIST.
+    not reordered. The hosts are those of --hosts, else of SLURM_JOB_NODELIST. A COMMAND
+    that would undo the plan is refused, with what to write instead.
     """
-    from placer.emit import emit
+    from placer.emit.slurm_hostfile import render, render_nodes
+    from placer.errors import refuse
+    from placer.files import write_text
     from placer.placement.plan_file import read_plan, write_plan
+    from placer.sources.launched import launched
 
     given = options["plan"]
     options["hosts"] = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST") or None
@@ -100,13 +111,24 @@ def launch(**options: Any) -> None:
         plan = read_plan(path)
         if options["hosts"]:
             _check_hosts(plan, options["hosts"])
+    started = launched(options["command"])
+    if len(plan.nodes) > 1:
+        refuse(started.problems)
+    asked = options["per_node"]
+    per_node = started.per_node if asked is None else asked
+    hosts = render_nodes(plan) if per_node else render(plan)
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
     with interrupts.writing(str(hostfile)):
-        emit(plan, "slurm-hostfile", hostfile)
+        write_text(str(hostfile), hosts)
     if not options["quiet"]:
-        text = f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts by {path}"
+        tasks = ", one task each," if per_node else ""
+        text = (
+            f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts{tasks} by {path}"
+        )
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
-    _run(options["command"], step_environment(plan, path, hostfile, os.environ))
+    count = hosts.count("\n")
+    environ = step_environment(plan, path, hostfile, count, os.environ)
+    _run(options["command"], environ)
 
 
 def _check_hosts(plan: Plan, given: str) -> None:
@@ -124,7 +146,7 @@ def _check_hosts(plan: Plan, given: str) -> None:
 
 
 def step_environment(
-    plan: Plan, path: Path, hostfile: Path, environ: Mapping[str, str]
+    plan: Plan, path: Path, hostfile: Path, tasks: int, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
 
@@ -133,6 +155,8 @@ def step_environment(
     plan : Plan
     path, hostfile : Path
         The plan and its Slurm host file.
+    tasks : int
+        Lines of the host file.
     environ : mapping of str to str
     """
     address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
@@ -142,7 +166,7 @@ def step_environment(
     return kept | {
         "SLURM_HOSTFILE": str(hostfile.resolve()),
         "SLURM_DISTRIBUTION": "arbitrary",
-        "SLURM_NTASKS": str(plan.world_size),
+        "SLURM_NTASKS": str(tasks),
         "SLURM_NNODES": str(len(plan.nodes)),
         "MASTER_ADDR": address,
         "MASTER_PORT": port,

@@ -25,7 +25,11 @@ from placer.cli.options import (
     share,
 )
 from placer.cli.plan_output import write_made
-from placer.cli.rule_options import rule_options, rules_of_options
+from placer.cli.rule_options import (
+    first_host_first,
+    rule_options,
+    rules_of_options,
+)
 from placer.cli.searching import run_search, search_options
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
@@ -74,6 +78,11 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
 @objective_option
 @require_option("the job's")
 @rule_options
+@click.option(
+    "--first-host-first",
+    is_flag=True,
+    help="Keep rank 0 on the first host by name, where launch scripts expect it.",
+)
 @click.option(
     "--gap",
     callback=share,
@@ -167,6 +176,8 @@ def _search(
         for key in ("hosts", "exclude")
     )
     rules = rules_of_options(options)
+    if options["first_host_first"]:
+        rules = rules.and_also(first_host_first(machine, hosts, exclude))
     before = options["previous"]
     previous = None if before is None else read_plan(before)
     return lambda progress, stop: place(

@@ -9,9 +9,10 @@ import click
 from placer.cli import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from placer.job.rules import Pin, Rules
+    from placer.topology.model import Topology
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -40,6 +41,32 @@ def rules_of_options(options: dict[str, Any]) -> Rules:
         spares=options["spares"],
         where={key: (option, 0, 0) for key, option in named.items()},
     )
+
+
+def first_host_first(
+    machine: Topology, hosts: Sequence[str] | None, exclude: Sequence[str] | None
+) -> Rules:
+    """The rule that rank 0 runs on the first host by name, as Slurm lists them.
+
+    Parameters
+    ----------
+    machine : Topology
+    hosts, exclude : sequence of str, optional
+        The allocation, and hosts of it not to use.
+
+    Raises
+    ------
+    InputError
+        If a host is unknown or unavailable, or none is left.
+    """
+    from placer.job.rules import Pin, Rules
+    from placer.placement.host_orders import slurm_key
+    from placer.topology.allocation import allocate
+
+    left = allocate(machine, hosts, exclude or ())
+    first = min(left.node_names, key=slurm_key)
+    where = {"pin[0]": ("--first-host-first", 0, 0)}
+    return Rules(pin=(Pin((0,), (first,)),), where=where)
 
 
 def _pins(

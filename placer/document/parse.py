@@ -20,7 +20,6 @@ from placer.document.plain_json import is_modest, most_values, plain_json
 from placer.document.scalars import Number
 from placer.document.tree import MAX_NODES, Node, TreeBuilder
 from placer.document.values import ValueBuilder, plain
-from placer.document.yaml_reader import read_yaml
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 
 # Values of a file: a machine of 50,000 nodes that are listed one by one.
@@ -111,17 +110,27 @@ def _parse(text: str, source: str, *, aliases: bool = False) -> Document:
 
 def _yaml(text: str, source: str, most: int, *, aliases: bool = False) -> Document:
     try:
-        values = read_yaml(text, ValueBuilder(most), aliases=aliases)
+        values = _read_yaml(text, ValueBuilder(most), aliases=aliases)
         places = partial(_yaml_tree, text, source, most, aliases=aliases)
         return Document(source, values, places)
     except ValueError:
         builder = TreeBuilder(source, most)
-        tree = read_yaml(text, builder, aliases=aliases)
+        tree = _read_yaml(text, builder, aliases=aliases)
         return Document(source, plain(tree), lambda: tree, builder.problems)
 
 
+def _read_yaml(text: str, builder: TreeBuilder | ValueBuilder, *, aliases: bool) -> Any:
+    """`read_yaml`, loaded here: inside a container there may be no PyYAML."""
+    try:
+        from placer.document.yaml_reader import read_yaml
+    except ModuleNotFoundError:
+        message = "not JSON, and YAML needs PyYAML, which is not installed here"
+        raise builder.error(message, 1, 1) from None
+    return read_yaml(text, builder, aliases=aliases)
+
+
 def _yaml_tree(text: str, source: str, most: int, *, aliases: bool) -> Node | None:
-    tree: Node | None = read_yaml(text, TreeBuilder(source, most), aliases=aliases)
+    tree: Node | None = _read_yaml(text, TreeBuilder(source, most), aliases=aliases)
     return tree
 
 

@@ -48,6 +48,7 @@ FormatName = Literal[
     "kai-request",
     "volcano-request",
     "grove-request",
+    "patch",
     "json",
     "csv",
 ]

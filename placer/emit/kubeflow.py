@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.emit.compute_domain import compute_domains
 from placer.emit.kubernetes import config_map, pod_by_name
 from placer.emit.manifest import Object, documents, object_name
 from placer.emit.nodes import nodes_of, require_equal_nodes
@@ -72,7 +73,8 @@ def render(plan: Plan) -> str:
             "trainer": trainer,
         }
     }
-    return documents(_COMMENT, [config_map(plan, nodes), runtime, job])
+    own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
+    return documents(_COMMENT, [*own, runtime, job])
 
 
 def _object(kind: str, name: str) -> Object:

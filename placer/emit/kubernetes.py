@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placer.emit import torchrun, torchrun_wrapper
+from placer.emit.compute_domain import claim_channel, compute_domains
 from placer.emit.manifest import (
     Object,
     Text,
@@ -63,7 +64,8 @@ def render_job(plan: Plan) -> str:
         "metadata": {"name": object_name(plan)},
         "spec": _job_spec(plan, nodes, "kubernetes-job"),
     }
-    return documents(_COMMENT + _BY_NAME, [config_map(plan, nodes), job])
+    objects = [config_map(plan, nodes), *compute_domains(plan, nodes), job]
+    return documents(_COMMENT + _BY_NAME, objects)
 
 
 def render_jobset(plan: Plan) -> str:
@@ -77,7 +79,8 @@ def render_jobset(plan: Plan) -> str:
     nodes = nodes_of(plan)
     spec = _job_spec(plan, nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
-    objects = [config_map(plan, nodes), _jobset(plan, {"replicatedJobs": jobs})]
+    jobset = _jobset(plan, {"replicatedJobs": jobs})
+    objects = [config_map(plan, nodes), *compute_domains(plan, nodes), jobset]
     return documents(_COMMENT + _BY_NAME, objects)
 
 
@@ -94,6 +97,8 @@ def render_pinned(plan: Plan) -> str:
     consecutive = _consecutive(nodes)
     name = object_name(plan)
     jobs = [_pinned_job(name, k, node, consecutive) for k, node in enumerate(nodes)]
+    for job in jobs:
+        claim_channel(plan, nodes, job["template"]["spec"]["template"]["spec"])
     network = {"enableDNSHostnames": True}
     jobset = _jobset(plan, {"network": network, "replicatedJobs": jobs})
     text = documents("", [jobset])
@@ -102,7 +107,8 @@ def render_pinned(plan: Plan) -> str:
             f"{len(nodes)} pinned nodes make an object of {len(text):,} bytes, the "
             f"most is {_MAX_OBJECT:,}; kubernetes-jobset needs no pinning"
         )
-    script = documents(_COMMENT + _PINNED, [config_map(plan, nodes)])
+    own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
+    script = documents(_COMMENT + _PINNED, own)
     return f"{script}---\n{text}"
 
 
@@ -150,6 +156,7 @@ def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]
             ),
         },
     }
+    claim_channel(plan, nodes, pod)
     return labels, pod
 
 
@@ -200,12 +207,19 @@ def _pod(name: str, consecutive: bool, gpus: int, host: Object) -> Object:
         "command": ["bash", "/placer/launch.sh", *program],
         "env": [{"name": "PLACER_HOST", **host}],
         "resources": {"limits": {"nvidia.com/gpu": gpus}},
-        "volumeMounts": [{"name": "plan", "mountPath": "/placer"}],
+        "volumeMounts": [
+            {"name": "plan", "mountPath": "/placer"},
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+        ],
     }
     return {
         "restartPolicy": "Never",
         "containers": [container],
-        "volumes": [{"name": "plan", "configMap": {"name": name}}],
+        "volumes": [
+            {"name": "plan", "configMap": {"name": name}},
+            # A container's own has 64 MiB, too few for NCCL and data loaders.
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+        ],
     }
 
 

@@ -269,6 +269,13 @@ FORMATS: dict[str, Format] = {
             alone=False,
         ),
         Format(
+            name="patch",
+            description="unified diff of the script that the job was read from",
+            suffix=".patch",
+            writer="patch.render",
+            alone=False,
+        ),
+        Format(
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from placer.emit.nodes import nodes_of, require_consecutive
 from placer.emit.process import NEED_COMMAND, SEE_GPU
+from placer.emit.sbatch_lines import kept_lines
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
 from placer.errors import EmitError
@@ -43,6 +44,10 @@ _AGENTS = """\
 # PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of node rank 0.
 """
 
+_MORE = """\
+# PLACER_SRUN_ARGS are more options of srun: --container-image=..., without blanks.
+"""
+
 # torchrun tries for ten minutes to reach a host whose name has no address.
 _RESOLVE = """\
 ! command -v getent >/dev/null || getent ahosts "$MASTER_ADDR" >/dev/null ||
@@ -67,7 +72,7 @@ gpu=${{gpus[SLURM_LOCALID]}}
 export LOCAL_WORLD_SIZE=${{#gpus[@]}} WORLD_SIZE={plan.world_size}
 exec "$@"
 """
-    return _script(_TASKS, nodes, plan.host_of_rank, task)
+    return _script(_TASKS + _MORE, plan, nodes, plan.host_of_rank, task)
 
 
 def render_torchrun(plan: Plan) -> str:
@@ -90,11 +95,13 @@ unset PET_RDZV_ENDPOINT PET_STANDALONE
 {pick_gpus}export CUDA_DEVICE_ORDER=PCI_BUS_ID
 {_RESOLVE}exec torchrun "$@"
 """
-    return _script(_AGENTS, nodes, [node.host for node in nodes], task)
+    hosts = [node.host for node in nodes]
+    return _script(_AGENTS + _MORE, plan, nodes, hosts, task)
 
 
 def _script(
     usage: str,
+    plan: Plan,
     nodes: Sequence[NodeRanks],
     host_of_task: Sequence[str],
     task: str,
@@ -103,7 +110,7 @@ def _script(
     hosts = "\n".join(host_of_task)
     return f"""\
 #!/usr/bin/env bash
-{usage}{_request(nodes, len(host_of_task))}
+{usage}{_request(plan, nodes, len(host_of_task))}
 {HEAD}
 {NEED_COMMAND}[ -n "${{SLURM_JOB_ID-}}" ] ||
   die "not in a Slurm job: submit this with sbatch"
@@ -125,15 +132,16 @@ export MASTER_PORT="${{MASTER_PORT:-29500}}"
 export JAX_COORDINATOR_ADDRESS=$MASTER_ADDR:$MASTER_PORT
 unset SLURM_NTASKS_PER_NODE
 # Slurm 24.11 refuses --nodes beside a host file: the file says how many.
-SLURM_HOSTFILE=$hosts srun --ntasks={len(host_of_task)} \\
+SLURM_HOSTFILE=$hosts srun ${{PLACER_SRUN_ARGS-}} --ntasks={len(host_of_task)} \\
   --distribution=arbitrary bash -c "$task" placer "$@"
 """
 
 
-def _request(nodes: Sequence[NodeRanks], tasks: int) -> str:
+def _request(plan: Plan, nodes: Sequence[NodeRanks], tasks: int) -> str:
     """The ``#SBATCH`` lines; what one request cannot say stands there as a comment."""
     counts = sorted({max(node.gpus) + 1 for node in nodes})
     lines = [
+        *kept_lines(plan),
         f"#SBATCH --nodes={len(nodes)}",
         f"#SBATCH --ntasks={tasks}",
         "#SBATCH --exclusive",

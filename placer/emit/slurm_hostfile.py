@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.emit.nodes import nodes_of, require_gpus_in_order
+from placer.emit.nodes import (
+    nodes_of,
+    require_consecutive,
+    require_gpus_in_order,
+)
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -24,3 +28,18 @@ def render(plan: Plan) -> str:
     """
     require_gpus_in_order(nodes_of(plan), "slurm-hostfile")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
+
+
+def render_nodes(plan: Plan) -> str:
+    """The plan's hosts, one a line, for one task a node that starts the node's ranks.
+
+    Raises
+    ------
+    EmitError
+        If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
+        or a name is no host name.
+    """
+    nodes = nodes_of(plan)
+    require_consecutive(nodes, "one task a node")
+    require_gpus_in_order(nodes, "one task a node")
+    return "".join(f"{node.host}\n" for node in nodes)

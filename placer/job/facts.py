@@ -33,6 +33,7 @@ def facts(job: Job) -> dict[str, str]:
         "groups": ", ".join(f"{g.name} ({g.collective})" for g in job.groups),
         "require": ", ".join(f"{a} in one {t}" for a, t in job.require.items()),
         "launcher": job.launcher,
+        "started by": str(job.started or ""),
         "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),
         "sha256": job.sha256,
     }

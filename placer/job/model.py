@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
     from placer.job.roles import Role, Transfer
+    from placer.job.started import Started
 
 
 @dataclass(frozen=True)
@@ -311,6 +312,8 @@ class Job:
         tier.
     launcher : str
         ``node-contiguous`` or ``free``.
+    started : Started or None
+        What starts it today, where its script says so.
     adapters : Adapters or None
         What alone is trained; None trains the model.
     weights : mapping of str to float
@@ -340,6 +343,7 @@ class Job:
     compute: Compute = field(default_factory=Compute)
     require: Mapping[str, str] = field(default_factory=dict)
     launcher: str = "node-contiguous"
+    started: Started | None = None
     groups: tuple[Group, ...] = ()
     traffic: RankTraffic | None = None
     roles: tuple[Role, ...] = ()

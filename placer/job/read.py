@@ -37,6 +37,7 @@ from placer.job.read_traffic import (
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.rules import Rules
+from placer.job.started import decode_started
 from placer.job.work import micro_batch_time
 from placer.presets import find_file
 from placer.units import format_bandwidth
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 
 FORMAT = "placer/job"
 _OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
-_BESIDE = ("sha256", "description", "sources", "assumed")  # changes no job
+# What changes no job.
+_BESIDE = ("sha256", "description", "sources", "assumed", "started")
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
 
@@ -116,6 +118,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         compute=decode_compute(root, has_model=root.has("model")),
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
+        started=decode_started(root.section("launcher")),
         groups=groups,
         traffic=traffic,
         memory=decode_memory(root.section("memory")),
@@ -147,12 +150,20 @@ def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
 def job_digest(job: Job) -> str:
     """SHA-256 of what the job says, whatever the layout of its file.
 
-    Description, sources and which values are assumed are left out: they change nothing
-    about the job.
+    Description, sources, what starts it and which values are assumed are left out: they
+    change nothing about the job.
     """
     # asdict copies number by number, which takes long for groups of a million ranks.
     content = asdict(
-        replace(job, groups=(), traffic=None, rules=Rules(), roles=(), transfers=())
+        replace(
+            job,
+            groups=(),
+            traffic=None,
+            rules=Rules(),
+            roles=(),
+            transfers=(),
+            started=None,
+        )
     )
     content["groups"] = [vars(group) for group in job.groups]
     del content["traffic"]

@@ -52,7 +52,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "stages": None if job.model is None else asdict(job.stages),
         "compute": _compute(job),
         "require": dict(job.require),
-        "launcher": {"ranks": job.launcher},
+        "launcher": {"ranks": job.launcher} | _started(job),
         "groups": [
             {
                 "name": group.name,
@@ -105,6 +105,11 @@ def _workload(job: Job) -> dict[str, Any]:
         "rules": job.rules.to_document() or None,
     }
     return {key: value for key, value in document.items() if value not in (None, "")}
+
+
+def _started(job: Job) -> dict[str, Any]:
+    """What starts the job today, where it is known."""
+    return {} if job.started is None else asdict(job.started)
 
 
 def _ranks(group: Group, world_size: int) -> list[list[int]] | str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from placer.placement.started import order_in_use_of
 from placer.report.homes import Home, homes_of, is_optimal
 from placer.report.two_plans import saving_of
-from placer.report.verdict import USUAL, inner_domains, is_kept, sentences
+from placer.report.verdict import inner_domains, is_kept, sentences
 from placer.report.words import (
     BETTER,
     amount,
@@ -65,7 +66,8 @@ def gained(sides: Sequence[Side]) -> float:
 
 def is_folded(sides: Sequence[Side]) -> bool:
     """Whether the plan is the order that it stands beside: two maps of one thing."""
-    return is_kept(sides[-1].plan) and len(sides) > 1 and sides[0].name == USUAL
+    plan = sides[-1].plan
+    return is_kept(plan) and len(sides) > 1 and sides[0].name == order_in_use_of(plan)
 
 
 def headline(sides: Sequence[Side]) -> tuple[str, str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from placer.placement.started import started_of
+from placer.report.verdict import is_kept
 from placer.report.words import slowest_group
 
 if TYPE_CHECKING:
@@ -40,8 +43,20 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
     typed = [_typed(["placer", *command], width) for command in commands]
     if any(typed):
         yield "next"
+        yield from _changed_line(plan, width)
         for lines in typed:
             yield from lines
+
+
+def _changed_line(plan: Plan, width: int) -> Iterator[str]:
+    """A comment that names the launcher, and the line of the script to change."""
+    started = started_of(plan)
+    if started is not None and str(started).isprintable():
+        text = f"# to change: {started}; apply the patch with patch -p1"
+        if is_kept(plan):
+            text = f"# nothing to change: {started}"
+        indent = f"{_INDENT}# "
+        yield from wrap(text, width, initial_indent=_INDENT, subsequent_indent=indent)
 
 
 def launch_commands(plan: Plan, path: str) -> list[list[str]]:
@@ -54,9 +69,12 @@ def launch_commands(plan: Plan, path: str) -> list[list[str]]:
         Where it is.
     """
     scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
+    formats = _LAUNCH[scheduler]
+    if started_of(plan) is not None and not is_kept(plan):
+        formats = (("patch", "placer.patch"), *formats[1:])
     commands = [
         ["emit", _typable(path), name, *(["-o", output] if output else [])]
-        for name, output in _LAUNCH[scheduler]
+        for name, output in formats
     ]
     return commands if scheduler else [*commands, ["emit", "--list"]]
 

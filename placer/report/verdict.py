@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cost.noise import JITTER
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
+from placer.placement.started import SORTED, order_in_use_of, started_of
 from placer.report.words import (
     NOUN,
     amount,
@@ -28,8 +29,6 @@ from placer.units import format_bytes, plural
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-# What a user has without placer: the hosts in the order of the allocation.
-USUAL = "given-order"
 KEEP, MOVE = "keep", "move"
 VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
@@ -79,8 +78,17 @@ def _is_kept(facts: Facts) -> bool:
 
 def name_of_order(plan: Plan) -> str:
     """What the order is that a user has: ``given-order: hosts as given``."""
+    name = name_in_use(plan)
+    if name != order_in_use_of(plan):
+        return f"{name}: hosts by name"
     named = plan.inputs.get("hosts")
-    return f"{USUAL}: hosts {'as given' if named else 'as the machine lists them'}"
+    return f"{name}: hosts {'as given' if named else 'as the machine lists them'}"
+
+
+def name_in_use(plan: Plan) -> str:
+    """The order that a user has: the launcher that sorts hosts, else the baseline."""
+    order, started = order_in_use_of(plan), started_of(plan)
+    return started.name if started is not None and order == SORTED else order
 
 
 def why_broken(violations: Sequence[str]) -> str:
@@ -142,7 +150,7 @@ def why_kept(bound: Mapping[str, Any], saved_share: float) -> str:
 def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
     """The plan beside the order that its user would have had."""
     objective, own = plan.bound["objective"], plan.bound["value"]
-    usual = plan.baselines.get(USUAL, {})
+    usual = plan.baselines.get(order_in_use_of(plan), {})
     other = usual.get(VALUE[objective])
     if other is None:
         yield f"{NOUN[objective]} {amount(objective, own)}"

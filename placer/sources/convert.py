@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import RATE, Assumption
@@ -17,6 +17,7 @@ from placer.sources.findings import (
     GPUS,
     Fact,
     Findings,
+    Place,
     Value,
     one_line,
     shown,
@@ -39,6 +40,7 @@ _ORDER = (
     "expert_parallel",
     "stages",
     "compute",
+    "launcher",
 )
 
 
@@ -130,6 +132,10 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
         for key, fact in found.facts.items()
         if key not in (GPUS, GLOBAL_BATCH, DP_MULTIPLE)
     ]
+    if found.started is not None:
+        place = Place(found.started.source, found.started.line)
+        for key, value in asdict(found.started).items():
+            facts.append((f"launcher.{key}", Fact(value, "read", str(place), place)))
     return sorted(facts, key=lambda row: _rank(row[0].partition(".")[0]))
 
 

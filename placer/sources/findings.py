@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.topology.gpu_kinds import HostHint
+
+if TYPE_CHECKING:
+    from placer.job.started import Started
 
 Scalar = bool | int | float | str
 Value = Scalar | list[str]
@@ -123,6 +126,8 @@ class Findings:
         joined findings.
     host : HostHint
         What it says of the hosts that the job runs on.
+    started : Started or None
+        The launcher in the source.
     """
 
     source: str
@@ -137,6 +142,7 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)
     host: HostHint = field(default_factory=HostHint)
+    started: Started | None = None
 
     def read(self, key: str, value: Value, place: Place) -> None:
         """Set a fact that stands at a place of the source."""

@@ -41,6 +41,7 @@ def join(findings: Sequence[Findings]) -> Findings:
         ):
             getattr(joined, name).extend(getattr(found, name))
         joined.unsure |= found.unsure
+        joined.started = joined.started or found.started
     refuse(problems)
     return joined
 

@@ -10,6 +10,7 @@ import pytest
 
 import placer
 from placer.cost.noise import JITTER
+from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 
@@ -177,3 +178,21 @@ def test_the_verdict_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
         for plan in made
     )
     assert one == other
+
+
+def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path: Path) -> None:
+    """torchrun's c10d has them by name, whatever order they are given in."""
+    work = replace(job(tmp_path, 2, 4), started=Started("torchrun-c10d", "t.sh", 9))
+    kept, moved = (
+        placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan
+        for thin in (1.0, 8.0)
+    )
+    assert kept.verdict["advice"] == "keep"
+    assert kept.nodes == tuple(sorted(SHUFFLED.split(",")))
+    usual = moved.baselines["sorted-hosts"]["step_time_s"]
+    assert usual != moved.baselines["given-order"]["step_time_s"]
+    assert moved.verdict["saved_s"] == usual - moved.bound["value"]
+    for plan in (kept, moved):
+        assert plan.verdict["against"] == "torchrun-c10d"
+        assert "hosts by name" in plan.verdict["text"]
+        placer.check(plan)

@@ -12,7 +12,7 @@ from placer.emit import emit
 from placer.emit.registry import FORMATS
 from placer.errors import EmitError, InputError
 from placer.placement.plan_file import write_plan
-from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, OF_PLANS, plan_of
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def plan_file(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("format", [k for k, row in FORMATS.items() if not row.folder])
+@pytest.mark.parametrize("format", [k for k in OF_PLANS if not FORMATS[k].folder])
 @pytest.mark.parametrize("extra", [[], ["-o", "-"]], ids=["plain", "dash"])
 def test_prints_the_text(plan_file: str, format: str, extra: list[str]) -> None:
     """Without a path, or with ``-``, the launcher file itself is printed."""

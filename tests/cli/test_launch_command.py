@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,115 @@ def test_errors(
     found = CliRunner().invoke(main, ["launch", *arguments])
     assert (found.exit_code, found.stdout) == (2, "")
     assert message in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "per_node"),
+    [
+        ("srun torchrun --nproc-per-node 2 train.py", [], True),
+        ("srun bash -c 'torchrun --node-rank=$SLURM_PROCID train.py'", [], True),
+        ("srun python -m torch.distributed.run train.py", [], True),
+        ("srun accelerate launch train.py", [], True),
+        ("bash agents.sh", [], True),
+        ("srun python train.py --launcher torchrun", [], False),
+        ("srun python train.py", ["--per-node"], True),
+        ("srun torchrun --nproc-per-node 2 train.py", ["--per-rank"], False),
+    ],
+)
+def test_agents_are_one_a_node(
+    tmp_path: Path, command: str, options: list[str], per_node: bool
+) -> None:
+    """As COMMAND, or a script that it names, starts them; an option says otherwise."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    (tmp_path / "agents.sh").write_text("env | grep SLURM_\nsrun torchrun train.py\n")
+    (tmp_path / "srun").write_text("#!/bin/sh\nenv | grep SLURM_\n")
+    (tmp_path / "srun").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    words = shlex.split(command)
+    done = run(tmp_path, "--plan", "p.json", *options, *words, PATH=path)
+    assert done.returncode == 0, done.stderr
+    hosts = [host for host, _ in CONTIGUOUS]
+    expected = list(dict.fromkeys(hosts)) if per_node else hosts
+    assert (tmp_path / "p.hosts").read_text().split() == expected
+    assert f"SLURM_NTASKS={len(expected)}\n" in done.stdout
+    assert ("one task each" in done.stderr) == per_node
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        ("srun torchrun --rdzv-backend=c10d a.py", "sorts the hosts", "=static"),
+        ("bash c10d.sh", "c10d.sh:2:1: --rdzv-backend", "--node-rank=$SLURM_PROCID"),
+        ("torchrun --node_rank $SLURM_NODEID a.py", "counts the hosts", "SLURM_PROCID"),
+        ("srun -m block python a.py", "block deals tasks", "leave it out"),
+        ("srun --distribution=cyclic:block sh x", "cyclic:block deals", "leave it out"),
+    ],
+)
+def test_what_would_undo_the_plan_is_refused(
+    tmp_path: Path, command: str, message: str, hint: str
+) -> None:
+    """Before anything starts, with what to write instead; one host has no order."""
+    (tmp_path / "c10d.sh").write_text("B=c10d\nsrun torchrun --rdzv_backend $B a.py\n")
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    write_plan(plan_of([("n1", 0), ("n1", 1)]), tmp_path / "one.json")
+    words = shlex.split(command)
+    done = run(tmp_path, "--plan", "p.json", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert hint in done.stderr
+    assert not (tmp_path / "p.hosts").exists()
+    done = run(tmp_path, "--plan", "one.json", *words, PATH=str(tmp_path))
+    assert message not in done.stderr
+
+
+def test_harmless_commands_pass(tmp_path: Path) -> None:
+    """What only looks alike: options of the program, and the plan's own backend."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    for command in (
+        "srun -m arbitrary python a.py -m block",
+        "srun torchrun --rdzv-backend=placer --rdzv-conf=map=m.json a.py",
+        "srun python a.py --rdzv-backend c10d",
+    ):
+        done = run(tmp_path, "--plan", "p.json", *command.split(), PATH=str(tmp_path))
+        assert "srun: No such file" in done.stderr
+
+
+_BARE = """\
+import sys
+for name in ("yaml", "ortools", "networkx"):
+    sys.modules[name] = None
+from placer.cli.main import main
+main(prog_name="placer")
+"""
+
+
+def test_containers_need_click_and_numpy_alone(tmp_path: Path) -> None:
+    """A plan is made, run by and verified; YAML alone says what it lacks."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    (tmp_path / "job.json").write_text(
+        json.dumps(
+            {
+                "format": "placer/job",
+                "version": 1,
+                "name": "j",
+                "parallelism": {"dp": 4},
+                "weights": {"dp": 1},
+            }
+        )
+    )
+    (tmp_path / "job.yaml").write_text(JOB)
+    machine = ["-t", "node:4 gpu:2", "--hosts", "n[1-2]"]
+    for arguments, status, message in (
+        (["launch", "--plan", "p.json", "true"], 0, "on 4 hosts by p.json"),
+        (["launch", *machine, "-j", "job.json", "true"], 0, "4 ranks on 2 hosts"),
+        (["launch", *machine, "-j", "job.yaml", "true"], 2, "needs PyYAML"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", _BARE, *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == status, done.stderr
+        assert message in done.stderr

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from placer import read_job, read_plan, read_topology
 from placer.cli.main import main
 from placer.cost.hop_cost import hop_cost
+from placer.hostlist import expand
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
@@ -269,3 +270,24 @@ def test_bad_options(job: str, tmp_path: Path, args: list[str]) -> None:
     assert "Traceback" not in found.output
     assert found.stdout == ""
     assert not path.exists()
+
+
+@pytest.mark.parametrize("hosts", ["n[10,2,1,9]", "n[9,10,2]", "n10"])
+def test_the_first_host_by_name_keeps_rank_0(tmp_path: Path, hosts: str) -> None:
+    """Slurm's order: n2 before n10, whatever order the hosts are given in."""
+    path, job = tmp_path / "plan.json", tmp_path / "job.yaml"
+    names = expand(hosts)
+    job.write_text(JOB.replace("dp: 4", f"dp: {2 * len(names)}"))
+    machine = tmp_path / "machine.yaml"
+    machine.write_text(
+        "{format: placer/topology, version: 1, name: m, tiers: [{name: node, size: 4, "
+        "bandwidth: 450GB/s, latency: 1us}, {name: cluster, bandwidth: 50GB/s, "
+        'latency: 5us}], nodes: [{names: "n[1-12]"}]}'
+    )
+    args = ("-t", machine, "-j", job, "--hosts", hosts, "-q", "-o", path)
+    done = run("place", *args, "--first-host-first")
+    assert done.exit_code == 0, done.output
+    first = min(names, key=lambda name: int(name[1:]))
+    assert read_plan(path).host_of_rank[0] == first
+    done = run("place", *args, "--first-host-first", "--exclude", first)
+    assert done.exit_code in (2, 3)

@@ -82,6 +82,55 @@ def test_built_in_kinds(format: str, seats: list[Seat]) -> None:
         require_valid({"apiVersion": "batch/v1", "kind": "Job", **template})
 
 
+# What the definition of a ComputeDomain says of its spec: NVIDIA DRA driver for GPUs
+# 5a0112cb, crds/resource.nvidia.com_computedomains.yaml, v1beta1.
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}
+CHANNEL = {
+    "type": "object",
+    "required": ["resourceClaimTemplate"],
+    "properties": {
+        "allocationMode": {"enum": ["All", "Single"]},
+        "resourceClaimTemplate": {**NAMED, "required": ["name"]},
+    },
+}
+COMPUTE_DOMAIN = {
+    "type": "object",
+    "required": ["channel", "numNodes"],
+    "properties": {"channel": CHANNEL, "numNodes": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize("format", [*FORMATS, TRAINER])
+def test_trays_of_a_rack_share_a_compute_domain(format: str) -> None:
+    """Every pod claims a channel of it; where NVLink ends in the node there is none."""
+    joined = tiered(["a", "a", "b"], gpus=2, scale_up=2)
+    found = list(yaml.safe_load_all(emit(joined, format)))
+    (domain,) = (one for one in found if one["kind"] == "ComputeDomain")
+    assert domain["apiVersion"] == "resource.nvidia.com/v1beta1"
+    module("jsonschema").validate(domain["spec"], COMPUTE_DOMAIN)
+    assert list(unknown_keys(COMPUTE_DOMAIN, domain["spec"])) == []
+    assert domain["spec"]["numNodes"] == 3
+    template = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
+    if format == TRAINER:
+        each = found[-1]["spec"]["trainer"]["resourcesPerNode"]
+        assert each["claims"] == [{"name": "nvlink-channel"}]
+        assert f"resourceClaimTemplateName: {template}\n" in emit(joined, format)
+    else:
+        for pod in pod_templates(found[-1]):
+            (claim,) = pod["spec"]["resourceClaims"]
+            assert claim["resourceClaimTemplateName"] == template
+            (container,) = pod["spec"]["containers"]
+            assert container["resources"]["claims"] == [{"name": claim["name"]}]
+    if found[-1]["kind"] == "Job":
+        require_valid(found[-1])
+    for lone in (
+        tiered(["a", "a", "b"], gpus=2, scale_up=1),
+        tiered(["a", "b"], gpus=2, scale_up=2),
+    ):
+        assert "ComputeDomain" not in emit(lone, format)
+        assert "resourceClaims" not in emit(lone, format)
+
+
 def test_a_misspelt_field_of_a_job_is_refused() -> None:
     """A field too many, deep in a Job or in a ConfigMap, does not pass."""
     config_map, job = objects(CONTIGUOUS, "kubernetes-job")
@@ -234,9 +283,11 @@ class Kubelet:
     def start(self, pod: Any, node: str, index: int) -> Done:
         """What the container prints on this node, as pod number ``index``."""
         (container,) = pod["spec"]["containers"]
-        (mount,) = container["volumeMounts"]
-        (volume,) = pod["spec"]["volumes"]
+        mount, memory = container["volumeMounts"]
+        volume, shared = pod["spec"]["volumes"]
         assert volume["name"] == mount["name"]
+        assert memory == {"name": shared["name"], "mountPath": "/dev/shm"}
+        assert shared["emptyDir"] == {"medium": "Memory"}
         assert volume["configMap"]["name"] == self.config_map["metadata"]["name"]
         for name, text in self.config_map["data"].items():
             (self.folder / name).write_text(text)

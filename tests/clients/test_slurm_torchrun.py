@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from placer.emit import emit
+from placer.placement.plan_file import write_plan
 from tests.clients import needs
 from tests.clients.reports import REPORT, verdict
-from tests.clients.slurm_cluster import GPUS, Slurm, seats_by_rank, tasks
+from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
 from tests.emit.readback import Seat, plan_of
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ exec torchrun "$@"
 def torchrun(slurm: Slurm) -> Slurm:
     """A cluster whose jobs run torchrun, all of it on this machine."""
     needs.module("torch")
-    here = {"PLACER_MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    here = {
+        "PLACER_MASTER_ADDR": "127.0.0.1",
+        "OMP_NUM_THREADS": "1",
+        "PLACER_SRUN_ARGS": "--unbuffered --kill-on-bad-exit=1",
+    }
     ports = {"MASTER_PORT": str(slurm.port), "PET_MASTER_PORT": str(slurm.port)}
     return Slurm(slurm.folder, slurm.environ | here | ports, slurm.port)
 
@@ -73,6 +79,21 @@ def test_scripts_once_a_node(
     found = verdict(tmp_path, seats, output)
     assert found["ok"], found
     assert (found["reported"], found["unknown_gpus"]) == (12, 0)
+
+
+@pytest.mark.slow
+def test_placer_launch_starts_one_agent_a_node(torchrun: Slurm, tmp_path: Path) -> None:
+    """With nothing but the node rank of the task, each agent has the plan's ranks."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "plan.json")
+    agent = (
+        "torchrun --nnodes=3 --nproc-per-node=4 --node-rank=$SLURM_PROCID "
+        "--master-addr=$PLACER_MASTER_ADDR --master-port=$MASTER_PORT"
+    )
+    command = f"{agent} --no-python {torchrun.probe}"
+    launch = f"{sys.executable} -m placer launch --plan plan.json"
+    script = f"export PYTHONPATH={ROOT}; {launch} srun bash -c '{command}'"
+    output = torchrun.allocate(script, *ON_THREE, cwd=tmp_path)
+    assert seats_by_rank(output) == CONTIGUOUS
 
 
 @pytest.mark.slow

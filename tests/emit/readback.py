@@ -22,6 +22,9 @@ from placer.placement.plan import Plan
 
 Seat = tuple[str, int]
 
+# Formats that write any plan; a patch needs the script of its job.
+OF_PLANS = [name for name in FORMATS if name != "patch"]
+
 # 4 nodes of 2 GPUs, first in node order n3 n1 n4 n2, then with ranks anywhere.
 CONTIGUOUS = [
     ("n3", 0),

@@ -7,7 +7,7 @@ import pytest
 
 from placer.emit.registry import FORMATS
 from placer.placement.plan_file import read_plan
-from tests.emit.readback import texts
+from tests.emit.readback import OF_PLANS, texts
 
 GOLDEN = Path(__file__).with_name("golden")
 # Copied from the package as it is, so that it is no golden file.
@@ -28,7 +28,7 @@ def paths(format: str) -> dict[str, Path]:
     return {path.name: path for path in (GOLDEN / format).iterdir()}
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OF_PLANS)
 def test_golden_file(format: str) -> None:
     """Every format writes its golden file, byte for byte."""
     plan = plan_for(format)
@@ -43,7 +43,7 @@ def test_golden_file(format: str) -> None:
 
 def test_nothing_else_is_golden() -> None:
     """Every file in the folder belongs to a format."""
-    known = {path for format in FORMATS for path in paths(format).values()}
+    known = {path for format in OF_PLANS for path in paths(format).values()}
     known |= {GOLDEN / name for name in ("plan.json", "plan-pp-last.json", "README.md")}
     assert {path for path in GOLDEN.rglob("*") if path.is_file()} == known
 

@@ -9,9 +9,8 @@ import pytest
 
 from placer.emit import emit
 from placer.emit.manifest import object_name
-from placer.emit.registry import FORMATS
 from placer.errors import EmitError
-from tests.emit.readback import Seat, plan_of, run_script, texts, write_script
+from tests.emit.readback import OF_PLANS, Seat, plan_of, run_script, texts, write_script
 from tests.emit.stubs import run_sbatch
 from tests.emit.test_formats_agree import (
     FILES,
@@ -50,7 +49,7 @@ def test_there_are_enough() -> None:
     assert len({*REFUSED, *ACCEPTED}) >= 200
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OF_PLANS)
 def test_no_format_writes_a_hostile_name(format: str, tmp_path: Path) -> None:
     """Every format refuses every name that is not a host name, first or last."""
     for name in REFUSED:
@@ -117,7 +116,7 @@ def test_names_of_job_and_machine_are_not_written() -> None:
     plain, nasty = plan_of(seats, dp=2), plan_of(seats, dp=2)
     nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
     own = object_name(plain)
-    for format in FORMATS:
+    for format in OF_PLANS:
         written = texts(nasty, format)
         if format in NAMED:
             written = {k: t.replace("x-touch-pwned", own) for k, t in written.items()}

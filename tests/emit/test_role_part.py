@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import placer
 from placer.cli.main import main
-from placer.emit.registry import FORMATS
 from placer.emit.role_part import role_part
 from placer.errors import InputError
+from tests.emit.readback import OF_PLANS
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -60,7 +60,7 @@ def test_a_part_has_the_degrees_of_its_role(plan: Plan) -> None:
     assert set(part.domains) == set(plan.domains)
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", sorted(OF_PLANS))
 def test_every_format_takes_a_part(plan: Plan, name: str, tmp_path: Path) -> None:
     """A role is launched as any job is."""
     path = placer.emit(plan, name, tmp_path / "out", role="rollout:1")

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from placer.emit import emit
-from placer.emit.registry import FORMATS
 from placer.errors import EmitError, InputError, OutputError
 from placer.placement.plan import Plan
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of, texts
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, OF_PLANS, plan_of, texts
 
 
 def test_slurm_hostfile() -> None:
@@ -123,7 +122,7 @@ def broken(nodes: tuple[str, ...], node_of_rank: list[int], gpus: list[int]) -> 
     )
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OF_PLANS)
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

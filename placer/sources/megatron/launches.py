@@ -59,6 +59,8 @@ class Launch:
         Words that may be any arguments.
     causes : tuple of str
         What decides whether it is started, and is not known.
+    words : tuple of Text
+        All of its words; none where no command starts it.
     """
 
     arguments: tuple[Argument, ...]
@@ -66,6 +68,7 @@ class Launch:
     environment: dict[str, Text]
     anything: tuple[Text, ...] = ()
     causes: tuple[str, ...] = ()
+    words: tuple[Text, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -151,6 +154,7 @@ def launch_of_command(command: Command, either: Either) -> Launch:
         command.environment,
         tuple(given.anything),
         command.causes,
+        tuple(command.words),
     )
 
 

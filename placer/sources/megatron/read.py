@@ -21,6 +21,7 @@ from placer.sources.megatron.logs import BEGINS, arguments_of_log
 from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Script, read_script
 from placer.sources.shell.questions import end, missing_files, note_left_out
+from placer.sources.starter import read_starter
 
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
 
@@ -57,6 +58,7 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     note_left_out(found, script)
     read_gpus(found, launch, script, asked)
     found.host = host_of(launch, script)
+    read_starter(found, launch, script)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
     ask_for_anything(launch, found, script)
     return _described(found, own, script, asked, launch.program)

@@ -1,0 +1,150 @@
+"""Changes to the lines of a shell script: options of one command, and words of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from placer.errors import EmitError
+
+_PLAIN = r"""\$\{[^}]*\}|\$\([^()]*\)|\\.|[^\s"'();&|<>\\]"""
+_INSIDE = re.compile(f"(?:{_PLAIN})+")
+_OUTSIDE = re.compile(rf"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|{_PLAIN})+""")
+_PROGRAM = re.compile(r"""(?<=[\s"'])(?:python[\d.]*|bash|sh|\S+\.(?:py|sh))(?=\s|$)""")
+
+
+class Option(NamedTuple):
+    """An option of a script: its line (from 0), and where it, its value, both end."""
+
+    line: int
+    start: int
+    value: int
+    end: int
+
+
+class Script:
+    """A script whose lines change.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        How messages call it.
+    line : int
+        Of the command, from 1.
+    """
+
+    def __init__(self, text: str, name: str, line: int) -> None:
+        self.lines = text.split("\n")
+        self.name = name
+        self.at = line - 1
+
+    @property
+    def command(self) -> range:
+        """The lines of the command: all but the last end in a backslash."""
+        end = self.at + 1
+        while end < len(self.lines) and self.lines[end - 1].endswith("\\"):
+            end += 1
+        return range(self.at, end)
+
+    @property
+    def _program(self) -> tuple[int, int]:
+        """Where the program of the command begins; behind all without one."""
+        for number in self.command:
+            if found := _PROGRAM.search(self.lines[number]):
+                return number, found.start()
+        return self.command[-1] + 1, 0
+
+    def replace_word(self, word: str, instead: str) -> str:
+        """Put something in the place of the command's word, which is returned.
+
+        Parameters
+        ----------
+        word : str
+            A regular expression.
+        instead : str
+            With ``{}`` where the word itself goes.
+
+        Raises
+        ------
+        EmitError
+            If the word is not there: the script was changed.
+        """
+        line = self.lines[self.at] if self.at < len(self.lines) else ""
+        found = re.search(rf"(?<![\w./-])(?:[\w./-]*/)?(?:{word})(?![\w.-])", line)
+        if found is None:
+            raise EmitError(
+                f"{self.name}:{self.at + 1} does not start the job any more: the "
+                "script was changed since the plan was made; place the job again"
+            )
+        new = instead.replace("{}", found[0])
+        self.lines[self.at] = line[: found.start()] + new + line[found.end() :]
+        return found[0]
+
+    def own_option(self, names: str) -> Option | None:
+        """The first such option of the command itself, in front of its program.
+
+        Parameters
+        ----------
+        names : str
+            A regular expression.
+        """
+        return next(
+            (
+                one
+                for one in self._options(names)
+                if one.line in self.command and (one.line, one.value) <= self._program
+            ),
+            None,
+        )
+
+    def option(self, names: str) -> Option | None:
+        """The option of the command; elsewhere in the script, where it has none.
+
+        Parameters
+        ----------
+        names : str
+            A regular expression.
+
+        Raises
+        ------
+        EmitError
+            If it stands in several places, and none is the command's.
+        """
+        found = list(self._options(names))
+        own = [one for one in found if one.line in self.command]
+        if not own and len(found) > 1:
+            lines = ", ".join(str(one.line + 1) for one in found)
+            option = names.replace("[-_]", "-")
+            raise EmitError(
+                f"{self.name} has {option} in lines {lines}: which is the command's "
+                "cannot be told; write it on the line of the launcher"
+            )
+        return next(iter(own or found), None)
+
+    def value(self, option: Option) -> str:
+        """The value of an option, as it is written."""
+        return self.lines[option.line][option.value : option.end]
+
+    def set_value(self, option: Option, value: str) -> None:
+        """Give an option another value."""
+        line = self.lines[option.line]
+        self.lines[option.line] = line[: option.value] + value + line[option.end :]
+
+    def remove(self, option: Option) -> None:
+        """Take an option out; a line that held nothing else stays empty."""
+        line = self.lines[option.line]
+        before, after = line[: option.start], line[option.end :].lstrip(" \t")
+        self.lines[option.line] = (before + after).rstrip(" \t")
+
+    def _options(self, names: str) -> Iterator[Option]:
+        pattern = re.compile(rf"(?<![\w$-])(?:{names})(?:=|[ \t]+|(?<= -\w)(?=\d))")
+        for number, line in enumerate(self.lines):
+            if line.lstrip().startswith("#"):
+                continue
+            for match in pattern.finditer(line):
+                quoted = line[: match.start()].count('"') % 2
+                value = (_INSIDE if quoted else _OUTSIDE).match(line, match.end())
+                if value is not None:
+                    yield Option(number, match.start(), *value.span())

@@ -1,0 +1,54 @@
+"""What starts the job of a plan today, as its inputs keep it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.document import document_of
+from placer.job.started import decode_started
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.job.started import Started
+    from placer.placement.baselines import BaselineName
+    from placer.placement.plan import Plan
+
+# What a user has without placer: the hosts in the order of the allocation, or sorted by
+# a launcher that does so whatever it is given.
+_GIVEN: BaselineName = "given-order"
+SORTED: BaselineName = "sorted-hosts"
+_SORTS = "torchrun-c10d"
+
+
+def started_of(plan: Plan) -> Started | None:
+    """The launcher in the script that the job was read from; None when none is known.
+
+    Raises
+    ------
+    InputError
+        If what the plan keeps of it is malformed.
+    """
+    job = plan.inputs.get("job")
+    kept = job.get("launcher") if isinstance(job, dict) else None
+    if not isinstance(kept, dict):
+        return None
+    content = {key: kept[key] for key in ("name", "source", "line") if key in kept}
+    document = document_of(content, "inputs.job.launcher")
+    found = decode_started(document.root)
+    document.finish()
+    return found
+
+
+def order_in_use(job: Job) -> BaselineName:
+    """The baseline that is the order in which a job's hosts are numbered today."""
+    return _baseline(job.started)
+
+
+def order_in_use_of(plan: Plan) -> BaselineName:
+    """The same, of the job that a plan keeps."""
+    return _baseline(started_of(plan))
+
+
+def _baseline(started: Started | None) -> BaselineName:
+    sorts = started is not None and started.name == _SORTS
+    return SORTED if sorts else _GIVEN

@@ -1,0 +1,110 @@
+"""What a command line starts: one process a node or a rank, and what undoes a plan."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.errors import InputError, Problem
+from placer.files import is_file, read_text
+from placer.sources.findings import Asked
+from placer.sources.shell import read_script
+from placer.sources.shell.text import readable
+from placer.sources.starter import options_of, starter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from placer.sources.shell import Script, Text
+
+_BY_NODE = ("torchrun-c10d", "torchrun-static", "deepspeed")
+_AGENTS = ("accelerate", "deepspeed.launcher.launch")
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+_STATIC = (
+    "--rdzv-backend=static --node-rank=$SLURM_PROCID --master-addr=$MASTER_ADDR "
+    "--master-port=$MASTER_PORT, inside srun bash -c '...'; or start the script of "
+    "placer emit PLAN torchrun"
+)
+
+
+class Launched(NamedTuple):
+    """What a command line starts.
+
+    Attributes
+    ----------
+    per_node : bool
+        Whether an agent a node starts the ranks.
+    problems : list of Problem
+        What would undo the plan's order of the hosts, with what to write instead.
+    """
+
+    per_node: bool
+    problems: list[Problem]
+
+
+def launched(command: Sequence[str]) -> Launched:
+    """What a command line starts, so far as it and the scripts that it names tell."""
+    problems: list[Problem] = []
+    per_node = False
+    for script in _scripts(command):
+        for one in script.commands:
+            name = (starter(one.words, script.variables) or ("",))[0]
+            texts = {PurePath(word.text).name for word in one.words}
+            per_node |= name in _BY_NODE or bool(texts & {*_AGENTS})
+            problems += _undone(name, one.words)
+    return Launched(per_node, problems)
+
+
+def _scripts(command: Sequence[str]) -> Iterator[Script]:
+    """The command line as a script, and the scripts of shells among its words.
+
+    What cannot be followed is left to whoever runs it.
+    """
+    with suppress(InputError):
+        yield read_script(shlex.join(command), "COMMAND", Asked())
+    for word in command:
+        if PurePath(word).suffix in _SCRIPTS and is_file(word):
+            with suppress(InputError):
+                text = read_text(word)
+                yield read_script(text, str(Path(word)), Asked())
+
+
+def _undone(name: str, words: Sequence[Text]) -> Iterator[Problem]:
+    options = dict(options_of(words))
+    if name == "torchrun-c10d":
+        message = "torchrun's c10d rendezvous sorts the hosts by name again"
+        yield _problem(words, "--rdzv-backend", message, f"write {_STATIC}")
+    rank = readable(options.get("node_rank", options.get("machine_rank", "")))
+    if "SLURM_NODEID" in rank:
+        message = "SLURM_NODEID counts the hosts by name, whatever the host file says"
+        yield _problem(words, "--node-rank", message, "write $SLURM_PROCID")
+    called = [PurePath(word.text).name for word in words]
+    if called[:1] == ["srun"]:
+        dealt = _distribution(words)
+        if dealt and not dealt.startswith("arbitrary"):
+            message = f"{dealt} deals tasks to the hosts by name again"
+            hint = "leave it out: placer launch sets arbitrary"
+            yield _problem(words, "--distribution", message, hint)
+
+
+def _distribution(words: Sequence[Text]) -> str:
+    """How an ``srun`` is told to deal tasks, in front of its program."""
+    texts = [word.text for word in words]
+    for text, following in zip(texts, [*texts[1:], ""], strict=True):
+        if text in ("bash", "sh", "python", "python3") or text.endswith(".py"):
+            break
+        if text in ("-m", "--distribution"):
+            return following
+        if text.startswith("--distribution="):
+            return text.partition("=")[2]
+    return ""
+
+
+def _problem(words: Sequence[Text], key: str, message: str, hint: str) -> Problem:
+    """The problem at the command, if it stands in a file."""
+    source, line, column = words[0].place
+    if source == "COMMAND":
+        return Problem(message, source, key=key, hint=hint)
+    return Problem(message, source, line, column, key, hint)

@@ -1,0 +1,102 @@
+"""The launcher of a script is read with its line, and kept in the job and the plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import placer
+from placer.job.started import STARTERS, Started
+from placer.placement.launcher_orders import LAUNCHERS
+from placer.sources.job import read_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB = (
+    "pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
+    "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
+    "--global-batch-size 16 --vocab-size 32000"
+)
+AGENT = "--nproc-per-node 2 --nnodes 4"
+
+
+def started(tmp_path: Path, text: str) -> Started | None:
+    """What starts the job of a script, as its job file has it too."""
+    script = tmp_path / "train.sh"
+    script.write_text(text)
+    job = read_job(f"megatron:{script}", gpus=8, tflops=400, note=lambda _: None)
+    return job.started
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (f"srun torchrun {AGENT} --rdzv_backend c10d {JOB}", "torchrun-c10d"),
+        (f"srun torchrun {AGENT} --rdzv-backend=etcd-v2 {JOB}", "torchrun-c10d"),
+        (f"torchrun {AGENT} --node_rank $SLURM_NODEID {JOB}", "torchrun-static"),
+        (f"srun python -m torch.distributed.run {AGENT} {JOB}", "torchrun-static"),
+        (f"PET_RDZV_BACKEND=c10d; torchrun {AGENT} {JOB}", "torchrun-c10d"),
+        (f'srun -l bash -c "torchrun {AGENT} {JOB}"', "torchrun-static"),
+        (f"srun --ntasks 8 python -u {JOB}", "slurm"),
+        (f'srun --ntasks 8 bash -c "python {JOB}"', "slurm"),
+        (f"mpirun -np 8 --hostfile h python {JOB}", "openmpi"),
+        (f"mpiexec -n 8 -f hosts python {JOB}", "hydra"),
+        (f"/usr/bin/mpiexec.hydra -n 8 python {JOB}", "hydra"),
+        (f"deepspeed --hostfile=h --num_gpus 2 {JOB}", "deepspeed"),
+    ],
+)
+def test_the_innermost_launcher_is_read_with_its_line(
+    tmp_path: Path, command: str, name: str
+) -> None:
+    """Where its word stands, whatever else the script does before."""
+    found = started(tmp_path, f"#!/bin/bash\n#SBATCH --nodes=4\n{command}\n")
+    assert found == Started(name, str(tmp_path / "train.sh"), 3)
+
+
+def test_without_a_launcher_none_is_named(tmp_path: Path) -> None:
+    """A program that is called by itself, and arguments alone."""
+    assert started(tmp_path, f"python {JOB}") is None
+    assert started(tmp_path, JOB.removeprefix("pretrain_gpt.py ")) is None
+
+
+def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path: Path) -> None:
+    """A line more above the launcher is no other job."""
+    digests = set()
+    for lines in (1, 5):
+        script = tmp_path / "train.sh"
+        script.write_text("\n" * lines + f"srun torchrun {AGENT} {JOB}")
+        job = read_job(f"megatron:{script}", gpus=8, tflops=400, note=lambda _: None)
+        plan = placer.place("node:4 gpu:2", job, time_limit=5).plan
+        kept = plan.inputs["job"]["launcher"]
+        assert (kept["name"], kept["line"]) == ("torchrun-static", lines + 1)
+        digests.add(plan.job["sha256"])
+    assert len(digests) == 1
+
+
+def test_every_launcher_that_is_read_can_be_predicted() -> None:
+    """Names are those of `placer predict --list`."""
+    assert {*STARTERS} <= {*LAUNCHERS}
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ("{name: torchrun-c10d}", "launcher.source"),
+        ("{name: magic, source: a.sh, line: 1}", "launcher.name"),
+        ("{name: slurm, source: a.sh, line: 0}", "launcher.line"),
+        ("{source: a.sh, line: 3}", "launcher"),
+    ],
+)
+def test_a_launcher_is_whole_or_refused(tmp_path: Path, section: str, key: str) -> None:
+    """A name that is known, a script and a line."""
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "{format: placer/job, version: 1, name: j, parallelism: {dp: 2}, "
+        f"weights: {{dp: 1}}, launcher: {section}}}"
+    )
+    with pytest.raises(placer.InputError) as caught:
+        read_job(str(path))
+    assert key.split(".")[0] in str(caught.value)
+    assert "launcher" in str(caught.value)
