@@ -84,7 +84,7 @@ def _facts(
     if not (is_better or broken):
         why = "nothing measurable to win"
         if not moved:
-            why = why_kept(plan.bound, found["saved_share"])
+            why = why_kept(plan.bound, found, plan.period)
     return {
         "advice": MOVE if is_better or broken else KEEP,
         "against": name_in_use(plan),

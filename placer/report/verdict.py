@@ -123,28 +123,33 @@ def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
 def _kept(plan: Plan, facts: Facts) -> Iterator[str]:
     """That the order in use is as good as any, as far as anybody could measure."""
     objective, bound = plan.bound["objective"], plan.bound
-    yield f"Keep your order: {why_kept(bound, facts['saved_share'])}"
+    yield f"Keep your order: {why_kept(bound, facts, plan.period)}"
     name = name_of_order(plan).replace(": ", " (", 1) + ")"
     worth = f"{amount(objective, bound['value'])} {each(objective, plan.period)}"
     yield f"{name}: {worth}, {_where(plan)}"
     yield unbeaten(bound)
 
 
-def why_kept(bound: Mapping[str, Any], saved_share: float) -> str:
+def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> str:
     """Why an order that costs the bound's value is kept.
 
     Parameters
     ----------
     bound : mapping
         Of the plan.
-    saved_share : float
-        What the best that was found would save.
+    facts : mapping
+        What the best that was found would save, as `saved_text` takes it.
+    period : str
+        What times are of, `Plan.period`.
     """
+    saved = facts["saved_share"]
     if bound["status"] == "optimal":
         return "nothing to win"
-    if not saved_share and bound["gap"] > JITTER:
+    if not saved and bound["gap"] > JITTER:
         return "no better one was found"
-    return f"nothing measurable to win ({share_text(saved_share or bound['gap'])})"
+    if saved > JITTER:
+        return f"another saves {saved_text('time', facts, period)}, which is not sure"
+    return f"nothing measurable to win ({share_text(saved or bound['gap'])})"
 
 
 def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
