@@ -378,13 +378,13 @@ def test_one_rank() -> None:
 @pytest.mark.slow
 def test_a_large_job_that_owns_a_part_of_the_machine(tmp_path: Any) -> None:
     """Of 98,304 ranks on scattered hosts those on lost nodes move, none outside."""
-    topology = placer.read_topology("block:32 rack:64 node:16 gpu:4")
+    topology = placer.read_topology("block:32 leaf:64 node:16 gpu:4")
     text = (
         "format: placer/job\nversion: 1\nname: large\n"
         "parallelism: {tp: 4, cp: 2, pp: 8, vp: 8, dp: 1536, order: tp-cp-ep-pp-dp}\n"
         "model: llama3.1-405b\nsequence: 8192\nmicro_batches: 8\n"
         "stages: {embedding: 1, loss: 1}\n"
-        "compute: {micro_batch_time: 99ms, fixed_time: 229ms}\nrequire: {tp: rack}\n"
+        "compute: {micro_batch_time: 99ms, fixed_time: 229ms}\nrequire: {tp: leaf}\n"
     )
     (tmp_path / "job.yaml").write_text(text)
     job = placer.read_job(str(tmp_path / "job.yaml"))

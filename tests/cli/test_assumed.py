@@ -208,6 +208,7 @@ def test_every_command_says_it() -> None:
     """Text and JSON of score, tune, allocate and sweep have what was assumed."""
     Path("small.conf").write_text(
         "SwitchName=a Nodes=h[1-2]\nSwitchName=b Nodes=h[3-4]\n"
+        "SwitchName=s Switches=a,b\n"
     )
     Path("small.sh").write_text(SCRIPT.replace("nodes=40", "nodes=4"))
     given = ("-t", "small.conf", "-j", "small.sh", "-q")
