@@ -34,8 +34,9 @@ _PER_RANK_AND_TIER_OF_EXCHANGE = 5
 _PER_EDGE = 4
 # Numbers a member of a custom group, which is also kept as a list of ranks.
 _PER_MEMBER = 20
-# Numbers a flow of roles: its ends and bytes, and what bounds sort and add up of them.
-_PER_FLOW = 64
+# Numbers a flow of roles: its ends and bytes, and what bounds sort and add up of them;
+# most where NVLink joins nodes.
+_PER_FLOW = 96
 
 
 def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> float:

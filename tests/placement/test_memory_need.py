@@ -80,11 +80,12 @@ def test_the_estimate_is_near_the_peak(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
-def test_flows_of_a_workload_count(tmp_path: Path) -> None:
+@pytest.mark.parametrize("outer", ["rack", "leaf"])
+def test_flows_of_a_workload_count(tmp_path: Path, outer: str) -> None:
     """The same of half a million flows: every trainer sends to every rollout."""
     path = tmp_path / "job.yaml"
     path.write_text(WORKLOAD)
-    peak, need = peak_and_need("block:4 rack:8 node:18 gpu:4", path)
+    peak, need = peak_and_need(f"block:4 {outer}:8 node:18 gpu:4", path)
     assert peak / 1.25 <= need <= 3 * peak
 
 
