@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _RATIOS = (2, 4)
-# Ranks above which placements are not scored again.
+# Ranks and members of the job's own groups above which placements are not scored again.
 MOST_RANKS = 1 << 15
 
 
@@ -41,7 +41,8 @@ def what_if(
         Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
         from the assumed one in whether the plan is faster by more than runs differ.
     """
-    if job.world_size > MOST_RANKS:
+    members = sum(len(ranks) for group in job.groups for ranks in group.ranks)
+    if job.world_size + members > MOST_RANKS:
         return []
     assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}
     found: list[dict[str, Any]] = []
