@@ -42,25 +42,24 @@ class Command(click.Command):
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         """Write the options, heading by heading."""
-        for heading, rows in _grouped(self.get_params(ctx), ctx).items():
+        for heading, rows in self.rows(ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+    def rows(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Rows of help by heading."""
+        return _grouped(self.get_params(ctx), ctx)
 
 
 class PlanCommand(Command):
     """A command on a plan, which has its machine and its job in itself."""
 
-    def format_options(
-        self, ctx: click.Context, formatter: click.HelpFormatter
-    ) -> None:
-        """Write the options, the command's own first; machine and job are one row."""
-        rows = _grouped(self.get_params(ctx), ctx)
+    def rows(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Rows of help, the command's own first; machine and job are one row."""
+        rows = super().rows(ctx)
         for heading in _INPUT_HEADINGS:
             rows.pop(heading, None)
-        rows = {_OWN: [*rows.pop(_OWN, []), _INPUTS], **rows}
-        for heading, inside in rows.items():
-            with formatter.section(heading):
-                formatter.write_dl(inside)
+        return {_OWN: [*rows.pop(_OWN, []), _INPUTS], **rows}
 
 
 def _grouped(

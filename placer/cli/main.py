@@ -111,11 +111,12 @@ class Commands(click.Group):
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         """Write the commands under the heading of what they are for."""
-        width = formatter.width - max(map(len, COMMANDS)) - 6
+        longest = max(map(len, COMMANDS))
+        width = formatter.width - longest - 6
         for heading, names in SECTIONS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             rows = [
-                (name.ljust(max(map(len, COMMANDS))), command.get_short_help_str(width))
+                (name.ljust(longest), command.get_short_help_str(width))
                 for name, command in commands
                 if command is not None
             ]
