@@ -41,7 +41,7 @@ def what_if(
         Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
         from the assumed one in whether the plan is faster by more than runs differ.
     """
-    members = sum(len(ranks) for group in job.groups for ranks in group.ranks)
+    members = sum(group.num_members for group in job.groups)
     if job.world_size + members > MOST_RANKS:
         return []
     assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}

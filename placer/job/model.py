@@ -271,6 +271,11 @@ class Group:
     overlap: bool
     ranks: tuple[tuple[int, ...], ...]
 
+    @property
+    def num_members(self) -> int:
+        """Members of all its groups."""
+        return sum(map(len, self.ranks))
+
 
 @dataclass(frozen=True, eq=False)
 class RankTraffic:

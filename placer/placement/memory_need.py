@@ -47,7 +47,7 @@ def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> floa
         + (_PER_RANK_AND_TIER + exchange) * num_tiers
         + _PER_EDGE * _edges_per_rank(job)
     )
-    members = sum(len(ranks) for group in job.groups for ranks in group.ranks)
+    members = sum(group.num_members for group in job.groups)
     flows = 0 if job.traffic is None else len(job.traffic.senders)
     numbers = (
         (2 * num_tiers + _PER_GPU) * num_gpus
