@@ -27,7 +27,6 @@ from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.paced_runs import paced_runs
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.chains.chains import laid_chains, stitched
-from placer.solve.construct.chains.last_replicas import last_replicas
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
@@ -35,7 +34,6 @@ from placer.solve.construct.stages.cut_alike import cut_alike
 from placer.solve.construct.stages.spread_runs import spread_runs
 from placer.solve.construct.units.in_parts import in_parts
 from placer.solve.construct.units.whole_first import whole_first
-from placer.solve.construct.units.within_sets import within_sets
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 block_parts = later("construct.experts.block_parts", has_experts)
-in_company = later("construct.experts.in_company", has_experts)
 shared_nodes = later("construct.experts.shared_nodes", has_experts)
 coarsely_chosen_parts = later(
     "construct.experts.chosen_parts", has_experts, "coarsely_chosen_parts"
@@ -67,7 +64,6 @@ shortly_walked_parts = later(
     "construct.experts.walked_parts", has_experts, "shortly_walked_parts"
 )
 walked_parts = later("construct.experts.walked_parts", has_experts)
-ordered_parts = later("construct.experts.walked_parts", has_experts, "ordered_parts")
 cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
 counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
@@ -90,13 +86,8 @@ groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
-runs_annealed = later("improve.run_search", name="runs_annealed")
-walked_chains = later("construct.by_nodes.walked_chains")
-told_lengths = later("construct.by_nodes.told_lengths")
 stretches_annealed = later("improve.stretch_search", name="stretches_annealed")
 again = later("improve.again")
-room_annealed = later("improve.room_search", name="room_annealed")
-launches_again = later("improve.launches_again")
 
 
 def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -192,7 +183,6 @@ METHODS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
-    within_sets,
     cut_at_nodes,
     asked_runs,
     paced_runs,
@@ -204,18 +194,14 @@ METHODS: tuple[Method, ...] = (
     shortly_walked_parts,
     counted_experts,
     block_parts,
-    in_company,
     shared_nodes,
     walked_parts,
     shared_uplinks,
-    ordered_parts,
     chosen_parts,
     # Walks go on from what programs chose, where those found anything.
     walked_parts,
-    ordered_parts,
     cheapest_parts,
     stitched,
-    last_replicas,
     spread_runs,
     cut_alike,
     heaviest_alone,
@@ -245,9 +231,6 @@ METHODS: tuple[Method, ...] = (
     counted_parts,
     padded,
     as_if_free,
-    runs_annealed,
-    walked_chains,
-    told_lengths,
     stretches_annealed,
     again,
 )
@@ -255,7 +238,6 @@ METHODS: tuple[Method, ...] = (
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
-    within_sets,
     cut_at_nodes,
     asked_runs,
     paced_runs,
@@ -278,7 +260,6 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (
     block_parts,
     walked_parts,
     shared_uplinks,
-    ordered_parts,
     chosen_parts,
 )
 # And once there is a bound.
@@ -287,12 +268,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     loose_pieces,
     padded,
     as_if_free,
-    runs_annealed,
-    walked_chains,
-    told_lengths,
     stretches_annealed,
-    room_annealed,
-    launches_again,
 )
 
 

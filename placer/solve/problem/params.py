@@ -157,10 +157,6 @@ class Params(BoundParams):
     exchange_heat: tuple[float, float] = (0.03, 0.001)
     # What the traffic of a placement is worth, relative to the gap.
     exchange_traffic: float = 0.02
-    # Walks, and exchanges that each tries of what nodes hold, where these are runs of
-    # different lengths.
-    run_walks: int = 4
-    run_changes: int = 100_000
     # Whether groups that the best placement keeps whole move as one.
     keep_whole: bool = True
     # Edges of a graph that is cut into tiles, at most, and vertices of all that are
@@ -259,9 +255,6 @@ class Params(BoundParams):
     parts_gap: float = 0.03
     # Changes of the replicas that wait for which of them.
     parts_order_tries: int = 4_000
-    # Placements whose replicas change places by the step itself; ``ranks_priced`` holds
-    # for each.
-    parts_orders: int = 2
     # Most ways to make up groups that such a program for the hop cost tells apart.
     parts_ways: int = 6_000
     # Nodes of its tree.

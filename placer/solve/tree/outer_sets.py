@@ -36,35 +36,3 @@ def sets_cut_least(whole: IntArray, held: IntArray, each: int, count: int) -> In
     # Domains that hold the most come first: fewer of them are then in use.
     taken = np.lexsort((home, -held[home], cut))[:count]
     return np.bincount(home[taken], minlength=len(held))
-
-
-def slices_shared(
-    spare: IntArray, size: int, count: int
-) -> list[list[tuple[int, int]]] | None:
-    """Outer domains of sets that none holds whole, with slices in each.
-
-    A set takes the domain with the most slices to spare, and what is left of it goes
-    where it fits best. None where they do not fit.
-
-    Parameters
-    ----------
-    spare : ndarray, shape (L,)
-        Slices that each domain has room for.
-    size, count : int
-        Slices of a set, and sets.
-    """
-    left, found = spare.copy(), []
-    for _ in range(count):
-        placed: list[tuple[int, int]] = []
-        rest = size
-        while rest:
-            fits = np.flatnonzero(left >= rest) if placed else np.empty(0, np.int64)
-            home = int(fits[left[fits].argmin()] if len(fits) else left.argmax())
-            taken = min(rest, int(left[home]), size - 1)
-            if taken <= 0:
-                return None
-            left[home] -= taken
-            placed.append((home, taken))
-            rest -= taken
-        found.append(placed)
-    return found

@@ -13,7 +13,6 @@ from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.experts.part_runs import are_runs
-from placer.solve.construct.by_nodes.walked_chains import Row
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
@@ -71,7 +70,7 @@ def test_experts_of_a_host_send_between_its_islands() -> None:
     )
 
 
-def test_walks_of_chains_leave_hosts_with_islands_alone() -> None:
+def test_runs_of_hosts_with_islands_are_runs() -> None:
     """Nodes are then parts of the domains that runs lie in."""
     axes = {"ep": 8, "pp": 1, "dp": 16, "order": "tp-cp-ep-dp-pp"}
     hosts = [[4, 3], [3, 4], [4, 4]]
@@ -80,7 +79,6 @@ def test_walks_of_chains_leave_hosts_with_islands_alone() -> None:
     parts = stage_parts(parted.model, together)
     assert parts is not None
     assert are_runs(parts)
-    assert Row.of(parted) is None
 
 
 def test_a_unit_waits_for_its_uplink_longer_than_for_its_parts() -> None:

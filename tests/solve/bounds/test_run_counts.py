@@ -63,8 +63,6 @@ def test_no_runs_are_faster(seed: int) -> None:
     times = slowest(known, placed, in_turn, seconds)
     assert known.least_s() <= times.min()
     assert known.least_s(floor=times.min()) == times.min()
-    told = [known.pipelines_s(node).max() for node in placed]
-    assert told == times.tolist()
 
 
 def stages_cut(rooms: list[int], size: int, groups: int, may_wait: list[bool]) -> bool:

@@ -20,7 +20,6 @@ from placer.solve.construct.experts.parts_program import Made
 from placer.solve.construct.experts.parts_walk import PartsWalk
 from placer.solve.construct.experts.walked_parts import (
     arranged,
-    ordered_fills,
     walked_fills,
 )
 from placer.solve.construct.units.in_parts import in_parts_fills
@@ -211,16 +210,3 @@ def test_stages_of_the_only_replica_change_places() -> None:
     assert changed is not None
     assert sorted(changed.ravel()) == sorted(one.ravel())
     assert (changed != one).any(axis=-1).sum() == 2
-
-
-def test_orders_begin_with_the_best_placements() -> None:
-    """What they offer is better, and nothing is where too little is left."""
-    problem, asked = drawn(1)
-    problem = problem.with_params(ranks_priced=200 * problem.job.world_size)
-    incumbent = Incumbent(problem, Budget(60))
-    incumbent.offer("walk", laid(problem, asked, walk_of(asked, 1).held))
-    before = float(incumbent.value)
-    incumbent.offer_all(ordered_fills(problem, incumbent, Budget(60)))
-    assert incumbent.value < before
-    incumbent.prove(incumbent.value * 0.995, "")
-    assert not [*ordered_fills(problem, incumbent, Budget(60))]

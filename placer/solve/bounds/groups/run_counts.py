@@ -28,8 +28,6 @@ from placer.solve.bounds.groups.run_patterns import (
     Runs,
     cheaper,
     repeated,
-    seconds_of,
-    slot_levels,
     through,
 )
 from placer.solve.count.columns import ColumnProgram, entries_of
@@ -115,26 +113,6 @@ class RunCounts:
             price = np.maximum(-optimum.prices[: len(sums)], 0.0) / scale
             price /= price.max()
         return True
-
-    @property
-    def has_all(self) -> bool:
-        """Whether every pattern has a time of its own."""
-        stages = self.patterns.shape[1]
-        return bool(len(self.patterns) == len(self.levels) ** stages)
-
-    def pipelines_s(self, node: IntArray) -> FloatArray:
-        """Pipeline time of each replica, s.
-
-        Parameters
-        ----------
-        node : ndarray, shape (R,)
-            Of each rank, each with one run.
-        """
-        level = slot_levels(node, self.size, self.groups, self.levels)
-        stages = self.patterns.shape[1]
-        level = level.reshape(self.periods, stages, self.slots).transpose(0, 2, 1)
-        rows = level.reshape(-1, stages)
-        return seconds_of(rows, len(self.levels), self.seconds)
 
     @property
     def _above(self) -> IntArray:

@@ -66,17 +66,6 @@ def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
         yield from _Stitcher(problem, shape).solve(budget)
 
 
-def replicas_too_many(problem: Problem) -> int:
-    """Fewest replicas without which leaves hold all units whole, 0 if they hold all."""
-    found = list(shapes(problem))
-    if any(_Stitcher(problem, shape).is_worthwhile() for shape in found):
-        return 0
-    parallelism = problem.job.parallelism
-    replica = parallelism.world_size // parallelism.dp
-    needed = [-(-shape.missing * shape.unit // replica) for shape in found]
-    return max(0, min(needed, default=0))
-
-
 def _promising(problem: Problem) -> list[Shape]:
     """Shapes worth stitching, the cheapest first when filled into the tree."""
     goal = problem.goal

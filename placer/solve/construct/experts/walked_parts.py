@@ -7,14 +7,12 @@ The rings of gradients are arranged once parts lie still.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.construct.experts.in_company import stages_in_company
 from placer.solve.construct.experts.parts_asked import Asked, asked_of
 from placer.solve.construct.experts.parts_order import (
     OrderSteps,
@@ -37,12 +35,6 @@ def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     """Parts of expert groups of the elite pool, annealed for the step time."""
     if _is_for(problem):
         incumbent.offer_all(walked_fills(problem, incumbent, budget))
-
-
-def ordered_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Parts of the elite pool, given to replicas in orders priced by the step."""
-    if _is_for(problem):
-        incumbent.offer_all(ordered_fills(problem, incumbent, budget))
 
 
 def _is_for(problem: Problem) -> bool:
@@ -114,24 +106,6 @@ def _walked(
             break
 
 
-def ordered_fills(
-    problem: Problem, incumbent: Incumbent, budget: Budget
-) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of the best placements, replicas in other orders."""
-    params = problem.params
-    tries = params.ranks_priced // problem.job.world_size
-    for asked in asked_of(problem):
-        for walk, _ in islice(_walks(problem, asked, incumbent), params.parts_orders):
-            if _has_ended(problem, incumbent, budget):
-                return
-            order = RingOrder(
-                walk.links, walk.pace, walk.held, walk.seconds, walk.rng, walk.kept
-            )
-            steps = OrderSteps(problem, asked, order, walk.held)
-            best = steps.improved(steps.of(walk.slot), tries, budget)
-            yield "ep groups in ordered parts", best.gpu_of_rank
-
-
 def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
     """Whether no more is walked."""
     return budget.is_over() or incumbent.is_within(problem.params.parts_walk_gap)
@@ -150,16 +124,12 @@ def _walks(
     Also what a step takes besides: exposed gradients and pipelines across uplinks.
     """
     links, slot, pace = asked.links(), asked.slot(), pace_of(asked)
-    worth = problem.params.parts_walk_gap
     for number, gpu_of_rank in enumerate(incumbent.elite):
         held = asked.ground.held(gpu_of_rank)
         if held is not None:
             rng = np.random.default_rng([problem.seed, number])
             step = problem.model.step(gpu_of_rank)
-            kept = np.zeros(len(held), dtype=bool)
-            stages = stages_in_company(asked, step, gpu_of_rank, worth)
-            kept[slot[:, stages]] = True
-            walk = PartsWalk(links, pace, slot, held, rng, kept)
+            walk = PartsWalk(links, pace, slot, held, rng)
             yield walk, step.step_time_s - walk.step_s
 
 

@@ -13,10 +13,9 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.construct.by_nodes.cut_within_sets import cut_set_fills
-from placer.solve.construct.units.within_sets import within_set_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.tree.outer_sets import sets_cut_least, slices_shared
+from placer.solve.tree.outer_sets import sets_cut_least
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
@@ -46,18 +45,14 @@ def job(launcher: str) -> Job:
     )
 
 
-@pytest.mark.parametrize(
-    ("launcher", "fills", "most"),
-    [("free", within_set_fills, 7), ("node-contiguous", cut_set_fills, 11)],
-)
-def test_few_groups_are_cut_and_the_rule_holds(launcher, fills, most) -> None:
+def test_few_groups_are_cut_and_the_rule_holds() -> None:
     """Of 16 groups in each leaf 15, 13, 15, 14 and all lie whole on a node."""
-    problem = Problem.of(MACHINE, job(launcher), "hop-cost")
-    for _, gpu_of_rank in fills(problem):
+    problem = Problem.of(MACHINE, job("node-contiguous"), "hop-cost")
+    for _, gpu_of_rank in cut_set_fills(problem):
         if violations(Placement(gpu_of_rank), MACHINE, problem.job):
             continue
         node = MACHINE.node_of_gpu[gpu_of_rank].reshape(-1, 4)
-        assert (node != node[:, :1]).any(axis=1).sum() <= most
+        assert (node != node[:, :1]).any(axis=1).sum() <= 11
         return
     pytest.fail("no placement keeps the rule")
 
@@ -79,29 +74,6 @@ def test_sets_go_where_they_cut_least() -> None:
     assert sets_cut_least(whole, held, 3, 7).tolist() == [2, 2, 3]
     assert sets_cut_least(whole, held, 3, 8).tolist() == [3, 2, 3]
     assert sets_cut_least(whole, held, 3, 10).tolist() == [3, 3, 3]
-
-
-def test_blocks_that_no_leaf_holds_lie_across_leaves_in_slices() -> None:
-    """Leaves of 15 nodes of 6 and 5 hold six blocks of 12 each, and twice two of three
-    slices of a block; tp groups of other blocks are whole."""
-    leaf = [n // 15 for n in range(45)]
-    gpus = [6 if n % 15 < 8 else 5 for n in range(45)]
-    topology = machine_of(gpus, [leaf, [0] * 45], TIERS)
-    given = replace(job("free"), parallelism=Parallelism(tp=3, cp=4, dp=20), model=None)
-    problem = Problem.of(topology, given, "hop-cost")
-    found = [gpus for _, gpus in within_set_fills(problem)]
-    assert found
-    for gpu_of_rank in found:
-        assert not violations(Placement(gpu_of_rank), topology, given)
-        node = topology.node_of_gpu[gpu_of_rank].reshape(-1, 3)
-        across = np.array(leaf)[node]
-        assert (across != across[:, :1]).any(axis=1).sum() == 2 * 4
-
-
-def test_slices_go_where_they_fit_best() -> None:
-    """Two slices of a block go to the roomiest leaf, one where there is just one."""
-    assert slices_shared(np.array([2, 1, 3]), 3, 1) == [[(2, 2), (1, 1)]]
-    assert slices_shared(np.array([1, 1]), 3, 1) is None
 
 
 def test_sets_of_one_unit_are_cut_where_nodes_of_their_leaf_end() -> None:
