@@ -123,7 +123,6 @@ _HOME = {
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
-    "explain": "placer.api.explain",
     "place": "placer.api.place",
     "predict": "placer.api.predict",
     "read_job": "placer.sources.job",
@@ -137,7 +136,7 @@ _HOME = {
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.
-_PACKAGES = ("draw", "emit", "sweep")
+_PACKAGES = ("draw", "emit", "explain", "sweep")
 
 
 def __getattr__(name: str) -> Any:

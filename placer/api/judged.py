@@ -10,9 +10,9 @@ import numpy as np
 
 from placer.api.score import plain
 from placer.cost.difference import saving
-from placer.cost.score import crossings
 from placer.cost.step import StepModel
 from placer.cost.uncertain import links_are_assumed
+from placer.explain.score import crossings
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 from placer.placement.started import order_in_use

@@ -193,8 +193,8 @@ def _page(
 
 def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
     """The facts behind the score."""
-    from placer.cost.explain import explain
     from placer.cost.step import StepModel
+    from placer.explain.facts import explain
     from placer.placement.build import placement_of_plan
 
     return explain(StepModel(machine, job), placement_of_plan(plan, machine))

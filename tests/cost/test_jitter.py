@@ -7,9 +7,9 @@ import pytest
 
 from placer.cost.jitter import NoisyStep, jitter_score
 from placer.cost.schedule import Stages, pipeline_time
-from placer.cost.score import score
 from placer.cost.step import Step, StepModel
 from placer.errors import InputError
+from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, DataParallel, Group, Job, Model
 from placer.job.read import read_job

@@ -11,8 +11,8 @@ from placer.cost.fabric import Fabric
 from placer.cost.hop_cost import hop_cost
 from placer.cost.jitter import jitter_score
 from placer.cost.network import PlacedNetwork
-from placer.cost.score import score
 from placer.cost.step import StepModel
+from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Overlap
 from placer.placement.placement import Placement

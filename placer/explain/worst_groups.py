@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.rings import build_rings
-from placer.cost.ways import child_name, ways
+from placer.explain.ways import child_name, ways
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
