@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from placer.cost.noise import JITTER
 from placer.cost.uncertain import drawn_models
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
     from placer.cost.step import StepModel
+
+# Steps of one run in public records differ by this share: less can never be measured.
+JITTER = 5e-4
+
+# Of two choices that share neither work nor nodes, with 95 % confidence; measured where
+# public runs differ in machines and replicas (``docs/validation.md``).
+DIFFERENCE = 0.01
 
 # Draws for jobs of at most so many ranks, and of more: a draw scores two placements.
 _DRAWS = ((4_096, 64), (16_384, 32), (65_536, 16))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cost.difference import saving
-from placer.cost.noise import JITTER
+from placer.cost.difference import JITTER, saving
 from placer.cost.step import StepModel
 from placer.cost.uncertain import TABLE, drawn_models, model_at
 from placer.placement.baselines import baseline
