@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placer.cost.difference import DIFFERENCE
+from placer.cost import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
 from validation import azure, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors

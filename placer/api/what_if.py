@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
-from placer.cost.difference import JITTER
+from placer.cost import JITTER
 from placer.cost.step import StepModel
 from placer.explain.score import costs_with
 from placer.topology.uplinks import oversubscribed

@@ -1,4 +1,4 @@
-"""The score of a placement, and why it is so: its groups, links, ranks and hosts."""
+"""The score of a placement, why it is so, and how sure its difference to another is."""
 
 from placer.loading import answer_calls
 
