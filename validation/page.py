@@ -64,7 +64,7 @@ of a difference from above.
 | predicted over measured, one system and compute | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
-`placer tune` and `allocate` take {used} of the step for both (`placer/cost/noise.py`):
+`placer tune` and `allocate` take {used} of the step for both (`placer.cost`):
 their choices differ in more than a placement. Of two placements `place` and `diff` know
 more, and give an interval ([how sure](cost-model.md#how-sure-a-difference-is)). Azure's
 112 and 128 racks are such choices: published {published} apart, predicted {predicted}.
