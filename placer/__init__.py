@@ -12,6 +12,7 @@ import placer.starting  # noqa: F401, first: it takes Ctrl-C from here on
 from typing import TYPE_CHECKING, Any
 
 from placer.loading import load
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from placer.sweep import sweep
     from placer.sweep.result import Sweep
     from placer.topology.model import Topology
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Allocation",
