@@ -7,8 +7,7 @@ assignment"). Shapes: R ranks, E edges, T tiers, G GPUs.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,22 +18,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.machine import Domains
-
-
-class Neighbours(NamedTuple):
-    """Adjacency in compressed rows: the edges of rank r are start[r]:start[r+1].
-
-    Attributes
-    ----------
-    start : ndarray, shape (R+1,)
-    rank : ndarray, shape (2E,)
-        The other end of each edge.
-    weight : ndarray, shape (2E,)
-    """
-
-    start: IntArray
-    rank: IntArray
-    weight: FloatArray
 
 
 def hop_cost(topology: Domains, job: Job, placement: Placement) -> float:
@@ -58,7 +41,6 @@ class HopCost:
         self.distance: FloatArray = np.array([tier.distance for tier in tiers])
         # The last tier holds every GPU, so it never separates two of them.
         self._domain_of_gpu = np.ascontiguousarray(self._topology.domain_of_gpu[:-1])
-        self._world_size = job.world_size
 
     def crossings(self, gpu_of_rank: IntArray) -> dict[str, IntArray]:
         """Edges of each axis by the tier of their GPUs: axis -> counts, shape (T,)."""
@@ -77,22 +59,4 @@ class HopCost:
         counts = self.crossings(gpu_of_rank)
         return float(
             sum(a.weight * (counts[a.axis] @ self.distance) for a in self.axes)
-        )
-
-    @cached_property
-    def neighbours(self) -> Neighbours:
-        """Who every rank has an edge with."""
-        edges = np.concatenate(
-            [a.edges for a in self.axes] or [np.empty((0, 2), np.int64)]
-        )
-        weight = np.repeat(
-            [a.weight for a in self.axes], [len(a.edges) for a in self.axes]
-        )
-        source = edges.T.ravel()
-        by_source = np.argsort(source, kind="stable")
-        degree = np.bincount(source, minlength=self._world_size)
-        return Neighbours(
-            np.concatenate(([0], np.cumsum(degree))),
-            edges[:, ::-1].T.ravel()[by_source],
-            np.tile(weight, 2)[by_source],
         )

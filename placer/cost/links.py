@@ -1,4 +1,4 @@
-"""Load on uplinks and links, and the seconds that the fullest of them needs.
+"""Bytes on uplinks and links, and the seconds that the fullest of them needs.
 
 Bottleneck rule for flows that run together: each takes as long as its most loaded link,
 loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*,
@@ -7,9 +7,9 @@ loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
+    from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
     from placer.topology.machine import Machine
 
@@ -60,6 +62,40 @@ class LinkLoad:
         """As many bytes the other way."""
         back = {t: np.roll(sent, len(sent) // 2) for t, sent in self.between.items()}
         return LinkLoad(self.down, self.up, back)
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Bytes of one axis and step.
+
+    Attributes
+    ----------
+    bytes_by_tier : ndarray, shape (T,), bytes
+        Sent by all ranks, by the tier of the hop.
+    load : LinkLoad
+    """
+
+    bytes_by_tier: FloatArray
+    load: LinkLoad
+
+    @classmethod
+    def of(cls, cost: CollectiveCost | ExchangeCost, times: float) -> Traffic:
+        """The traffic of an operation that runs ``times`` times in a step."""
+        return cls(cost.bytes_by_tier * times, cost.load.scaled(times))
+
+    def times(self, rounds: float) -> Traffic:
+        """So many rounds of it."""
+        return Traffic(self.bytes_by_tier * rounds, self.load.scaled(rounds))
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Both together."""
+        return Traffic(
+            self.bytes_by_tier + other.bytes_by_tier, self.load.plus(other.load)
+        )
+
+    def reversed(self) -> Traffic:
+        """The answers: as many bytes the other way."""
+        return Traffic(self.bytes_by_tier, self.load.reversed())
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,3 +224,15 @@ def flow_link_seconds(
         busy = load.between[t] / links.capacity
         seconds = np.maximum(seconds, np.where(link >= 0, busy[link], 0.0))
     return seconds
+
+
+def total_load(traffic: Iterable[Traffic]) -> LinkLoad | None:
+    """The load of all traffic together; None when there is none."""
+    loads = [item.load for item in traffic]
+    return reduce(LinkLoad.plus, loads) if loads else None
+
+
+def total_traffic(traffic: Iterable[Traffic]) -> Traffic | None:
+    """All traffic as one; None when there is none."""
+    items = list(traffic)
+    return reduce(Traffic.plus, items) if items else None

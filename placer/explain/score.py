@@ -11,8 +11,8 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.kinds import batches_of
+from placer.cost.links import Traffic, total_load
 from placer.cost.step import Step, StepModel
-from placer.cost.traffic import Traffic, total_load
 from placer.explain.group_cost import GroupCosts
 from placer.explain.ways import Way, ways
 

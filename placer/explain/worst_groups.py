@@ -17,8 +17,8 @@ from placer.explain.ways import child_name, ways
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.cost.links import Traffic
     from placer.cost.step import Step
-    from placer.cost.traffic import Traffic
 
 # What one number of `group_seconds` counts.
 OPERATIONS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.cost.traffic import total_load
+from placer.cost.links import total_load
 from placer.draw.short_names import short_names
 from placer.explain.ways import ways
 from placer.page.bars import permille

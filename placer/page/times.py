@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.cost.traffic import total_load
+from placer.cost.links import total_load
 from placer.draw.pipeline import shown_stages
 from placer.draw.timetable import slowest_pipeline, timetable
 from placer.explain.group_cost import GroupCosts
