@@ -4,8 +4,7 @@ Racks of 64 GPUs in blocks of 8 racks, and the Llama 3.1 405B preset (TP 4, CP 2
 with ever more replicas. Two placements: `aligned`, a replica a rack, where all replicas
 are alike, and `shuffled`, where every stage of 8 ranks lies anywhere and replicas
 differ. The machine, the job and the model are built beforehand; what is timed is
-``StepModel.step(gpu_of_rank).step_time_s``, nothing remembered from the run before, and
-``HopCost.swap_delta`` of random pairs of ranks.
+``StepModel.step(gpu_of_rank).step_time_s``, nothing remembered from the run before.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -24,8 +23,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.instances import PRIORITY_WEIGHTS
-from placer.cost.hop_cost import HopCost
 from placer.cost.schedule import pipeline_time
 from placer.cost.step import StepModel
 from placer.job.read import read_job
@@ -43,7 +40,6 @@ RACK = 64
 RACKS_OF_BLOCK = 8
 JOB = "llama3.1-405b-mlperf-v6"
 RUNS = 20
-SWAPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -55,14 +51,11 @@ class Row:
     ranks : int
     aligned_s, shuffled_s : float, s
         Median time of scoring each placement.
-    swap_s : float, s
-        Mean time of one hop-cost swap delta, in the shuffled placement.
     """
 
     ranks: int
     aligned_s: float
     shuffled_s: float
-    swap_s: float
 
 
 def case(ranks: int) -> tuple[Topology, Job]:
@@ -72,19 +65,17 @@ def case(ranks: int) -> tuple[Topology, Job]:
     return topology, resized(read_job(JOB), dp=ranks // RACK)
 
 
-def measure(ranks: int, runs: int, swaps: int) -> Row:
+def measure(ranks: int, runs: int) -> Row:
     """The times at one size."""
     topology, job = case(ranks)
     model = StepModel(topology, job)
     aligned = np.arange(ranks)
     stages = aligned.reshape(-1, job.parallelism.tp * job.parallelism.cp)
     shuffled = np.random.default_rng(0).permutation(stages).ravel()
-    weighed = replace(job, weights=PRIORITY_WEIGHTS)
     return Row(
         ranks,
         step_seconds(model, aligned, runs),
         step_seconds(model, shuffled, runs),
-        swap_seconds(HopCost(topology, weighed), shuffled, swaps),
     )
 
 
@@ -102,17 +93,6 @@ def step_seconds(model: StepModel, gpu_of_rank: IntArray, runs: int) -> float:
     return median(run() for _ in range(runs))
 
 
-def swap_seconds(cost: HopCost, gpu_of_rank: IntArray, swaps: int) -> float:
-    """Mean seconds of one swap delta of random pairs."""
-    pairs = np.random.default_rng(1).integers(len(gpu_of_rank), size=(swaps + 1, 2))
-    (first, second), *rest = pairs.tolist()
-    cost.swap_delta(gpu_of_rank, first, second)
-    start = perf_counter()
-    for first, second in rest:
-        cost.swap_delta(gpu_of_rank, first, second)
-    return (perf_counter() - start) / swaps
-
-
 def exponent(rows: Sequence[Row], time: Callable[[Row], float]) -> float:
     """The ``k`` of ``time ~ ranks^k``, fitted by least squares; nan for one size."""
     if len(rows) < 2:
@@ -124,16 +104,16 @@ def exponent(rows: Sequence[Row], time: Callable[[Row], float]) -> float:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """The rows as a Markdown table, and how the times grow."""
-    yield "| ranks | aligned | shuffled | swap delta |"
-    yield "|--:|--:|--:|--:|"
+    yield "| ranks | aligned | shuffled |"
+    yield "|--:|--:|--:|"
     for row in rows:
         yield (
             f"| {row.ranks:,} | {row.aligned_s * 1e3:,.1f} ms "
-            f"| {row.shuffled_s * 1e3:,.1f} ms | {row.swap_s * 1e6:.1f} us |"
+            f"| {row.shuffled_s * 1e3:,.1f} ms |"
         )
     aligned = exponent(rows, lambda row: row.aligned_s)
     shuffled = exponent(rows, lambda row: row.shuffled_s)
-    yield f"| time ~ ranks^k, k = | {aligned:.2f} | {shuffled:.2f} | |"
+    yield f"| time ~ ranks^k, k = | {aligned:.2f} | {shuffled:.2f} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,13 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.scoring")
     parser.add_argument("--ranks", type=int, nargs="+", default=RANKS)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--swaps", type=int, default=SWAPS)
     parser.add_argument("--json", type=Path, help="write the rows here")
     options = parser.parse_args(arguments)
     for ranks in options.ranks:
         if ranks < 1 or ranks % (RACK * RACKS_OF_BLOCK):
             parser.error(f"{ranks} is no multiple of {RACK * RACKS_OF_BLOCK}")
-    rows = [measure(ranks, options.runs, options.swaps) for ranks in options.ranks]
+    rows = [measure(ranks, options.runs) for ranks in options.ranks]
     print(*table(rows), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))

@@ -12,6 +12,7 @@ import placer.starting  # noqa: F401, first: it takes Ctrl-C from here on
 from typing import TYPE_CHECKING, Any
 
 from placer.loading import load
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from placer.sweep import sweep
     from placer.sweep.result import Sweep
     from placer.topology.model import Topology
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Allocation",
@@ -123,7 +122,6 @@ _HOME = {
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
-    "explain": "placer.api.explain",
     "place": "placer.api.place",
     "predict": "placer.api.predict",
     "read_job": "placer.sources.job",
@@ -137,7 +135,7 @@ _HOME = {
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.
-_PACKAGES = ("draw", "emit", "sweep")
+_PACKAGES = ("draw", "emit", "explain", "sweep")
 
 
 def __getattr__(name: str) -> Any:

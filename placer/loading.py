@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
@@ -34,18 +33,31 @@ def load(name: str) -> Any:
     return import_module(name)
 
 
-def answer_calls(name: str, function: Callable[..., Any]) -> None:
-    """Make the package ``name`` answer calls as its function of the same name does.
+def answer_calls(package: str, home: str = "") -> None:
+    """Make a package answer calls as the function of its own name does.
 
     Importing a submodule binds the package to its name in the parent, whatever the
     parent put there: so the package itself must answer.
+
+    Parameters
+    ----------
+    package : str
+    home : str, optional
+        The module of the function, loaded with the first call; else the package.
     """
 
-    class _CallableModule(ModuleType):
-        __call__ = staticmethod(function)
-        __wrapped__ = staticmethod(function)  # whose signature help shows
+    def function() -> Any:
+        return getattr(load(home or package), package.rpartition(".")[2])
 
-    sys.modules[name].__class__ = _CallableModule
+    class _CallableModule(ModuleType):
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return function()(*args, **options)
+
+        @property
+        def __wrapped__(self) -> Any:  # whose signature help shows
+            return function()
+
+    sys.modules[package].__class__ = _CallableModule
 
 
 def _load(name: str) -> None:

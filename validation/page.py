@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placer.cost.noise import DIFFERENCE
+from placer.cost import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
 from validation import azure, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
@@ -64,7 +64,7 @@ of a difference from above.
 | predicted over measured, one system and compute | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
-`placer tune` and `allocate` take {used} of the step for both (`placer/cost/noise.py`):
+`placer tune` and `allocate` take {used} of the step for both (`placer.cost`):
 their choices differ in more than a placement. Of two placements `place` and `diff` know
 more, and give an interval ([how sure](cost-model.md#how-sure-a-difference-is)). Azure's
 112 and 128 racks are such choices: published {published} apart, predicted {predicted}.
@@ -84,6 +84,34 @@ What is missed, and why:
 
 CAUSAL = """\
 Counted causal, rates and work alike, rows 2 and 3 are predicted {} and {} off."""
+
+UNVALIDATED = """\
+## What remains unvalidated
+
+No public measurement on this page shows these by themselves: they hide behind compute,
+or are small beside the rest. Each stands on what is named beside it.
+
+| term | stands on |
+| --- | --- |
+| all-gathers, alone and in steps | the form of a reduce-scatter, run the other way |
+| PAT | NCCL's own time model: 0.75 of the rate, latency a member and a level |
+| hierarchical all-reduce | the three calls that it is made of, added up |
+| groups with unequal NICs on one uplink | fair shares, against flow simulations alone |
+| gradients under pipeline messages | nothing: kinds of traffic do not slow each other |
+| tp in pieces beside its products | the last piece, or what outlasts the product |
+| cp by all-to-all | volumes; rings hide in every series, one has all-gathers |
+| ep behind compute (`overlap: {ep: true}`) | half a layer's forward hides each |
+| ZeRO-2 and ZeRO-3 each micro-batch, HSDP, `sync_every` | volumes, windows of a chunk |
+| tied embeddings, adapters | volumes |
+| groups and traffic of the user's own, relays | the collectives they are made of |
+| slow hosts and NICs (`compute_factor`, `bandwidth_factor`) | time over what is left |
+| rails: the detour to another one | an NVLink hop more a message |
+| islands in a node | their rates alone |
+| links between regions | [a simulator's inputs](#between-regions) |
+| latency of hops | [NCCL's table](cost-model.md#collectives), no protocols |
+| what one placement saves | [inputs drawn](cost-model.md#how-sure-a-difference-is) |
+
+No public pair of runs differs in its placement alone."""
 
 AZURE = """\
 Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. Times fitted on
@@ -151,7 +179,7 @@ def page() -> str:
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
-    parts += [REGIONS, "## Counts", _counts()]
+    parts += [REGIONS, "## Counts", _counts(), UNVALIDATED]
     return "\n\n".join(parts) + "\n"
 
 

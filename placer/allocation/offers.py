@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.budgets import under, use_of
-from placer.cost.noise import DIFFERENCE
+from placer.cost import DIFFERENCE
 from placer.errors import InfeasibleError
 from placer.job.orders import in_order
 from placer.placement.placement import Placement

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.cost.links import total_load
 from placer.cost.step import StepModel
-from placer.cost.traffic import total_load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

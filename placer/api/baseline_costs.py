@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from placer.api.score import plain
-from placer.cost.score import COSTS, costs_with
+from placer.explain.score import COSTS, costs_with
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.placement.robust import needless_hosts

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from placer import __version__
 from placer.api.baseline_costs import baseline_costs
 from placer.api.score import plain, scored
 from placer.api.what_if import what_if
@@ -16,6 +15,7 @@ from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.started import order_in_use
 from placer.solve.run.solution import EXACT, held_bound
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer import __version__
 from placer.api.baseline_costs import baseline_costs
 from placer.api.checked_plan import OBJECTIVES
 from placer.api.judged import judged
 from placer.api.score import scored
-from placer.cost.difference import Saving
 from placer.cost.step import StepModel
+from placer.explain.difference import Saving
 from placer.placement.build import job_section, placement_of_plan, topology_section
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.job.model import Job

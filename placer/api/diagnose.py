@@ -9,8 +9,8 @@ import numpy as np
 
 from placer.arguments import NUMBER, instance, sequence, takes
 from placer.errors import InputError, Problem, refuse
+from placer.explain.suspects import Run, Verdict, verdict_of
 from placer.placement.plan import Plan
-from placer.reasons.suspects import Run, Verdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from placer.api.inputs import inputs_of_plan
 from placer.arguments import INTEGERS, TEXTS, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
+from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of
-from placer.reasons.scene import Scene, name_parts
 from placer.solve.problem.objective import objective_of
 from placer.topology.suggest import Suggester
 

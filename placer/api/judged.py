@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.api.score import plain
-from placer.cost.difference import saving
-from placer.cost.score import crossings
 from placer.cost.step import StepModel
-from placer.cost.uncertain import links_are_assumed
+from placer.explain.difference import saving
+from placer.explain.score import crossings
+from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 from placer.placement.started import order_in_use
@@ -29,7 +29,7 @@ from placer.report.verdict import (
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
-    from placer.cost.difference import Saving
+    from placer.explain.difference import Saving
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology

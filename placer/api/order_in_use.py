@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.cost.difference import saving
-from placer.cost.uncertain import links_are_assumed
+from placer.explain.difference import saving
+from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous
@@ -17,7 +17,7 @@ from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
-    from placer.cost.difference import Saving
+    from placer.explain.difference import Saving
     from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution

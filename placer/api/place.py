@@ -41,7 +41,7 @@ from placer.solve.run.solution import Progress, Solution, improvement_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.cost.difference import Saving
+    from placer.explain.difference import Saving
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.solve.problem.compiled import Problem as PlacementProblem

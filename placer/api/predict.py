@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from placer import __version__
 from placer.api.inputs import read_inputs
 from placer.api.score import score
 from placer.arguments import HOSTS, NOTHING, TEXT, takes
@@ -15,6 +14,7 @@ from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.launcher_orders import launch_order, launcher_called
 from placer.placement.placement import Placement
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike

@@ -10,12 +10,12 @@ from placer.api.score import scored
 from placer.arguments import INTEGER, NOTHING, instance, takes
 from placer.cost.step import StepModel
 from placer.errors import InfeasibleError, InputError, Problem
+from placer.explain.suspects import Verdict, most_alike
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.reasons.suspects import Verdict, most_alike
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.rearrange.vary import varied
 

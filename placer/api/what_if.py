@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
-from placer.cost.noise import JITTER
-from placer.cost.score import costs_with
+from placer.cost import JITTER
 from placer.cost.step import StepModel
+from placer.explain.score import costs_with
 from placer.topology.uplinks import oversubscribed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from placer.cli.grouped import Command
 from placer.cli.options import format_option, quiet_option
 
 if TYPE_CHECKING:
-    from placer.reasons.suspects import Run, Suspect, Verdict
+    from placer.explain.suspects import Run, Suspect, Verdict
 
 
 @click.command(
@@ -78,9 +78,9 @@ def _run(text: str) -> Run:
     """The run that an argument means."""
     from placer import files
     from placer.errors import InputError, Problem
+    from placer.explain.suspects import Run
     from placer.placement.plan_file import read_plan
     from placer.placement.rank_times import read_times
-    from placer.reasons.suspects import Run
 
     plan_path, equals, times_path = text.rpartition("=")
     if not (equals and plan_path and times_path):

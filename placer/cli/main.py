@@ -14,7 +14,6 @@ from typing import IO, Any, NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
-from placer import __version__
 from placer.cli.interrupt import interrupts
 from placer.errors import (
     CheckError,
@@ -24,6 +23,7 @@ from placer.errors import (
     PlacerError,
 )
 from placer.files import inputs_kept
+from placer.version import __version__
 
 # One module a command, imported when the command is asked for; by what they are for.
 SECTIONS = {

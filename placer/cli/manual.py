@@ -8,7 +8,7 @@ from inspect import cleandoc
 
 import click
 
-from placer import __version__
+from placer.version import __version__
 
 EXIT_CODES = {
     "0": "Done. diff found no difference; all that check looked at holds.",

@@ -11,7 +11,7 @@ from placer.cli import complete
 from placer.cli.grouped import PlanCommand
 from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
 from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option, share
+from placer.cli.options import OneOf, output_option, quiet_option
 from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
@@ -24,24 +24,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _OLD_OPTIONS = ("plan", "hostfile", "baseline")
-
-
-def _noise(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> dict[str, float] | float | None:
-    """Deviations by name that ``compute=0.05%,block=2%`` means, or the one for all."""
-    if text is None or "=" not in text:
-        return share(context, option, text)
-    found: dict[str, float] = {}
-    for item in text.split(","):
-        name, _, value = (part.strip() for part in item.partition("="))
-        deviation = share(context, option, value)
-        if not name or name in found or deviation is None:
-            raise click.BadParameter(
-                f"{text!r} is not NAME=SHARE,... with each name once"
-            )
-        found[name] = deviation
-    return found
 
 
 @click.command(
@@ -62,20 +44,6 @@ def _noise(
     "--explain",
     is_flag=True,
     help="Say why: critical path, worst groups, slowest replica, busiest links.",
-)
-@click.option(
-    "--jitter",
-    callback=_noise,
-    metavar="NOISE",
-    help="Also how steps spread when in each of them every GPU and scale-out link is "
-    "slower or faster at random: 0.05%, or compute=0.05%,block=2%.",
-)
-@click.option(
-    "--samples",
-    type=click.IntRange(2, 1_000_000),
-    default=1000,
-    metavar="N",
-    help="Steps that --jitter draws. Default: 1000.",
 )
 @list_option("List the launchers and the baselines, with their rules, and exit.")
 @output_option("Also write the placement as a plan here; - is stdout, then no score.")
@@ -111,8 +79,6 @@ def score(**options: Any) -> None:
     found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
         found["explain"] = _explained(machine, job, plan)
-    if options["jitter"] is not None:
-        found["jitter"] = _jittered(machine, job, plan, options)
     if options["format_name"] == "json":
         write_text("-", json_text(found))
         return
@@ -136,7 +102,6 @@ def _text(found: Score, machine: Topology) -> Iterator[str]:
     from placer.placement.plan import period_of
     from placer.report.assumed_text import assumed_lines
     from placer.report.explain_text import explain_text
-    from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
 
     seen = topology_section(machine)
@@ -144,8 +109,6 @@ def _text(found: Score, machine: Topology) -> Iterator[str]:
     yield score_text(found, tiers, scale_up)
     if "explain" in found:
         yield explain_text(found["explain"], tiers, scale_up, period_of(found))
-    if "jitter" in found:
-        yield jitter_text(found["jitter"], found["step_time_s"])
     yield "\n".join(assumed_lines(found.get("assumed", ())))
 
 
@@ -193,21 +156,8 @@ def _page(
 
 def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
     """The facts behind the score."""
-    from placer.cost.explain import explain
     from placer.cost.step import StepModel
+    from placer.explain.facts import explain
     from placer.placement.build import placement_of_plan
 
     return explain(StepModel(machine, job), placement_of_plan(plan, machine))
-
-
-def _jittered(
-    machine: Topology, job: Job, plan: Plan, options: dict[str, Any]
-) -> dict[str, Any]:
-    """The spread of the score over steps."""
-    from placer.cost.jitter import jitter_score
-    from placer.cost.step import StepModel
-    from placer.placement.build import placement_of_plan
-
-    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
-    noise, samples, seed = options["jitter"], options["samples"], options["seed"]
-    return jitter_score(StepModel(machine, job), gpu_of_rank, noise, samples, seed)

@@ -12,8 +12,8 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.kinds import kind_times
+from placer.cost.links import Traffic, total_traffic
 from placer.cost.network import PlacedNetwork
-from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.links import LinkLoad, weighted_counts
-from placer.cost.pair_links import PairLinks
+from placer.cost.links import LinkLoad, PairLinks, weighted_counts
 
 if TYPE_CHECKING:
     from placer.topology.machine import Domains, Machine

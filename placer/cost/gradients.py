@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.traffic import Traffic, total_traffic
+from placer.cost.links import Traffic, total_traffic
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost

@@ -19,9 +19,8 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.copies import Copies
-from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.links import LinkLoad, Traffic, weighted_counts
 from placer.cost.network import PlacedNetwork
-from placer.cost.traffic import Traffic
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost

@@ -1,14 +1,15 @@
-"""Load on uplinks and links, and the seconds that the fullest of them needs.
+"""Bytes on uplinks and links, and the seconds that the fullest of them needs.
 
 Bottleneck rule for flows that run together: each takes as long as its most loaded link,
 loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*,
-6.5).
+6.5). Links are those that a machine names: what all traffic between two domains shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,10 @@ import numpy.typing as npt
 from placer.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
+    from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,111 @@ class LinkLoad:
         """As many bytes the other way."""
         back = {t: np.roll(sent, len(sent) // 2) for t, sent in self.between.items()}
         return LinkLoad(self.down, self.up, back)
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Bytes of one axis and step.
+
+    Attributes
+    ----------
+    bytes_by_tier : ndarray, shape (T,), bytes
+        Sent by all ranks, by the tier of the hop.
+    load : LinkLoad
+    """
+
+    bytes_by_tier: FloatArray
+    load: LinkLoad
+
+    @classmethod
+    def of(cls, cost: CollectiveCost | ExchangeCost, times: float) -> Traffic:
+        """The traffic of an operation that runs ``times`` times in a step."""
+        return cls(cost.bytes_by_tier * times, cost.load.scaled(times))
+
+    def times(self, rounds: float) -> Traffic:
+        """So many rounds of it."""
+        return Traffic(self.bytes_by_tier * rounds, self.load.scaled(rounds))
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Both together."""
+        return Traffic(
+            self.bytes_by_tier + other.bytes_by_tier, self.load.plus(other.load)
+        )
+
+    def reversed(self) -> Traffic:
+        """The answers: as many bytes the other way."""
+        return Traffic(self.bytes_by_tier, self.load.reversed())
+
+
+@dataclass(frozen=True, eq=False)
+class PairLinks:
+    """The links between child domains of one tier, L of them, each in two directions.
+
+    ``l`` goes from the first domain to the second, ``l + L`` back.
+
+    Attributes
+    ----------
+    sources, targets : ndarray, shape (2L,)
+        Child domains at both ends.
+    capacity : ndarray, shape (2L,), B/s
+    more_latency : ndarray, shape (2L,), s
+        What a hop takes longer than the tier says.
+    children : int
+        Child domains of the tier.
+    """
+
+    sources: IntArray
+    targets: IntArray
+    capacity: FloatArray
+    more_latency: FloatArray
+    children: int
+
+    @classmethod
+    def by_tier(cls, topology: Machine) -> dict[int, PairLinks]:
+        """The links of a machine by the index of the tier in which domains meet."""
+        found = {}
+        for t, tier in enumerate(topology.tiers[1:], start=1):
+            inside = topology.tiers[t - 1].name
+            links = [link for link in topology.links if link.tier == inside]
+            if not links:
+                continue
+            names = topology.domain_names[t - 1]
+            index = {name: child for child, name in enumerate(names)}
+            ends = np.array([[index[name] for name in link.between] for link in links])
+            rate = np.array([link.bandwidth for link in links]) * tier.efficiency
+            more = np.array([link.latency for link in links]) - tier.latency
+            found[t] = cls(
+                ends.T.ravel(),
+                ends[:, ::-1].T.ravel(),
+                np.tile(rate, 2),
+                np.tile(more, 2),
+                len(names),
+            )
+        return found
+
+    def times_as_fast(self, factor: float) -> PairLinks:
+        """The same with ``factor`` times the capacity."""
+        return replace(self, capacity=self.capacity * factor)
+
+    def find(self, here: IntArray, there: IntArray) -> IntArray:
+        """Link from a child domain to another, elementwise; -1 where there is none."""
+        keys, order = self._keys
+        wanted = here * self.children + there
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, order[place], -1)
+
+    def load(self, link: IntArray, size_bytes: npt.ArrayLike) -> FloatArray:
+        """Bytes on each link, given the link of every flow or -1; shape (2L,)."""
+        on = link >= 0
+        sizes = np.broadcast_to(size_bytes, link.shape)[on]
+        return weighted_counts(link[on], sizes, len(self.capacity))
+
+    @cached_property
+    def _keys(self) -> tuple[IntArray, IntArray]:
+        """Both ends as one number, ascending, and the link of each."""
+        keys = self.sources * self.children + self.targets
+        order = np.argsort(keys)
+        return keys[order], order
 
 
 def weighted_counts(index: IntArray, weights: npt.ArrayLike, length: int) -> FloatArray:
@@ -115,3 +224,15 @@ def flow_link_seconds(
         busy = load.between[t] / links.capacity
         seconds = np.maximum(seconds, np.where(link >= 0, busy[link], 0.0))
     return seconds
+
+
+def total_load(traffic: Iterable[Traffic]) -> LinkLoad | None:
+    """The load of all traffic together; None when there is none."""
+    loads = [item.load for item in traffic]
+    return reduce(LinkLoad.plus, loads) if loads else None
+
+
+def total_traffic(traffic: Iterable[Traffic]) -> Traffic | None:
+    """All traffic as one; None when there is none."""
+    items = list(traffic)
+    return reduce(Traffic.plus, items) if items else None

@@ -39,7 +39,7 @@ from placer.cost.work import windows, work
 from placer.job.paces import paces
 
 if TYPE_CHECKING:
-    from placer.cost.traffic import Traffic
+    from placer.cost.links import Traffic
     from placer.job.model import Job
     from placer.job.roles import Role
     from placer.topology.machine import Domains

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from placer.cost.score import score_with
 from placer.errors import InfeasibleError, InputError
+from placer.explain.score import score_with
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.solve.bounds.certificate import lower_bound

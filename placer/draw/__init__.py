@@ -5,4 +5,4 @@ from placer.loading import answer_calls
 
 __all__ = ["draw"]
 
-answer_calls(__name__, draw)
+answer_calls(__name__)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import placer
 from placer.errors import PlacerError
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.engines.engine import Run, Stop, Task
@@ -91,16 +91,16 @@ class Cluster:
             message = f"the workers of {self.address} have no placer: {error}"
             raise PlacerError(message) from None
         for worker, version in versions.items():
-            if version != placer.__version__:
+            if version != __version__:
                 message = (
                     f"the Dask worker {worker} has placer {version}, "
-                    f"this is {placer.__version__}"
+                    f"this is {__version__}"
                 )
                 raise PlacerError(message)
 
 
 def _version() -> str:
-    return placer.__version__
+    return __version__
 
 
 def _answer(point: Any, task: Task) -> Any:

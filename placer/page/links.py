@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.cost.traffic import total_load
-from placer.cost.ways import ways
+from placer.cost.links import total_load
 from placer.draw.short_names import short_names
+from placer.explain.ways import ways
 from placer.page.bars import permille
 from placer.page.tiers import kinds_of_tiers
 from placer.units import format_beside, format_seconds
@@ -19,7 +19,7 @@ from placer.units import format_beside, format_seconds
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad
     from placer.cost.step import Step
-    from placer.cost.ways import Way
+    from placer.explain.ways import Way
     from placer.page.side import Side
 
 _SHOWN = 6

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.cost.group_cost import GroupCosts
-from placer.cost.timetable import slowest_pipeline, timetable
-from placer.cost.traffic import total_load
+from placer.cost.links import total_load
 from placer.draw.pipeline import shown_stages
+from placer.draw.timetable import slowest_pipeline, timetable
+from placer.explain.group_cost import GroupCosts
 from placer.page.seats import encoded
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.job.orders import how_to_number
 from placer.report.columns import WIDTH, wrapped
 from placer.units import format_seconds

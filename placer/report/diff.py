@@ -22,7 +22,7 @@ from placer.report.restart import Restart, restart
 from placer.report.two_plans import saving_of
 
 if TYPE_CHECKING:
-    from placer.cost.difference import Saving
+    from placer.explain.difference import Saving
     from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
 

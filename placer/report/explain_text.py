@@ -28,7 +28,7 @@ def explain_text(
     Parameters
     ----------
     explained : mapping
-        As ``placer.cost.explain.explain`` gives it.
+        As ``placer.explain.facts.explain`` gives it.
     tiers : sequence of str
         Tier names, innermost first.
     scale_up : int

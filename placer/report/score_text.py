@@ -31,7 +31,7 @@ def score_text(
     Parameters
     ----------
     score : mapping
-        As ``placer.cost.score.score`` gives it.
+        As ``placer.explain.score.score`` gives it.
     tiers : sequence of str
         Tier names, innermost first.
     scale_up : int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cost.noise import DIFFERENCE
+from placer.cost import DIFFERENCE
 from placer.report.words import compared, share_text, within_noise
 from placer.units import format_bytes, format_seconds
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.cost.difference import saving
 from placer.cost.step import StepModel
-from placer.cost.uncertain import links_are_assumed
 from placer.errors import InputError
+from placer.explain.difference import saving
+from placer.explain.uncertain import links_are_assumed
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.planned import planned_job
 
 if TYPE_CHECKING:
-    from placer.cost.difference import Saving
+    from placer.explain.difference import Saving
     from placer.placement.plan import Plan
 
 # What two plans must agree on, or their steps differ in more than their placements.

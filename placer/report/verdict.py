@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.placement.started import SORTED, order_in_use_of, started_of

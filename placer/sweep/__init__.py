@@ -157,4 +157,4 @@ def sweep(
     return Sweep(task, rows, tuple(axis.key for axis in axes), len(points))
 
 
-answer_calls(__name__, sweep)
+answer_calls(__name__)

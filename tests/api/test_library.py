@@ -60,13 +60,15 @@ def test_every_public_name_is_there() -> None:
         placer.plaice  # noqa: B018
 
 
-def test_emit_answers_calls_in_any_order_of_imports() -> None:
+@pytest.mark.parametrize("module", ["emit.registry", "explain.score"])
+def test_packages_answer_calls_in_any_order_of_imports(module: str) -> None:
     """``placer.emit`` is the call, whether or not its package was imported before."""
+    name = module.partition(".")[0]
     for order in (
-        "import placer; assert callable(placer.emit); import placer.emit.registry",
-        "import placer.emit.registry",
+        f"import placer; assert callable(placer.{name}); import placer.{module}",
+        f"import placer.{module}",
     ):
-        script = f"{order}; import placer; assert callable(placer.emit)"
+        script = f"{order}; import placer; assert callable(placer.{name})"
         subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan

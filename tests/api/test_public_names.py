@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from inspect import signature
 from pkgutil import iter_modules
 from typing import get_args
@@ -9,9 +10,12 @@ from typing import get_args
 import pytest
 
 import placer
+from placer import emit, sweep
+from placer.api import explain
 from placer.api.checked_plan import OBJECTIVES
 from placer.api.options import ObjectiveName
 from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
+from placer.draw import picture
 from placer.emit import FormatName
 from placer.emit.registry import FORMATS
 from placer.placement.launcher_orders import LAUNCHERS, LauncherName
@@ -32,11 +36,18 @@ def test_a_public_name_stays_what_it_is(name: str) -> None:
     assert found.returncode == 0, found.stderr
 
 
-@pytest.mark.parametrize("name", ["draw", "emit", "sweep"])
-def test_help_shows_all_arguments(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("draw", picture.draw),
+        ("emit", emit.emit),
+        ("explain", explain.explain),
+        ("sweep", sweep.sweep),
+    ],
+)
+def test_help_shows_all_arguments(name: str, call: Callable[..., object]) -> None:
     """The first one too, of packages that answer calls."""
-    call = getattr(placer, name)
-    assert signature(call) == signature(getattr(call, name))
+    assert signature(getattr(placer, name)) == signature(call)
 
 
 def test_names_that_editors_complete() -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import placer
-from placer.reasons.suspects import Run, verdict_of
+from placer.explain.suspects import Run, verdict_of
 from tests.marks import slow
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from placer.explain.suspects import Verdict
     from placer.placement.plan import Plan
-    from placer.reasons.suspects import Verdict
 
 RESTARTS = 4
 

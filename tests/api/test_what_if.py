@@ -9,7 +9,7 @@ import pytest
 import placer
 from placer.api.what_if import what_if
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.placement.baselines import baseline
 
 MACHINE = "leaf:3 node:5 gpu:8"

@@ -39,7 +39,7 @@ COMMANDS = {
     "replace": ["replace", "plan.json", "--failed", "n1", "-q", "-o", "OUT"],
     "sweep": ["sweep", *PRESETS, "--dp", "1-8", "--workers", "2", "--plot", "OUT.svg"],
     "tune": ["tune", *PRESETS, "--workers", "2", "--pp", "1,2", "-o", "OUT"],
-    "score": ["score", *PRESETS, "--plan", "plan.json", "--jitter", "1%"],
+    "score": ["score", *PRESETS, "--plan", "plan.json", "--explain"],
     "diff": ["diff", "plan.json", "baseline:random", "-o", "OUT.html"],
     "emit": ["emit", "plan.json", "json", "-o", "OUT"],
     "draw": ["draw", "plan.json", "-o", "OUT.svg"],

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.score import score
 from placer.cost.step import StepModel
+from placer.explain.score import score
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel

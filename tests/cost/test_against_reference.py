@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.cost.score import score
+from placer.explain.score import score
 from placer.placement.placement import Placement
 from tests.cost.random_cases import Case, random_case, with_adapters
 from tests.cost.reference import reference_step

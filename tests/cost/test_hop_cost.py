@@ -1,4 +1,4 @@
-"""Hop cost: edges by the definition, and exact effects of changes."""
+"""Hop cost: edges and their sum by the definition."""
 
 from __future__ import annotations
 
@@ -106,32 +106,6 @@ JOBS = [
 ]
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-@pytest.mark.parametrize("distances", [(1.0, 3.0, 10.0), (5.0, 2.0, 7.0)])
-def test_deltas_equal_full_recomputation(
-    job: Job, distances: tuple[float, ...]
-) -> None:
-    """Every swap and move changes the full cost by exactly the delta announced."""
-    topology = machine(distances)
-    cost = HopCost(topology, job)
-    rng = np.random.default_rng(1)
-    gpus = rng.permutation(topology.num_gpus)
-    gpu_of_rank, free = gpus[: job.world_size].copy(), gpus[job.world_size :].tolist()
-    value = cost.cost(gpu_of_rank)
-    for step in range(300):
-        first, second = rng.choice(job.world_size, size=2, replace=False).tolist()
-        if step % 3 == 0 and free:
-            delta = cost.move_delta(gpu_of_rank, first, free[0])
-            free.append(int(gpu_of_rank[first]))
-            gpu_of_rank[first] = free.pop(0)
-        else:
-            delta = cost.swap_delta(gpu_of_rank, first, second)
-            gpu_of_rank[[first, second]] = gpu_of_rank[[second, first]]
-        now = cost.cost(gpu_of_rank)
-        assert now == value + delta
-        value = now
-
-
 def naive_cost(topology: Topology, job: Job, gpu_of_rank: np.ndarray) -> float:
     """The definition, edge by edge, by comparing domains from the node outwards."""
     total = 0.0
@@ -149,61 +123,16 @@ EXACT_WEIGHTS = {"tp": 40, "cp": 7, "ep": 5, "edp": 2, "pp": 3, "dp": 1}
 FLOAT_WEIGHTS = {"tp": 0.1, "cp": 0.7, "ep": 1 / 3, "edp": 0.2, "pp": 3.3, "dp": 1e-3}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False], ids=["integer", "float"])
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_many_applied_swaps(job: Job, exact: bool) -> None:
-    """Over 5,000 applied swaps each the running sum of deltas is the full cost.
-
-    Integer weights and distances exactly, others to 1e-9. Some of the swaps are of
-    ranks that share an edge, and of a rank with itself.
-    """
+def test_the_cost_is_that_of_every_edge(job: Job, exact: bool) -> None:
+    """Integer weights and distances give the sum over edges exactly, others to 1e-9."""
     weights = EXACT_WEIGHTS if exact else FLOAT_WEIGHTS
     job = replace(job, weights={axis: weights[axis] for axis in job.weights})
     topology = machine((1.0, 3.0, 10.0) if exact else (0.1, 1 / 3, 2.7))
     cost = HopCost(topology, job)
-    joined = [edge for axis in hop_edges(job) for edge in axis.edges.tolist()]
     rng = np.random.default_rng(7)
-    gpu_of_rank = rng.permutation(topology.num_gpus)[: job.world_size]
-    value = naive_cost(topology, job, gpu_of_rank)
-    for step in range(5000):
-        first, second = rng.integers(job.world_size, size=2).tolist()
-        if step % 100 == 0:
-            first, second = joined[step % len(joined)]
-        value += cost.swap_delta(gpu_of_rank, first, second)
-        gpu_of_rank[[first, second]] = gpu_of_rank[[second, first]]
-        full = cost.cost(gpu_of_rank)
-        assert value == full if exact else value == pytest.approx(full, rel=1e-9)
-        if step % 50 == 0:
-            naive = naive_cost(topology, job, gpu_of_rank)
-            assert value == naive if exact else value == pytest.approx(naive, rel=1e-9)
-
-
-def test_two_edges_between_two_ranks() -> None:
-    """Ranks joined on two axes keep both edges when they change places."""
-    job = Job("j", Parallelism(ep=2, dp=2), weights={"ep": 5, "dp": 1})
-    cost = HopCost(machine(), job)
-    assert cost.swap_delta(np.array([0, 8]), 0, 1) == 0.0
-
-
-def test_deltas_on_a_machine_of_many_large_tiers() -> None:
-    """Domains of more tiers than 64 bits can number are told apart."""
-    num_nodes = 70_000
-    rows = np.stack([*[np.arange(num_nodes)] * 4, np.arange(num_nodes) // 2])
-    topology = Topology(
-        name="deep",
-        tiers=tuple(
-            Tier(f"t{i}", 1e9, 0.0, i == 0, 1.0, 1.0, float(2**i)) for i in range(6)
-        ),
-        gpus_of_node=np.ones(num_nodes, dtype=np.int64),
-        bandwidth_factor=np.ones(num_nodes),
-        domain_of_node=np.concatenate([rows, np.zeros((1, num_nodes), np.int64)]),
-        domain_names=(),
-    )
-    job = Job("j", Parallelism(tp=2, pp=2), weights={"tp": 1, "pp": 1})
-    cost = HopCost(topology, job)
-    gpu_of_rank = np.array([0, 1, 69_998, 4])
-    after = gpu_of_rank[[0, 3, 2, 1]]
-    change = cost.cost(after) - cost.cost(gpu_of_rank)
-    assert cost.swap_delta(gpu_of_rank, 1, 3) == change
-    assert change != 0.0
+    for _ in range(40):
+        gpu_of_rank = rng.permutation(topology.num_gpus)[: job.world_size]
+        value, naive = cost.cost(gpu_of_rank), naive_cost(topology, job, gpu_of_rank)
+        assert value == naive if exact else value == pytest.approx(naive, rel=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from placer.cost.fabric import Fabric
-from placer.cost.score import score
+from placer.explain.score import score
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
 from placer.topology.read import parse_topology, read_topology

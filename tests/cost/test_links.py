@@ -9,10 +9,9 @@ import pytest
 
 from placer.cost.fabric import Fabric
 from placer.cost.hop_cost import hop_cost
-from placer.cost.jitter import jitter_score
 from placer.cost.network import PlacedNetwork
-from placer.cost.score import score
 from placer.cost.step import StepModel
+from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Overlap
 from placer.placement.placement import Placement
@@ -175,16 +174,3 @@ def test_agrees_with_plain_loops(first: int) -> None:
         for part in ("step_time_s", "compute_s", "bubble_s", "exposed_scale_out_s"):
             small = 1e-9 * slow["step_time_s"]
             assert fast[part] == pytest.approx(slow[part], rel=1e-9, abs=small), seed
-
-
-def test_noise_of_links_makes_steps_longer() -> None:
-    """A link that varies lengthens the mean step; without noise nothing changes."""
-    machine = parse_topology(REGIONS, "regions")
-    job = random_case(3, with_model=True).job
-    job = replace(job, parallelism=Parallelism(dp=3), groups=(), traffic=None)
-    model, at = StepModel(machine, job), np.arange(3)
-    step = model.step(at).step_time_s
-    still = jitter_score(model, at, {"compute": 0.0, "cluster": 0.0, "region": 0.0}, 4)
-    assert still["step_time_s"]["mean"] == pytest.approx(step)
-    moved = jitter_score(model, at, {"compute": 0.0, "cluster": 0.2, "region": 0.0}, 64)
-    assert moved["step_time_s"]["mean"] > step

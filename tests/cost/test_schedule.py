@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.cost import long_run
-from placer.cost.max_plus import times_power
+from placer.cost import schedule
 from placer.cost.pipeline_order import blocks
-from placer.cost.schedule import HEAD, WALKED, Stages, pipeline_time, pipeline_times
+from placer.cost.schedule import (
+    HEAD,
+    WALKED,
+    Stages,
+    pipeline_time,
+    pipeline_times,
+    times_power,
+)
 from tests.cost.reference.pipeline import Replica, longest_path
 
 SHAPES = [(p, v, m * p) for p in (1, 2, 3, 4, 8) for v in (1, 2, 4) for m in (1, 2, 5)]
@@ -169,7 +175,7 @@ def test_long_runs_that_do_not_settle(
         raised.append(args)
         return times_power(*args)
 
-    monkeypatch.setattr(long_run, "times_power", counting)
+    monkeypatch.setattr(schedule, "times_power", counting)
     draw = np.random.default_rng(seed)
     p, v = int(draw.integers(2, 7)), int(draw.integers(1, 4))
     m, overlap = int(draw.integers(100, 300)) * p, bool(draw.integers(2))
@@ -190,7 +196,7 @@ def test_few_repetitions_are_walked(
     seed: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a matrix takes longer than the repetitions that are left, none is made."""
-    monkeypatch.setattr(long_run, "_matrices", None)
+    monkeypatch.setattr(schedule, "_matrices", None)
     draw = np.random.default_rng(seed)
     p, v = int(draw.integers(2, 7)), int(draw.integers(1, 4))
     row = close_race(draw, p)
@@ -205,7 +211,7 @@ def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(7)
     rows = np.array([close_race(draw, 5) for _ in range(40)])
     together = pipeline_times(rows, 2000, 3, False)
-    monkeypatch.setattr(long_run, "TOGETHER", 1000)
+    monkeypatch.setattr(schedule, "TOGETHER", 1000)
     np.testing.assert_array_equal(pipeline_times(rows, 2000, 3, False), together)
 
 
@@ -277,3 +283,23 @@ def test_blocks_repeat(p: int, v: int, rest: int) -> None:
     assert {
         op._replace(source=later(op.source), key=later(op.key)) for op in before
     } == set(repeated)
+
+
+def applied(matrix: np.ndarray, vector: list[float], times: int) -> list[float]:
+    """The matrix applied to the vector again and again."""
+    size = range(len(vector))
+    for _ in range(times):
+        vector = [max(matrix[i][j] + vector[j] for j in size) for i in size]
+    return vector
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 7, 8, 25])
+def test_a_power_is_many_products(power: int) -> None:
+    """Repeated squaring gives what so many products give; missing edges stay so."""
+    draw = np.random.default_rng(power)
+    matrices = draw.integers(0, 50, (4, 6, 6)).astype(float)
+    matrices[draw.random(matrices.shape) < 0.5] = -np.inf
+    vectors = draw.integers(0, 50, (4, 6)).astype(float)
+    found = times_power(matrices, power, vectors)
+    for matrix, vector, row in zip(matrices, vectors, found, strict=True):
+        assert row.tolist() == applied(matrix, vector.tolist(), power)

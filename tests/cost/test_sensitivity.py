@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from placer.cost.network import PlacedNetwork
-from placer.cost.score import score
 from placer.cost.step import Step, StepModel
+from placer.explain.score import score
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.topology.model import Topology

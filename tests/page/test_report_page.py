@@ -11,9 +11,9 @@ import pytest
 from placer.api.place import place
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
-from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
 from placer.document import parse_document
+from placer.explain.group_cost import GroupCosts
 from placer.job.model import Job
 from placer.job.read import decode_job, read_job
 from placer.placement.baselines import baseline
@@ -214,7 +214,7 @@ def test_links_alike_are_one_row(
     browser: Browser, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The busiest first, each row with as many as a plain loop over all links finds."""
-    monkeypatch.setattr("placer.cost.score.HOTTEST_LINKS", 10_000)
+    monkeypatch.setattr("placer.explain.score.HOTTEST_LINKS", 10_000)
     opened(browser, page)
     shown = browser.run(
         """return [...document.querySelectorAll(".links")].map((table) =>

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.cost.score import score
 from placer.document import parse_document
 from placer.errors import InputError
+from placer.explain.score import score
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.explain import explain
 from placer.cost.step import StepModel
+from placer.explain.facts import explain
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.placement import Placement

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from placer.api.explain import explain
-from placer.cost.score import score_with
 from placer.cost.step import StepModel
+from placer.explain import exchanges
+from placer.explain.score import score_with
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.reasons import exchanges
 from placer.report.subject_text import subjects_text
 from placer.units import format_seconds
 from tests.cost.random_cases import random_case

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.report.diff_verdict import diff_verdict
 from placer.report.reason import reason
 from placer.report.used_text import used_lines

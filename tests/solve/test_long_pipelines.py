@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.cost.pipeline_walk import PipelineWalk
-from placer.cost.schedule import pipeline_time
+from placer.cost.schedule import PipelineWalk, pipeline_time
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model, Overlap

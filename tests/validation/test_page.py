@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.cost.noise import DIFFERENCE
+from placer.cost import DIFFERENCE
 from placer.job.read import read_job
 from validation import steps
 from validation.files import ROOT, series

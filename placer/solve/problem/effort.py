@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeGuard
 
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 
 QUICK: Final = "quick"
 MEASURABLE: Final = "measurable"

@@ -108,12 +108,24 @@ class RepairState:
 
     def edges_of(self, ranks: IntArray) -> Edges:
         """The job's edges out of ``ranks``."""
-        start, other, weight = self.hops.neighbours
+        start, other, weight = self._neighbours
         count = start[ranks + 1] - start[ranks]
         source = np.repeat(ranks, count)
         first = np.repeat(start[ranks] - (np.cumsum(count) - count), count)
         place = first + np.arange(len(source))
         return Edges(source, other[place], weight[place])
+
+    @cached_property
+    def _neighbours(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Where the edges of each rank begin, their other ends and their weights."""
+        axes = self.hops.axes
+        edges = np.concatenate([a.edges for a in axes] or [np.empty((0, 2), np.int64)])
+        weight = np.repeat([a.weight for a in axes], [len(a.edges) for a in axes])
+        source = edges.T.ravel()
+        by_source = np.argsort(source, kind="stable")
+        degree = np.bincount(source, minlength=self.job.world_size)
+        start = np.concatenate(([0], np.cumsum(degree)))
+        return start, edges[:, ::-1].T.ravel()[by_source], np.tile(weight, 2)[by_source]
 
     def distances(self, first: IntArray, second: IntArray) -> FloatArray:
         """Distance before the failure between ranks; shape (any,)."""

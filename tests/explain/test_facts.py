@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.explain import explain
-from placer.cost.score import score_with
 from placer.cost.step import StepModel
+from placer.explain.facts import explain
+from placer.explain.score import score_with
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model, Overlap
 from placer.placement.placement import Placement

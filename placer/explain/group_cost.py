@@ -18,12 +18,12 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_groups
+from placer.cost.links import total_load
 from placer.cost.network import PlacedNetwork
-from placer.cost.one_group import OneGroup
 from placer.cost.rings import build_rings
-from placer.cost.traffic import total_load
-from placer.cost.ways import ways
-from placer.cost.worst_groups import OPERATIONS, SAME, PlacedGroups
+from placer.explain.one_group import OneGroup
+from placer.explain.ways import ways
+from placer.explain.worst_groups import OPERATIONS, SAME, PlacedGroups
 from placer.job.edges import EDGE_AXES, LIKE_AXIS
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import pytest
 
 import placer
 from placer.cost.hop_cost import HopCost
+from placer.explain import exchanges as module
+from placer.explain.exchanges import broken_rules, exchanges
+from placer.explain.units import units_with
+from placer.explain.worth import exchange_changes
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.reasons import exchanges as module
-from placer.reasons.exchanges import broken_rules, exchanges
-from placer.reasons.units import units_with
-from placer.reasons.worth import exchange_changes
 from placer.solve.problem.objective import objective_of
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB as BASE

@@ -2,7 +2,7 @@
 
 The noise of a time is not the noise of a difference: two placements of a job share
 their work, the rates of their links and most of their traffic. So uncertain inputs
-(`placer.cost.uncertain`) are drawn for both at once, and what is left apart is what
+(`placer.explain.uncertain`) are drawn for both at once, and what is left apart is what
 the model does not know of the difference.
 """
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from placer.cost.noise import JITTER
-from placer.cost.uncertain import drawn_models
+from placer.cost import JITTER
+from placer.explain.uncertain import drawn_models
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
@@ -76,7 +76,7 @@ def saving(
     """What the placement ``after`` saves of a step of ``before``.
 
     Both are the GPU of every rank, shape (R,). A function of its arguments alone; with
-    ``thin`` uplinks may be thinner than assumed (`placer.cost.uncertain`).
+    ``thin`` uplinks may be thinner than assumed (`placer.explain.uncertain`).
     """
     step, then = model.step(before).step_time_s, model.step(after).step_time_s
     saved = step - then

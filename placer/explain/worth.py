@@ -16,8 +16,8 @@ from placer.cost.fabric import Fabric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from placer.explain.units import Units
     from placer.job.edges import AxisEdges
-    from placer.reasons.units import Units
     from placer.topology.model import Topology
 
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
-from placer.cost.group_cost import GroupCosts
 from placer.cost.kinds import batches_of
+from placer.cost.links import Traffic, total_load
 from placer.cost.step import Step, StepModel
-from placer.cost.traffic import Traffic, total_load
-from placer.cost.ways import Way, ways
+from placer.explain.group_cost import GroupCosts
+from placer.explain.ways import Way, ways
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric

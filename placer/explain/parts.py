@@ -11,8 +11,8 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.cost.fabric import Fabric
-from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
+from placer.explain.group_cost import GroupCosts
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
 from placer.errors import InputError
+from placer.explain.group_cost import GroupCosts
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.report.subject_text import subjects_text

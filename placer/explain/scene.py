@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.reasons.exchanges import exchanges
-from placer.reasons.parts import Part, messages, parts_of
+from placer.explain.exchanges import exchanges
+from placer.explain.parts import Part, messages, parts_of
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -8,9 +8,9 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.cost.hop_cost import HopCost
-from placer.cost.score import critical_path, hottest_links, slowest_host
-from placer.cost.ways import child_name
-from placer.cost.worst_groups import worst_groups
+from placer.explain.score import critical_path, hottest_links, slowest_host
+from placer.explain.ways import child_name
+from placer.explain.worst_groups import worst_groups
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
@@ -21,9 +21,10 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
     """The facts behind the score of a placement, as plain data; times are seconds.
 
     ``critical_path`` (longest first, with shares of the step), ``worst_groups`` (by
-    axis, see `placer.cost.worst_groups`), ``slowest_replica`` with the hops that leave
-    its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of every
-    axis, ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier.
+    axis, see `placer.explain.worst_groups`), ``slowest_replica`` with the hops that
+    leave its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of
+    every axis, ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and
+    tier.
     What the job does not have is left out.
     """
     step = model.step(placement.gpu_of_rank)

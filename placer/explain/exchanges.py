@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.explain.units import Units, units_with
+from placer.explain.worth import exchange_changes
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
 from placer.placement.seats import seats_of_placement
-from placer.reasons.units import Units, units_with
-from placer.reasons.worth import exchange_changes
 from placer.solve.problem.rules import violated
 from placer.solve.run.solution import EXACT
 

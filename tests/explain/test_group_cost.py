@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.group_cost import GroupCosts
-from placer.cost.score import score_with
 from placer.cost.step import StepModel
-from placer.cost.worst_groups import worst_groups
+from placer.explain.group_cost import GroupCosts
+from placer.explain.score import score_with
+from placer.explain.worst_groups import worst_groups
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel, Group, Job
 from placer.placement.placement import Placement

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cost.difference import saving
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.cost.uncertain import TABLE, drawn_models, model_at
+from placer.explain.difference import saving
+from placer.explain.uncertain import TABLE, drawn_models, model_at
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:

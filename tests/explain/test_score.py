@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.cost.score import score
 from placer.cost.step import StepModel
+from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,

@@ -13,12 +13,12 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.rings import build_rings
-from placer.cost.ways import child_name, ways
+from placer.explain.ways import child_name, ways
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.cost.links import Traffic
     from placer.cost.step import Step
-    from placer.cost.traffic import Traffic
 
 # What one number of `group_seconds` counts.
 OPERATIONS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placer.cost.schedule import Stages, pipeline_time
 from placer.cost.step import StepModel
-from placer.cost.timetable import Piece, slowest_pipeline, timetable
+from placer.draw.timetable import Piece, slowest_pipeline, timetable
 from tests.cost.random_cases import random_case
 
 seconds = st.floats(0.01, 10)

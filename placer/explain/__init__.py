@@ -1,0 +1,5 @@
+"""The score of a placement, why it is so, and how sure its difference to another is."""
+
+from placer.loading import answer_calls
+
+answer_calls(__name__, "placer.api.explain")

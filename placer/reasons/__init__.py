@@ -1,1 +1,0 @@
-"""Where one rank, group or host of a plan is, what it costs, what would be instead."""
