@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.emit.compute_domain import compute_domains
+from placer.emit.container import Containers
 from placer.emit.kubernetes import config_map, pod_by_name
 from placer.emit.manifest import Object, documents, object_name
 from placer.emit.nodes import nodes_of, require_equal_nodes
@@ -18,9 +19,8 @@ from placer.emit.nodes import nodes_of, require_equal_nodes
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_COMMENT = """\
-# torchrun with the plan's node ranks, one pod a node, for Kubeflow Trainer. Put your
-# image for IMAGE and your program for train.py, then: kubectl apply -f FILE
+_WHAT = "torchrun with the plan's node ranks, one pod a node, for Kubeflow Trainer."
+_BY_NAME = """\
 # A pod finds its node rank by the name of its node, so the scheduler may start pods in
 # any order. Pods use the network of their nodes, and node names must resolve there.
 """
@@ -51,7 +51,7 @@ def render(plan: Plan) -> str:
         "resourcesPerNode": container.pop("resources"),
     }
     # Until the TrainJob's comes in its place, a container must have an image.
-    container |= {"name": _NODE, "image": "IMAGE"}
+    container |= {"name": _NODE, "image": trainer["image"]}
     step = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
     template = {
         "metadata": {"labels": step},
@@ -74,7 +74,9 @@ def render(plan: Plan) -> str:
         }
     }
     own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
-    return documents(_COMMENT, [*own, runtime, job])
+    return documents(
+        Containers(plan).about(_WHAT, nodes) + _BY_NAME, [*own, runtime, job]
+    )
 
 
 def _object(kind: str, name: str) -> Object:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.emit import torchrun, torchrun_wrapper
 from placer.emit.compute_domain import claim_channel, compute_domains
+from placer.emit.container import Containers
 from placer.emit.manifest import (
     Object,
     Text,
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 _MAX_CONFIG_MAP = 1024 * 1024
 _MAX_OBJECT = 1536 * 1024
 
-_COMMENT = """\
-# torchrun with the plan's node ranks, one pod a node. Put your image for IMAGE and your
-# program for train.py, then: kubectl apply -f FILE
-"""
+_WHAT = "torchrun with the plan's node ranks, one pod a node."
 _BY_NAME = """\
 # A pod finds its node rank by the name of its node, so the scheduler may start pods in
 # any order. Pods use the network of their nodes, and node names must resolve there.
@@ -65,7 +63,7 @@ def render_job(plan: Plan) -> str:
         "spec": _job_spec(plan, nodes, "kubernetes-job"),
     }
     objects = [config_map(plan, nodes), *compute_domains(plan, nodes), job]
-    return documents(_COMMENT + _BY_NAME, objects)
+    return documents(_about(plan, nodes) + _BY_NAME, objects)
 
 
 def render_jobset(plan: Plan) -> str:
@@ -81,7 +79,7 @@ def render_jobset(plan: Plan) -> str:
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
     jobset = _jobset(plan, {"replicatedJobs": jobs})
     objects = [config_map(plan, nodes), *compute_domains(plan, nodes), jobset]
-    return documents(_COMMENT + _BY_NAME, objects)
+    return documents(_about(plan, nodes) + _BY_NAME, objects)
 
 
 def render_pinned(plan: Plan) -> str:
@@ -94,9 +92,10 @@ def render_pinned(plan: Plan) -> str:
         many nodes for one object.
     """
     nodes = nodes_of(plan)
-    consecutive = _consecutive(nodes)
-    name = object_name(plan)
-    jobs = [_pinned_job(name, k, node, consecutive) for k, node in enumerate(nodes)]
+    name, containers, alike = object_name(plan), Containers(plan), _consecutive(nodes)
+    jobs = [
+        _pinned_job(containers, name, k, node, alike) for k, node in enumerate(nodes)
+    ]
     for job in jobs:
         claim_channel(plan, nodes, job["template"]["spec"]["template"]["spec"])
     network = {"enableDNSHostnames": True}
@@ -108,7 +107,7 @@ def render_pinned(plan: Plan) -> str:
             f"most is {_MAX_OBJECT:,}; kubernetes-jobset needs no pinning"
         )
     own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
-    script = documents(_COMMENT + _PINNED, own)
+    script = documents(_about(plan, nodes) + _PINNED, own)
     return f"{script}---\n{text}"
 
 
@@ -146,7 +145,7 @@ def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]
     labels = {"placer.plan": name}
     own_pods = {"matchLabels": labels}
     host = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    pod = _pod(name, _consecutive(nodes), nodes[0].reach, host) | {
+    pod = _pod(Containers(plan), nodes, _consecutive(nodes), name, host) | {
         "hostNetwork": True,
         "dnsPolicy": "ClusterFirstWithHostNet",
         "affinity": {
@@ -168,9 +167,9 @@ def _job_spec(plan: Plan, nodes: Sequence[NodeRanks], format: str) -> Object:
 
 
 def _pinned_job(
-    name: str, node_rank: int, node: NodeRanks, consecutive: bool
+    containers: Containers, name: str, node_rank: int, node: NodeRanks, alike: bool
 ) -> Object:
-    pod = _pod(name, consecutive, max(node.gpus) + 1, {"value": Text(node.host)})
+    pod = _pod(containers, [node], alike, name, {"value": Text(node.host)})
     # The first pod of the first Job, by the names that a JobSet gives its pods.
     address = {"name": "PLACER_MASTER_ADDR", "value": f"{name}-node-0-0-0.{name}"}
     pod["containers"][0]["env"].append(address)
@@ -198,22 +197,24 @@ def _indexed(pods: int, template: Object) -> Object:
     }
 
 
-def _pod(name: str, consecutive: bool, gpus: int, host: Object) -> Object:
+def _pod(
+    containers: Containers,
+    nodes: Sequence[NodeRanks],
+    consecutive: bool,
+    name: str,
+    host: Object,
+) -> Object:
     """A pod that runs the launch script, told the name of its node."""
-    program = ["train.py"] if consecutive else ["python", "train.py"]
-    container = {
-        "name": "train",
-        "image": "IMAGE",
-        "command": ["bash", "/placer/launch.sh", *program],
-        "env": [{"name": "PLACER_HOST", **host}],
-        "resources": {"limits": {"nvidia.com/gpu": gpus}},
-        "volumeMounts": [
-            {"name": "plan", "mountPath": "/placer"},
-            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
-        ],
-    }
+    hosts = [node.host for node in nodes]
+    container = containers.container(nodes[0].reach, consecutive, hosts)
+    container["env"].insert(0, {"name": "PLACER_HOST", **host})
+    container["volumeMounts"] = [
+        {"name": "plan", "mountPath": "/placer"},
+        {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+    ]
     return {
         "restartPolicy": "Never",
+        **containers.tolerations(hosts),
         "containers": [container],
         "volumes": [
             {"name": "plan", "configMap": {"name": name}},
@@ -221,6 +222,10 @@ def _pod(name: str, consecutive: bool, gpus: int, host: Object) -> Object:
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ],
     }
+
+
+def _about(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
+    return Containers(plan).about(_WHAT, nodes)
 
 
 def _consecutive(nodes: Sequence[NodeRanks]) -> bool:

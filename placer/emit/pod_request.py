@@ -1,7 +1,8 @@
 """Annotations with which the next pods get nodes that suit the plan: Kueue and KAI.
 
-One pod a node. Both schedulers name a tier by a label of its nodes, which a plan does
-not hold: the text marks its place. Kueue refuses the mark, KAI ignores it.
+One pod a node. Both schedulers name a tier by a label of its nodes: the one that the
+tier was read from, else the text marks its place. Kueue refuses the mark, KAI ignores
+it.
 
 Sources: Kueue ff69552e, ``apis/kueue/v1beta2/topology_types.go`` and "Topology Aware
 Scheduling"; KAI scheduler d5bc503a, ``docs/topology/README.md`` and ``segments.md``.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from placer.emit.container import labels_of
 from placer.emit.domains import nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents
@@ -19,11 +21,16 @@ from placer.emit.nodes import nodes_of
 from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from placer.emit.domains import TierDomains
     from placer.emit.manifest import Object
     from placer.placement.plan import Plan
 
-_WHAT, _TO_DO = "annotations", "Put the label of a tier for <...>."
+_WHAT = "annotations"
+_OF_TIER = "Put the label of a tier for <...>."
+_LEVELS = "The Topology that the queue uses must have these labels as levels."
+_NAMED = "Put the name of the Topology for <...>."
 _KUEUE = "kueue.x-k8s.io/podset-"
 _KAI = "kai.scheduler/"
 # Layers of slices that Kueue takes.
@@ -43,22 +50,27 @@ def render_kueue(plan: Plan) -> str:
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
+    labels = labels_of(plan)
     annotations: Object = {}
     if shared:
-        annotations[f"{_KUEUE}required-topology"] = _label(shared)
+        annotations[f"{_KUEUE}required-topology"] = _label(shared, labels)
     elif not slices:
         annotations[f"{_KUEUE}unconstrained-topology"] = Text("true")
     layers = slices[:_MAX_LAYERS]
     if len(layers) == 1:
-        annotations[f"{_KUEUE}slice-required-topology"] = _label(layers[0])
+        annotations[f"{_KUEUE}slice-required-topology"] = _label(layers[0], labels)
         annotations[f"{_KUEUE}slice-size"] = Text(layers[0].slice)
     elif layers:
         # Outermost first.
-        items = [{"topology": _label(t), "size": t.slice} for t in reversed(layers)]
+        items = [
+            {"topology": _label(t, labels), "size": t.slice} for t in reversed(layers)
+        ]
         lines = ",\n".join(f"  {json.dumps(item)}" for item in items)
         key = f"{_KUEUE}slice-required-topology-constraints"
         annotations[key] = f"[\n{lines}\n]\n"
-    comment = usage(_WHAT, "Kueue", nodes, _TO_DO) + left_open(tiers, [shared, *layers])
+    said = [tier for tier in (shared, *layers) if tier]
+    to_do = (_to_do(said, labels) or _LEVELS) if said else ""
+    comment = usage(_WHAT, "Kueue", nodes, to_do) + left_open(tiers, [shared, *layers])
     comment += comments(plan, nodes)
     return documents(comment, [{"podTemplate": _metadata(annotations)}])
 
@@ -75,19 +87,21 @@ def render_kai(plan: Plan) -> str:
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
+    labels = labels_of(plan)
     workload: Object = {f"{_KAI}topology": Text("<name of the Topology>")}
     if shared:
-        workload[f"{_KAI}topology-required-placement"] = _label(shared)
+        workload[f"{_KAI}topology-required-placement"] = _label(shared, labels)
     objects: Object = {"workload": _metadata(workload)}
-    comment = usage(_WHAT, "the KAI scheduler", nodes, _TO_DO)
     nvlink = nvlink_tier(plan, tiers)
     segment = nvlink if nvlink in slices else slices[0] if slices else None
+    to_do = _to_do([shared, segment], labels) or _NAMED
+    comment = usage(_WHAT, "the KAI scheduler", nodes, to_do)
     if segment:
         comment += _SEGMENTS
         objects["podTemplate"] = _metadata(
             {
                 f"{_KAI}segment-size": Text(segment.slice),
-                f"{_KAI}segment-topology-required-placement": _label(segment),
+                f"{_KAI}segment-topology-required-placement": _label(segment, labels),
             }
         )
     comment += left_open(tiers, [shared, segment]) + comments(plan, nodes)
@@ -101,8 +115,13 @@ _SEGMENTS = """\
 """
 
 
-def _label(tier: TierDomains) -> Text:
-    return Text(f"<label of {quoted(tier.tier)}>")
+def _label(tier: TierDomains, labels: Mapping[str, str]) -> Text:
+    return Text(labels.get(tier.tier) or f"<label of {quoted(tier.tier)}>")
+
+
+def _to_do(said: Sequence[TierDomains | None], labels: Mapping[str, str]) -> str:
+    known = all(tier.tier in labels for tier in said if tier)
+    return "" if known else _OF_TIER
 
 
 def _metadata(annotations: Object) -> Object:

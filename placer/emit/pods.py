@@ -19,8 +19,9 @@ def usage(what: str, scheduler: str, nodes: Sequence[NodeRanks], to_do: str) -> 
     """Comment that opens a request: what it is, and what its reader has to do."""
     text = (
         f"For the next submission: {what} with which {scheduler} gives nodes like the "
-        f"plan's to {len(nodes)} pods, one a node of {nodes[0].reach} GPUs. {to_do} "
-        "The job gets other nodes: place it on those, then emit its launch files."
+        f"plan's to {len(nodes)} pods, one a node of {nodes[0].reach} GPUs. "
+        f"{to_do}{' ' * bool(to_do)}The job gets other nodes: place it on those, then "
+        "emit its launch files."
     )
     lines = textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
     return "".join(f"{line}\n" for line in lines)

@@ -109,7 +109,7 @@ def _workload(job: Job) -> dict[str, Any]:
 
 def _started(job: Job) -> dict[str, Any]:
     """What starts the job today, where it is known."""
-    return {} if job.started is None else asdict(job.started)
+    return {} if job.started is None else job.started.to_document()
 
 
 def _ranks(group: Group, world_size: int) -> list[list[int]] | str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.document import document_of
-from placer.job.started import decode_started
+from placer.job.started import KEYS, SORTING, decode_started
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # a launcher that does so whatever it is given.
 _GIVEN: BaselineName = "given-order"
 SORTED: BaselineName = "sorted-hosts"
-_SORTS = "torchrun-c10d"
 
 
 def started_of(plan: Plan) -> Started | None:
@@ -32,7 +31,7 @@ def started_of(plan: Plan) -> Started | None:
     kept = job.get("launcher") if isinstance(job, dict) else None
     if not isinstance(kept, dict):
         return None
-    content = {key: kept[key] for key in ("name", "source", "line") if key in kept}
+    content = {key: kept[key] for key in KEYS if key in kept}
     document = document_of(content, "inputs.job.launcher")
     found = decode_started(document.root)
     document.finish()
@@ -50,5 +49,5 @@ def order_in_use_of(plan: Plan) -> BaselineName:
 
 
 def _baseline(started: Started | None) -> BaselineName:
-    sorts = started is not None and started.name == _SORTS
+    sorts = started is not None and started.name in SORTING
     return SORTED if sorts else _GIVEN

@@ -15,6 +15,7 @@ from placer.readers.findings import some
 from placer.readers.hardware import oversubscribed, tiers
 from placer.readers.inside import inside_of
 from placer.readers.layers import Layer
+from placer.readers.pod_facts import pod_facts
 from placer.readers.registry import FORMATS
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
 
@@ -106,6 +107,12 @@ def machine_of(
         gpu=kind.gpu,
         scheduler=next(filter(None, (FORMATS[t.format].scheduler for t in texts)), ""),
     )
+    keys = {
+        tier.name: level.key
+        for tier, level in zip(built[depth + 1 :], levels, strict=True)
+    }
+    known = pod_facts(findings, keys, machine.node_names)
+    machine = replace(machine, kubernetes=known)
     left_out = _left_out(machine.unavailable)
     for remark in (*node.notes, *left_out, *_doubts(machine, kind)):
         tell(remark)

@@ -121,6 +121,7 @@ def _layers(
                 level.bandwidth,
                 level.inside,
                 level.apart,
+                level.key,
             )
 
 
@@ -238,6 +239,8 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
             tree.notes.append(f"{layer.label} is the same as {below}: left out")
             if layer.apart:
                 tree.levels[-1] = replace(tree.levels[-1], apart=True)
+            if tree.levels and not tree.levels[-1].key:
+                tree.levels[-1] = replace(tree.levels[-1], key=layer.key)
             if tree.levels and are_ids(inner_names) and not are_ids(found.names):
                 inner, inner_names = found.domain_of_node, found.names
                 named = replace(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placer.hostlist import HostLists
     from placer.readers.islands import Parts
     from placer.readers.pcie import Pcie
+    from placer.topology.kubernetes import Resource, Taint
 
 MAX_NODES = 1 << 17
 
@@ -39,6 +40,8 @@ class Level:
         empty where nothing of the kind is promised.
     apart : bool
         Whether nothing joins its domains, so that a job lies in one of them.
+    key : str
+        The label of Kubernetes nodes that gives it; empty where none does.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Level:
     bandwidth: float | None = None
     inside: str = ""
     apart: bool = False
+    key: str = ""
 
 
 @dataclass(slots=True)
@@ -125,6 +129,10 @@ class Findings:
     gpu : str
         Name of the GPUs of most nodes, as the source writes it; empty where it does
         not.
+    gpu_resource : str
+        What pods call the GPUs; empty where no pods run.
+    taints, resources : dict
+        The nodes that have a taint, or so many of a resource.
     partial : bool
         Whether names of its domains mean the same in every file of its levels, so that
         several files, such as one a host, are one source.
@@ -151,6 +159,9 @@ class Findings:
     affinity: Affinity = field(default_factory=Affinity)
     node_bandwidth: float | None = None
     gpu: str = ""
+    gpu_resource: str = ""
+    taints: dict[Taint, list[str]] = field(default_factory=dict)
+    resources: dict[Resource, list[str]] = field(default_factory=dict)
     partial: bool = False
     numbers: bool = False
     join: Callable[[Known], Findings] | None = None

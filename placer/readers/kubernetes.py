@@ -8,6 +8,7 @@ objects of Kueue or KAI in the same list give the order of their labels, and
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from placer.readers.node_labels import (
     unused_labels,
 )
 from placer.topology.gpu_kinds import kind_of_gpu
+from placer.topology.kubernetes import STOPS, Resource, Taint
 
 # Names of a node's GPUs: gpu-feature-discovery, AMD's node labeller, GKE, CoreWeave,
 # Karpenter and EKS.
@@ -47,7 +49,9 @@ _ZONE = "topology.kubernetes.io/zone"
 _UNKNOWN = "no-imds-data"
 _INSTANCE = "topograph.run/instance"
 _NOT_READY = "node.kubernetes.io/"
-_STOPS = ("NoSchedule", "NoExecute")
+# What gives a pod the NICs: device plugins of RDMA, and EFA's.
+_NETWORK = re.compile(r"rdma/[\w./-]+|vpc\.amazonaws\.com/efa")
+_QUANTITY = re.compile(r"([0-9]{1,6})(k?)")
 
 
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
@@ -85,10 +89,10 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         hint = f'did you mean "{near[0]}"?' if near else ""
         file.top.problem(f'--label: no node has the label "{visible(key)}"', hint)
     rows = label_levels(present, rules)
-    findings = Findings(source, tuple(row.level for row in rows), gpu=_product(labels))
+    levels = tuple(replace(row.level, key=_usual(row.keys, labels)) for row in rows)
+    findings = Findings(source, levels, gpu=_product(labels))
     unused = unused_labels(labels, rows, rules)
     columns = _named(_domains(rows, labels, findings), labels, unused, findings)
-    taints: Counter[str] = Counter()
     names = []
     for number, (item, given) in enumerate(zip(nodes, labels, strict=True)):
         _check_mix(item, given)
@@ -96,9 +100,10 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         names.append(name)
         domains = tuple(column[number] for column in columns)
         facts = findings.add_node(item, name, domains)
-        facts.unavailable = _reason(item, taints)
+        facts.unavailable = _reason(item)
+        _add_demands(findings, item, name)
         _add_aliases(findings, item, given, name)
-    gpus, notes = count_gpus(
+    findings.gpu_resource, gpus, notes = count_gpus(
         dict(zip(names, nodes, strict=True)),
         dict(zip(names, labels, strict=True)),
         slices,
@@ -108,7 +113,7 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         facts.gpus = gpus[name]
     findings.notes += notes
     findings.aliases = {a: name for a, name in findings.aliases.items() if name}
-    _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
+    _note(findings, {given.get(_ZONE, "") for given in labels} - {""})
     _note_unused(findings, unused)
     ordered = {key for order in rules.orders for key in order} - {HOSTNAME}
     if absent := sorted(ordered - present):
@@ -212,22 +217,45 @@ def _check_mix(node: Value, labels: dict[str, str]) -> None:
         node.problem("labels of an old and a new topograph on one node", hint)
 
 
-def _reason(node: Value, taints: Counter[str]) -> str:
-    """Why the node must not be used; empty when it may. Other taints are counted."""
+def _reason(node: Value) -> str:
+    """Why the node must not be used; empty when it may."""
     spec = node.at("spec")
     if spec and spec.at("unschedulable") and spec.content["unschedulable"] is True:
         return "unschedulable"
-    for taint in node.listed("spec", "taints"):
-        key = taint.name("key")
-        if taint.name("effect") in _STOPS:
-            if key.startswith(_NOT_READY):
-                return f"taint {key}"
-            taints[key] += 1
+    for taint in _taints(node):
+        if taint.key.startswith(_NOT_READY):
+            return f"taint {taint.key}"
     for condition in node.listed("status", "conditions"):
         ready = condition.name("status")
         if condition.name("type") == "Ready" and ready != "True":
             return f"not ready ({ready})"
     return ""
+
+
+def _taints(node: Value) -> list[Taint]:
+    """The taints that keep pods off the node."""
+    taints = [
+        Taint(taint.name("key"), taint.name("effect"), taint.name("value"))
+        for taint in node.listed("spec", "taints")
+    ]
+    return [taint for taint in taints if taint.key and taint.effect in STOPS]
+
+
+def _add_demands(findings: Findings, node: Value, name: str) -> None:
+    """What pods must tolerate on the node, and the NICs that they can ask for."""
+    for taint in _taints(node):
+        findings.taints.setdefault(taint, []).append(name)
+    offered = node.at("status", "allocatable")
+    for resource, value in offered.content.items() if offered else ():
+        number = _QUANTITY.fullmatch(str(value))
+        if number and int(number[1]) and _NETWORK.fullmatch(resource):
+            offer = Resource(resource, int(number[1]) * (1000 if number[2] else 1))
+            findings.resources.setdefault(offer, []).append(name)
+
+
+def _usual(keys: Sequence[str], labels: Sequence[dict[str, str]]) -> str:
+    """The key of these that most nodes have."""
+    return max(keys, key=lambda key: sum(key in given for given in labels))
 
 
 def _add_aliases(
@@ -251,8 +279,12 @@ def _add_aliases(
             findings.aliases[other] = name if known == name else ""
 
 
-def _note(findings: Findings, taints: Counter[str], zones: set[str]) -> None:
-    for key, count in taints.most_common(5):
+def _note(findings: Findings, zones: set[str]) -> None:
+    counts: Counter[str] = Counter()
+    for taint, names in findings.taints.items():
+        if not taint.key.startswith(_NOT_READY):
+            counts[taint.key] += len(names)
+    for key, count in counts.most_common(5):
         findings.notes.append(f"pods must tolerate the taint {key}, nodes: {count}")
     if len(zones) > 1:
         listed = some(sorted(zones))

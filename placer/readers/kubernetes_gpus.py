@@ -12,8 +12,8 @@ and GKE, and of AMD's node labeller, which counts by device id.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.readers.findings import some
@@ -42,8 +42,10 @@ def count_gpus(
     nodes: Mapping[str, Value],
     labels: Mapping[str, Mapping[str, str]],
     slices: Sequence[Value],
-) -> tuple[dict[str, int | None], list[str]]:
-    """GPUs of every node, None where nothing counts those of any; and what to note.
+) -> tuple[str, dict[str, int | None], list[str]]:
+    """What pods call GPUs, those of every node, and what to note.
+
+    A node has None where nothing counts the GPUs of any.
 
     Parameters
     ----------
@@ -89,7 +91,18 @@ def count_gpus(
     # Nodes that offer no GPUs have none, if any node offers some.
     if any(count is not None for count in found.values()):
         found = {name: count or 0 for name, count in found.items()}
-    return found, notes
+    return _called(nodes.values()), found, notes
+
+
+def _called(nodes: Iterable[Value]) -> str:
+    """The resource of GPUs that most nodes offer; empty where none does."""
+    offers = Counter(
+        resource
+        for node in nodes
+        for resource in _RESOURCES
+        if node.at("status", "allocatable", resource) is not None
+    )
+    return max(offers, key=offers.__getitem__, default="")
 
 
 def _allocatable(node: Value) -> int | None:

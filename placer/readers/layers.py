@@ -28,6 +28,7 @@ class Layer:
     bandwidth : float or None, B/s
     inside : str
     apart : bool
+    key : str
         As in `placer.readers.findings.Level`.
     domain_of_node : ndarray, shape (N,)
         Domain of each node, `UNKNOWN` where the source gives none.
@@ -44,6 +45,7 @@ class Layer:
     bandwidth: float | None = None
     inside: str = ""
     apart: bool = False
+    key: str = ""
 
     @property
     def label(self) -> str:

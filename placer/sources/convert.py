@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import RATE, Assumption
@@ -26,6 +26,7 @@ from placer.sources.findings import (
 if TYPE_CHECKING:
     from placer.job.model import Job
 
+_WIDE = 60  # a longer line has its origin close behind
 _ORDER = (
     "parallelism",
     "model",
@@ -91,7 +92,7 @@ def to_text(found: Findings, name: str, sources: Iterable[str]) -> str:
         open_sections = sections
         line = f"{'  ' * len(sections)}{last}: {json.dumps(fact.value)}"
         rows.append((line, one_line(origin(fact))))
-    width = max(len(line) for line, comment in rows if comment)
+    width = max(len(line) for line, comment in rows if comment and len(line) < _WIDE)
     return "".join(
         f"{line:<{width}}  # {comment}\n" if comment else f"{line}\n"
         for line, comment in rows
@@ -134,7 +135,10 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
     ]
     if found.started is not None:
         place = Place(found.started.source, found.started.line)
-        for key, value in asdict(found.started).items():
+        said = found.started.to_document()
+        for name, value in said.pop("environment", {}).items():
+            said[f"environment.{name}"] = value
+        for key, value in said.items():
             facts.append((f"launcher.{key}", Fact(value, "read", str(place), place)))
     return sorted(facts, key=lambda row: _rank(row[0].partition(".")[0]))
 

@@ -1,4 +1,4 @@
-"""What starts a job: the launcher in the command of its script."""
+"""What starts a job: the launcher in the command of its script, and its program."""
 
 from __future__ import annotations
 
@@ -8,39 +8,84 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from placer.job.started import Started
+from placer.sources.shell.slurm import image_called
+from placer.sources.shell.text import is_settable, known, named, opens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from placer.sources.findings import Findings
-    from placer.sources.megatron.launches import Launch
     from placer.sources.shell import Script, Text
 
 _BACKEND = "rdzv_backend"
 # Backends that number hosts by name (PyTorch, dynamic_rendezvous.py).
 _SORT = ("c10d", "etcd", "etcd-v2")
 _HYDRA_OPTIONS = ("-f", "-ppn", "-hosts", "-launcher", "-bootstrap")
-_AGENT = "torchrun"
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
+_STEPS = {"srun": "slurm", "deepspeed": "deepspeed"}
+_MPI = ("mpirun", "mpiexec", "mpiexec.hydra")
+_TORCH = ("torch.distributed.run", "torch.distributed.launch")
+_ACCELERATE = "accelerate.commands.launch"
+# Launchers that a word behind their own makes.
+_SUBCOMMANDS = {
+    "accelerate": ("launch",),
+    "swift": ("sft", "pt", "rlhf"),
+    "megatron": ("sft", "pt", "rlhf"),
+    "ray": ("job", "start"),
+}
 _PROGRAM = re.compile(r"[\w./-]+\.py")
+# What the launcher of the plan says, what is of one host, and what no file may hold.
+_NOT_KEPT = re.compile(
+    r"(?:MASTER_|SLURM|PET_|PLACER_|OMPI_|PMI|JOB_).*|(?:GROUP_|LOCAL_|NODE_)?RANK"
+    r"|(?:LOCAL_)?WORLD_SIZE|N?NODES|NPROC_PER_NODE|CUDA_VISIBLE_DEVICES|PATH|HOSTNAME"
+    r"|(?:.*_)?(?:KEY|TOKEN|SECRET|PASSWORD)"
+)
+_SECRET = re.compile(r"--(?:[\w-]*[-_])?(?:key|token|secret|password)", re.IGNORECASE)
 
 
-def read_starter(found: Findings, launch: Launch, script: Script) -> None:
+def read_starter(
+    found: Findings,
+    words: Sequence[Text],
+    script: Script,
+    environment: Mapping[str, Text] | None = None,
+) -> None:
     """Find what starts the job: the innermost launcher of its command.
 
     A step of Slurm may run a shell that starts the program, ``srun bash -c '...'``.
+
+    Parameters
+    ----------
+    found : Findings
+    words : sequence of Text
+        Of the command that starts the job.
+    script : Script
+    environment : mapping of str to Text, optional
+        Variables set for that command alone.
     """
-    called = starter(launch.words, script.variables)
-    if called is None and launch.words:
+    called = starter(words, script.variables)
+    if called is None and words:
         outer = [c for c in script.commands if _runs_a_shell(c.words)]
         called = starter(outer[-1].words, script.variables) if outer else None
+    if script.is_manifest and words and (called is None or called[0] != "verl"):
+        called = "kubernetes", (words[0] if called is None else called[1])
     if called is None:
         return
     name, word = called
     source, line, _ = word.place
     if not line or source.startswith("<"):
         return  # what stands in no file cannot be changed there
-    found.started = Started(name, source, line)
+    exported = {
+        name: script.variables[name]
+        for name in script.exported
+        if name in script.variables
+    }
+    found.started = Started(
+        name,
+        source,
+        line,
+        program_of(words),
+        dict(_kept({**exported, **(environment or {})})),
+        script.image or _image_of(words),
+    )
 
 
 def starter(
@@ -48,30 +93,68 @@ def starter(
 ) -> tuple[str, Text] | None:
     """Name of the innermost launcher of a command, and the word that calls it."""
     found = None
-    for before, word in itertools.pairwise([None, *words]):
-        called = PurePath(word.text).name if word is not None else ""
-        if word is None or _PROGRAM.fullmatch(word.text):
+    texts = [word.text for word in words]
+    for before, word, after in zip(["", *texts], words, [*texts[1:], ""], strict=False):
+        if _PROGRAM.fullmatch(word.text):
             break
-        module = before is not None and before.text == "-m" and word.text in _MODULES
-        if called == _AGENT or module:
-            found = _agent(words, variables), word
-        elif called in ("srun", "deepspeed"):
-            found = {"srun": "slurm"}.get(called, called), word
-        elif called in ("mpirun", "mpiexec", "mpiexec.hydra"):
-            options = {one.text for one in words}
-            hydra = called == "mpiexec.hydra" or options & {*_HYDRA_OPTIONS}
+        called = PurePath(word.text).name
+        module = word.text if before == "-m" else ""
+        if called == "torchrun" or module in _TORCH:
+            sorts = _rendezvous(words, variables) in _SORT
+            found = f"torchrun-{'c10d' if sorts else 'static'}", word
+        elif module == _ACCELERATE or after in _SUBCOMMANDS.get(called, ()):
+            name = {"megatron": "swift"}.get(called, called if not module else "")
+            name = name or "accelerate"
+            if name == "accelerate" and _rendezvous(words, {}) in _SORT:
+                name = "accelerate-c10d"
+            found = name, word
+        elif module.startswith("verl."):
+            found = "verl", word
+        elif called in _STEPS:
+            found = _STEPS[called], word
+        elif called in _MPI:
+            hydra = called == _MPI[-1] or {*texts} & {*_HYDRA_OPTIONS}
             found = "hydra" if hydra else "openmpi", word
+        if found is not None and found[0] == "swift":
+            break  # what follows is the training's
     return found
 
 
-def _agent(words: Sequence[Text], variables: Mapping[str, Text]) -> str:
-    """How torchrun numbers hosts: by its rendezvous backend, static by default."""
-    backend = variables.get("PET_RDZV_BACKEND")
-    text = backend.text if backend is not None else ""
-    for name, value in options_of(words):
-        if name == _BACKEND:
-            text = value
-    return "torchrun-c10d" if text in _SORT else "torchrun-static"
+def program_of(words: Sequence[Text]) -> tuple[str, ...]:
+    """The program that a command starts, with its arguments.
+
+    It begins with a file of Python, or ``-m`` and a module. Variables that the
+    environment must say stand there as ``${NAME}``. Empty where any other part is not
+    known, or is not on one line.
+    """
+    texts = [word.text for word in words]
+    start = None
+    for number, (text, after) in enumerate(itertools.pairwise([*texts, ""])):
+        module = text in ("-m", "--module") and after not in (*_TORCH, _ACCELERATE)
+        if _PROGRAM.fullmatch(text) or module:
+            start = number
+            break
+    if start is None:
+        return ()
+    parts = [part for text in texts[start:] for part in opens(text)]
+    if not all(is_settable(part.name) and part.name.isidentifier() for part in parts):
+        return ()
+    command = tuple(map(named, _said(texts[start:])))
+    return command if all(map(_is_plain, command)) else ()
+
+
+def _said(texts: Sequence[str]) -> Iterator[str]:
+    """Words without those that are all of a variable that nobody sets.
+
+    Behind an option it is the option's value.
+    """
+    for before, text in itertools.pairwise(["", *texts]):
+        is_empty = opens(text) and not known(text)
+        is_unset = all(part.is_unset for part in opens(text))
+        if _SECRET.fullmatch(before) and not text.startswith("-"):
+            yield f"${{{before[2:].replace('-', '_').upper()}}}"
+        elif not (is_empty and is_unset and not before.startswith("-")):
+            yield text
 
 
 def options_of(words: Sequence[Text]) -> Iterator[tuple[str, str]]:
@@ -80,6 +163,30 @@ def options_of(words: Sequence[Text]) -> Iterator[tuple[str, str]]:
         if word.text.startswith("--"):
             name, equals, value = word.text[2:].partition("=")
             yield name.replace("-", "_"), value if equals else following.text
+
+
+def _rendezvous(words: Sequence[Text], variables: Mapping[str, Text]) -> str:
+    """The backend of torchrun's rendezvous, static by default."""
+    backend = variables.get("PET_RDZV_BACKEND")
+    default = backend.text if backend is not None else ""
+    return dict(options_of(words)).get(_BACKEND, default)
+
+
+def _kept(environment: Mapping[str, Text]) -> Iterator[tuple[str, str]]:
+    """Variables that are known and do not say where a process is."""
+    for name, text in environment.items():
+        plain = _is_plain(text.text) and not text.is_open
+        if plain and name.isidentifier() and not _NOT_KEPT.fullmatch(name):
+            yield name, text.text
+
+
+def _image_of(words: Sequence[Text]) -> str:
+    """The image of a step's container."""
+    return image_called(dict(options_of(words)).get("container_image", ""))
+
+
+def _is_plain(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
 
 
 def _runs_a_shell(words: Sequence[Text]) -> bool:

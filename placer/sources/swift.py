@@ -22,6 +22,7 @@ from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Command, Script, read_script
 from placer.sources.shell.questions import end, missing_files, note_left_out
 from placer.sources.shell.text import readable
+from placer.sources.starter import read_starter
 
 _TASKS = ("sft", "pt", "rlhf")
 _DEFAULT = "ms-swift's default"
@@ -59,6 +60,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     note_left_out(found, script)
     ask_for_anything(launch, found, script)
     _gpus(found, launch, script, asked)
+    read_starter(found, launch.words, script, launch.environment)
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     arguments = Arguments(found, launch.arguments)

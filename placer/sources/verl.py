@@ -26,6 +26,7 @@ from placer.sources.shell.questions import (
     unknown_value,
 )
 from placer.sources.shell.text import known, opens
+from placer.sources.starter import read_starter
 
 if TYPE_CHECKING:
     from placer.sources.shell import Command, Text
@@ -83,6 +84,7 @@ def _launch(
     launch = select(launches, asked, source)
     note_left_out(found, script)
     ask_for_anything(launch, found, script)
+    read_starter(found, launch.launcher, script, launch.environment)
     values: dict[str, Setting] = {}
     for word in launch.launcher:
         for key in _hidden(word, script.either):

@@ -16,6 +16,7 @@ from placer.html_table import html_table
 from placer.topology.affinity import Affinity
 from placer.topology.drawing import parts, tier_rows
 from placer.topology.facts import node_rows
+from placer.topology.kubernetes import Kubernetes
 from placer.topology.machine import Domains, Machine
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class Topology(Domains):
         What the GPUs of a node are near to; no placement depends on it.
     scheduler : str
         ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
+    kubernetes : Kubernetes
+        What pods must say on its nodes; no placement depends on it.
     budgets : tuple of Budget
         What sets of hosts may run in all, across the tiers.
     assumed : tuple of Assumption
@@ -137,6 +140,7 @@ class Topology(Domains):
     islands: Islands | None = None
     affinity: Affinity = field(default_factory=Affinity)
     scheduler: str = ""
+    kubernetes: Kubernetes = field(default_factory=Kubernetes)
     budgets: tuple[Budget, ...] = ()
     assumed: tuple[Assumption, ...] = ()
 

@@ -14,6 +14,7 @@ from placer.topology.affinity import read_affinity
 from placer.topology.budgets import read_budgets
 from placer.topology.build import NO_NODES, build
 from placer.topology.gpu import decode_gpu
+from placer.topology.kubernetes import decode_kubernetes
 from placer.topology.nodes import read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import read_tiers
@@ -81,6 +82,8 @@ def decode_topology(document: Document) -> Topology:
     scheduler = root.choice("scheduler", SCHEDULERS) if known else ""
     gpu = decode_gpu(root.section("gpu"))
     tiers = read_tiers(document)
+    names = [tier.name for tier in tiers.tiers]
+    kubernetes = decode_kubernetes(root.section("kubernetes"), names)
     affinity = read_affinity(root, tiers.gpus)
     given = [key for key in ("unavailable", "nodes", "layout") if root.has(key)]
     nodes = read_nodes(document, tiers) if tiers.are_named else NO_NODES
@@ -94,6 +97,7 @@ def decode_topology(document: Document) -> Topology:
         gpu=gpu,
         affinity=affinity,
         scheduler=scheduler,
+        kubernetes=kubernetes,
         budgets=budgets,
         assumed=assumed,
     )

@@ -65,9 +65,10 @@ def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
     return {"affinity": known} if known else {}
 
 
-def scheduler_entry(topology: Topology) -> dict[str, str]:
-    """The key ``scheduler`` with its value; empty where it is not known."""
-    return {"scheduler": topology.scheduler} if topology.scheduler else {}
+def scheduler_entry(topology: Topology) -> dict[str, Any]:
+    """The keys ``scheduler`` and ``kubernetes``, those that are known."""
+    known = {"scheduler": topology.scheduler} if topology.scheduler else {}
+    return known | topology.kubernetes.to_document()
 
 
 def _tier_entry(tier: Tier) -> dict[str, Any]:

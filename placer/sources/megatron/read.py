@@ -58,7 +58,7 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     note_left_out(found, script)
     read_gpus(found, launch, script, asked)
     found.host = host_of(launch, script)
-    read_starter(found, launch, script)
+    read_starter(found, launch.words, script, launch.environment)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
     ask_for_anything(launch, found, script)
     return _described(found, own, script, asked, launch.program)

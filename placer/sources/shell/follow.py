@@ -262,6 +262,10 @@ class Shell:
         if not words or words[0].text in DECLARES:
             if words and words[0].text not in ("export", "readonly"):
                 self._keep_local(node, words)
+            if words and words[0].text == "export":
+                names = [item.name.text for item in node.assignments]
+                names += [word.text for word in words[1:] if word.text.isidentifier()]
+                self.script.exported |= dict.fromkeys(names)
             for assignment in node.assignments:
                 self.environment.perform(assignment)
             return HOLDS if words else self._assigned(node)

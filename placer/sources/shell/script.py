@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from placer.sources.findings import Asked, Place, Remark
 from placer.sources.shell.either import Either
+from placer.sources.shell.manifest import manifest_of
+from placer.sources.shell.slurm import image_of_batch
 from placer.sources.shell.text import Text, text_of_file
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class Script:
         In the order in which they would run.
     variables : dict of str to Text
         At its end; of an array, its elements with blanks between.
+    exported : dict of str to None
+        Names of the variables that it hands to its commands.
     files : dict of str to Text
         What it writes into files, by their names.
     either : Either
@@ -56,6 +60,10 @@ class Script:
         Files that it sources and that are not there.
     left_out : list of Remark
         What else could not be followed.
+    image : str
+        Of the container that it runs in; empty where it names none.
+    is_manifest : bool
+        Whether pods run it, whose manifest it is.
     ended : ExitError or None
         Where ``exit`` ends it, and the variables that it takes to be empty there.
     """
@@ -63,10 +71,13 @@ class Script:
     source: str
     commands: list[Command] = field(default_factory=list)
     variables: dict[str, Text] = field(default_factory=dict)
+    exported: dict[str, None] = field(default_factory=dict)
     files: dict[str, Text] = field(default_factory=dict)
     either: Either = field(default_factory=Either)
     missing: list[Remark] = field(default_factory=list)
     left_out: list[Remark] = field(default_factory=list)
+    image: str = ""
+    is_manifest: bool = False
     ended: ExitError | None = None
 
 
@@ -88,6 +99,9 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
     """
     from placer.sources.shell.follow import Shell
 
-    script = Script(source)
+    script = Script(source, image=image_of_batch(text))
+    manifest = manifest_of(text, source)
+    if manifest is not None:
+        text, script.image, script.is_manifest = manifest.script, manifest.image, True
     Shell(script, asked).run(text_of_file(text, source))
     return script

@@ -9,6 +9,8 @@ from placer.sources.shell.text import Text, unknown
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
 _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
+_IMAGE = "--container-image"
+_NAME_OF_IMAGE = re.compile(r"[\w./:@-]+")
 _COUNT = re.compile(r"(?:^|:)([0-9]{1,7})$")
 _NODES, _TASKS = (
     ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
@@ -33,6 +35,22 @@ _ALWAYS = (
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_TASK_PID",
     "SLURMD_NODENAME",
 )  # fmt: skip
+
+
+def image_of_batch(text: str) -> str:
+    """The image that ``--container-image`` of Pyxis names; empty where none does."""
+    options = (o for line in _SBATCH.finditer(text) for o in _OPTION.finditer(line[1]))
+    return next((image_called(o[2]) for o in options if o[1] == _IMAGE), "")
+
+
+def image_called(text: str) -> str:
+    """An image as Kubernetes calls it; empty for a file, or where it is not known.
+
+    Pyxis takes ``[docker://][USER@][REGISTRY#]IMAGE[:TAG]`` (NVIDIA/pyxis, README).
+    """
+    name = text.strip("\"'").removeprefix("docker://").replace("#", "/", 1)
+    is_file = name.startswith(("/", ".")) or name.endswith(".sqsh")
+    return "" if is_file or not _NAME_OF_IMAGE.fullmatch(name) else name
 
 
 def batch_variables(text: Text) -> Iterator[tuple[str, Text]]:

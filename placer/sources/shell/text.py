@@ -237,6 +237,11 @@ def readable(text: str) -> str:
     return _UNKNOWN.sub(lambda m: _shown(_open(m[1])), text) if _OPEN in text else text
 
 
+def named(text: str) -> str:
+    """The text with its unknown parts as variables of their names."""
+    return _UNKNOWN.sub(lambda m: f"${{{_open(m[1]).name}}}", text)
+
+
 def _shown(part: Open) -> str:
     """A variable as ``${X}``, anything else as it is written."""
     if part.origin:
