@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from placer.api.predict import scored_plan
 from placer.arguments import NOTHING, TEXT, Kind, instance, takes
 from placer.page.report_page import report_page
@@ -9,6 +11,8 @@ from placer.page.side import Side
 from placer.placement.baselines import BaselineName, baseline
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
+from placer.placement.started import order_in_use_of
+from placer.report.verdict import name_in_use
 
 _TWO_NAMES = Kind(
     "two names",
@@ -26,7 +30,7 @@ _TWO_NAMES = Kind(
 )
 def report_html(
     plan: Plan,
-    before: Plan | BaselineName | None = "given-order",
+    before: Plan | BaselineName | Literal["in-use"] | None = "in-use",
     *,
     names: tuple[str, str] = ("", ""),
     path: str = "plan.json",
@@ -37,8 +41,9 @@ def report_html(
     ----------
     plan : Plan
     before : Plan, str or None
-        What to compare it with: a plan, the name of a baseline on the same hosts, or
-        nothing.
+        What to compare it with: a plan, the name of a baseline on the same hosts,
+        ``in-use`` for the order that the job has today, or nothing. Without a launcher
+        that is known, the order in use is ``given-order``.
     names : (str, str)
         What to call the two; their kind if empty.
     path : str
@@ -71,9 +76,12 @@ def report_html(
         old = Side(names[0] or "before", before, _inputs(before))
         return report_page([old, after], path)
     inputs = inputs_of(plan)
+    name: str = before
+    if before == "in-use":
+        before, name = order_in_use_of(plan), name_in_use(plan)
     placement = baseline(before, inputs.machine, inputs.job)
     usual = scored_plan(inputs, placement, f"baseline: {before}")
-    return report_page([Side(names[0] or before, usual, inputs), after], path)
+    return report_page([Side(names[0] or name, usual, inputs), after], path)
 
 
 def _inputs(plan: Plan) -> Inputs | None:

@@ -121,6 +121,8 @@ def launch(**options: Any) -> None:
     with interrupts.writing(str(hostfile)):
         write_text(str(hostfile), hosts)
     if not options["quiet"]:
+        if started.remark:
+            click.echo(f"placer: {started.remark}", err=True)
         tasks = ", one task each," if per_node else ""
         text = (
             f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts{tasks} by {path}"

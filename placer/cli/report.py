@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     "--against",
     metavar="PLAN",
     shell_complete=complete.placements,
-    help="What to compare it with. Default: its hosts in the given order.",
+    help="What to compare it with. Default: the order that the job has today, that of "
+    "the launcher in its script, else its hosts as given.",
 )
 @placement_options
 @output_option(
@@ -47,7 +48,7 @@ def report(plan: str, against: str | None, **options: Any) -> None:
     path = value if kind == "plan" and value != "-" else ""
     if against is None:
         after = _plan(plan, options)
-        page = report_html(after, "given-order" if after.inputs else None, path=path)
+        page = report_html(after, "in-use" if after.inputs else None, path=path)
     else:
         before, after, _ = two_placements(against, plan, options)
         page = report_html(after, before, names=(against, plan), path=path)

@@ -82,6 +82,23 @@ class Script:
         self.lines[self.at] = line[: found.start()] + new + line[found.end() :]
         return found[0]
 
+    def run_by(self, wrapper: str) -> None:
+        """Put a command in front of the program of the command.
+
+        Raises
+        ------
+        EmitError
+            If the program cannot be told.
+        """
+        number, start = self._program
+        if number not in self.command:
+            raise EmitError(
+                f"{self.name}:{self.at + 1}: which word is the program cannot be told: "
+                f"put {wrapper} in front of it"
+            )
+        line = self.lines[number]
+        self.lines[number] = f"{line[:start]}{wrapper} {line[start:]}"
+
     def own_option(self, names: str) -> Option | None:
         """The first such option of the command itself, in front of its program.
 

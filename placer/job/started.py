@@ -27,6 +27,8 @@ STARTERS = {
     "ray": "hosts as given, which Ray does not promise",
     "kubernetes": "hosts as given, though the scheduler chooses them",
 }
+# Those whose order no line of the script says.
+BY_HAND = ("verl", "ray", "kubernetes")
 SORTING = ("torchrun-c10d", "accelerate-c10d", "verl")
 
 

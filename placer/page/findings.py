@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placer.placement.started import order_in_use_of
 from placer.report.homes import Home, homes_of, is_optimal
 from placer.report.two_plans import saving_of
-from placer.report.verdict import inner_domains, is_kept, sentences
+from placer.report.verdict import inner_domains, is_kept, name_in_use, sentences
 from placer.report.words import (
     BETTER,
     amount,
@@ -67,7 +67,8 @@ def gained(sides: Sequence[Side]) -> float:
 def is_folded(sides: Sequence[Side]) -> bool:
     """Whether the plan is the order that it stands beside: two maps of one thing."""
     plan = sides[-1].plan
-    return is_kept(plan) and len(sides) > 1 and sides[0].name == order_in_use_of(plan)
+    in_use = (order_in_use_of(plan), name_in_use(plan))
+    return is_kept(plan) and len(sides) > 1 and sides[0].name in in_use
 
 
 def headline(sides: Sequence[Side]) -> tuple[str, str]:

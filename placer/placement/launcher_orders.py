@@ -149,6 +149,7 @@ def _first_nodes(machine: Topology, tier: int) -> IntArray:
 
 
 _TORCH = "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py"
+_ACCELERATE = "https://huggingface.co/docs/accelerate/package_reference/cli"
 _SRUN = "https://slurm.schedmd.com/srun.html (--distribution)"
 
 # The keys of `LAUNCHERS`.
@@ -156,6 +157,9 @@ LauncherName = Literal[
     "torchrun-c10d",
     "torchrun-natural",
     "torchrun-static",
+    "swift",
+    "accelerate",
+    "accelerate-c10d",
     "slurm",
     "slurm-node-table",
     "slurm-node-rank",
@@ -165,6 +169,7 @@ LauncherName = Literal[
     "openmpi",
     "hydra",
     "deepspeed",
+    "verl",
 ]
 
 LAUNCHERS: dict[str, Launcher] = {
@@ -190,6 +195,27 @@ LAUNCHERS: dict[str, Launcher] = {
             "https://docs.pytorch.org/docs/stable/elastic/run.html",
             "",
             _given,
+        ),
+        Launcher(
+            "swift",
+            "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
+            "ms-swift, swift/cli/main.py",
+            "",
+            _given,
+        ),
+        Launcher(
+            "accelerate",
+            "hosts as given: --machine_rank k is the k-th",
+            _ACCELERATE,
+            "",
+            _given,
+        ),
+        Launcher(
+            "accelerate-c10d",
+            "host names sorted as text (accelerate launch --rdzv_backend c10d)",
+            _ACCELERATE,
+            "host names",
+            _by_text,
         ),
         Launcher(
             "slurm",
@@ -259,6 +285,13 @@ LAUNCHERS: dict[str, Launcher] = {
             "DeepSpeed, deepspeed/launcher/runner.py",
             "",
             _given,
+        ),
+        Launcher(
+            "verl",
+            "addresses of the hosts sorted as text, for which their names stand here",
+            "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
+            "host names",
+            _by_text,
         ),
     )
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # What a user has without placer: the hosts in the order of the allocation, or sorted by
 # a launcher that does so whatever it is given.
 _GIVEN: BaselineName = "given-order"
-SORTED: BaselineName = "sorted-hosts"
+_SORTED: BaselineName = "sorted-hosts"
 
 
 def started_of(plan: Plan) -> Started | None:
@@ -50,4 +50,4 @@ def order_in_use_of(plan: Plan) -> BaselineName:
 
 def _baseline(started: Started | None) -> BaselineName:
     sorts = started is not None and started.name in SORTING
-    return SORTED if sorts else _GIVEN
+    return _SORTED if sorts else _GIVEN

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from placer.job.started import BY_HAND
 from placer.placement.started import started_of
 from placer.report.verdict import is_kept
 from placer.report.words import slowest_group
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _INDENT, _GOES_ON = "  ", " \\"
+_KUBERNETES = "kubernetes"
 # Formats of `placer emit` with their file: what starts the job, what asks for nodes.
-_LAUNCH = {
+_BY_SCHEDULER = {
     "slurm": (("sbatch", "job.sbatch"), ("slurm-request", "")),
-    "kubernetes": (("kubernetes-jobset", "jobset.yaml"), ("kueue-request", "")),
+    _KUBERNETES: (("kubernetes-jobset", "jobset.yaml"), ("kueue-request", "")),
     "": (("slurm-hostfile", "hosts.txt"),),
 }
+_MANIFESTS = ("kubernetes-jobset",)
+_RAY = ("ray", "placer-ray")
 
 
 def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
@@ -51,12 +55,17 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
 def _changed_line(plan: Plan, width: int) -> Iterator[str]:
     """A comment that names the launcher, and the line of the script to change."""
     started = started_of(plan)
-    if started is not None and str(started).isprintable():
-        text = f"# to change: {started}; apply the patch with patch -p1"
-        if is_kept(plan):
-            text = f"# nothing to change: {started}"
-        indent = f"{_INDENT}# "
-        yield from wrap(text, width, initial_indent=_INDENT, subsequent_indent=indent)
+    if started is None or not str(started).isprintable():
+        return
+    text = f"# to change: {started}; apply the patch with patch -p1"
+    if _formats(plan)[0][0] in _MANIFESTS:
+        text = f"# pods run the command of {started}"
+    elif is_kept(plan):
+        text = f"# nothing to change: {started}"
+    elif started.name in BY_HAND:
+        text = f"# to change by hand: {started}; emit PLAN patch says how"
+    indent = f"{_INDENT}# "
+    yield from wrap(text, width, initial_indent=_INDENT, subsequent_indent=indent)
 
 
 def launch_commands(plan: Plan, path: str) -> list[list[str]]:
@@ -68,15 +77,27 @@ def launch_commands(plan: Plan, path: str) -> list[list[str]]:
     path : str
         Where it is.
     """
-    scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
-    formats = _LAUNCH[scheduler]
-    if started_of(plan) is not None and not is_kept(plan):
-        formats = (("patch", "placer.patch"), *formats[1:])
+    formats = _formats(plan)
     commands = [
         ["emit", _typable(path), name, *(["-o", output] if output else [])]
         for name, output in formats
     ]
-    return commands if scheduler else [*commands, ["emit", "--list"]]
+    return commands if len(formats) > 1 else [*commands, ["emit", "--list"]]
+
+
+def _formats(plan: Plan) -> Sequence[tuple[str, str]]:
+    """What starts the job, and what asks for nodes, each with its file.
+
+    Pods need a manifest whatever starts the job elsewhere.
+    """
+    scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
+    formats, started = _BY_SCHEDULER[scheduler], started_of(plan)
+    if scheduler == _KUBERNETES or started is None or is_kept(plan):
+        return formats
+    if started.name == _KUBERNETES:
+        return (_BY_SCHEDULER[_KUBERNETES][0], *formats[1:])
+    first = _RAY if started.name in BY_HAND else ("patch", "placer.patch")
+    return (first, *formats[1:])
 
 
 def _typable(path: str) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.cost import JITTER
+from placer.job.started import STARTERS
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
-from placer.placement.started import SORTED, order_in_use_of, started_of
+from placer.placement.started import order_in_use_of, started_of
 from placer.report.words import (
     NOUN,
     amount,
@@ -77,18 +78,18 @@ def _is_kept(facts: Facts) -> bool:
 
 
 def name_of_order(plan: Plan) -> str:
-    """What the order is that a user has: ``given-order: hosts as given``."""
-    name = name_in_use(plan)
-    if name != order_in_use_of(plan):
-        return f"{name}: hosts by name"
-    named = plan.inputs.get("hosts")
-    return f"{name}: hosts {'as given' if named else 'as the machine lists them'}"
+    """What the order is that a user has: ``torchrun-c10d: hosts by name``."""
+    started, named = started_of(plan), plan.inputs.get("hosts")
+    rule = STARTERS[started.name] if started else "hosts as given"
+    if not named:
+        rule = rule.replace("as given", "as the machine lists them")
+    return f"{name_in_use(plan)}: {rule}"
 
 
 def name_in_use(plan: Plan) -> str:
-    """The order that a user has: the launcher that sorts hosts, else the baseline."""
-    order, started = order_in_use_of(plan), started_of(plan)
-    return started.name if started is not None and order == SORTED else order
+    """The order that a user has: the launcher of the script, else the baseline."""
+    started = started_of(plan)
+    return order_in_use_of(plan) if started is None else started.name
 
 
 def why_broken(violations: Sequence[str]) -> str:

@@ -17,10 +17,23 @@ from placer.sources.starter import options_of, starter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.sources.shell import Script, Text
+    from placer.sources.shell import Command, Script, Text
 
-_BY_NODE = ("torchrun-c10d", "torchrun-static", "deepspeed")
-_AGENTS = ("accelerate", "deepspeed.launcher.launch")
+_BY_NODE = (
+    "torchrun-c10d",
+    "torchrun-static",
+    "swift",
+    "accelerate",
+    "accelerate-c10d",
+    "deepspeed",
+    "ray",
+    "verl",
+)
+_AGENT = "deepspeed.launcher.launch"
+_RAY = (
+    "Ray starts the ranks where its placement groups are, whatever the order of the "
+    "nodes: give the program those of placer emit PLAN ray"
+)
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 _STATIC = (
     "--rdzv-backend=static --node-rank=$SLURM_PROCID --master-addr=$MASTER_ADDR "
@@ -38,23 +51,27 @@ class Launched(NamedTuple):
         Whether an agent a node starts the ranks.
     problems : list of Problem
         What would undo the plan's order of the hosts, with what to write instead.
+    remark : str
+        What a user should know; may be empty.
     """
 
     per_node: bool
     problems: list[Problem]
+    remark: str = ""
 
 
 def launched(command: Sequence[str]) -> Launched:
     """What a command line starts, so far as it and the scripts that it names tell."""
     problems: list[Problem] = []
-    per_node = False
+    per_node = by_ray = False
     for script in _scripts(command):
         for one in script.commands:
             name = (starter(one.words, script.variables) or ("",))[0]
-            texts = {PurePath(word.text).name for word in one.words}
-            per_node |= name in _BY_NODE or bool(texts & {*_AGENTS})
-            problems += _undone(name, one.words)
-    return Launched(per_node, problems)
+            texts = {word.text for word in one.words}
+            per_node |= name in _BY_NODE or _AGENT in texts
+            by_ray |= name in ("ray", "verl")
+            problems += _undone(name, one, script)
+    return Launched(per_node, problems, _RAY * by_ray)
 
 
 def _scripts(command: Sequence[str]) -> Iterator[Script]:
@@ -71,15 +88,25 @@ def _scripts(command: Sequence[str]) -> Iterator[Script]:
                 yield read_script(text, str(Path(word)), Asked())
 
 
-def _undone(name: str, words: Sequence[Text]) -> Iterator[Problem]:
+def _undone(name: str, command: Command, script: Script) -> Iterator[Problem]:
+    words = command.words
     options = dict(options_of(words))
     if name == "torchrun-c10d":
         message = "torchrun's c10d rendezvous sorts the hosts by name again"
         yield _problem(words, "--rdzv-backend", message, f"write {_STATIC}")
-    rank = readable(options.get("node_rank", options.get("machine_rank", "")))
-    if "SLURM_NODEID" in rank:
-        message = "SLURM_NODEID counts the hosts by name, whatever the host file says"
-        yield _problem(words, "--node-rank", message, "write $SLURM_PROCID")
+    if name == "accelerate-c10d":
+        message = "accelerate's c10d rendezvous sorts the hosts by name again"
+        hint = "write --rdzv_backend static --machine_rank $SLURM_PROCID"
+        yield _problem(words, "--rdzv_backend", message, hint)
+    variable = command.environment.get("NODE_RANK", script.variables.get("NODE_RANK"))
+    ranks = {"--node-rank": "node_rank", "--machine_rank": "machine_rank"}
+    said = {key: options.get(option, "") for key, option in ranks.items()}
+    if name == "swift" and variable is not None:
+        said["NODE_RANK"] = variable.text
+    for key, rank in said.items():
+        if "SLURM_NODEID" in readable(rank):
+            message = "SLURM_NODEID counts hosts by name, whatever the host file says"
+            yield _problem(words, key, message, "write $SLURM_PROCID")
     called = [PurePath(word.text).name for word in words]
     if called[:1] == ["srun"]:
         dealt = _distribution(words)

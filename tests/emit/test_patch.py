@@ -106,6 +106,11 @@ def test_torchrun_takes_its_node_rank_from_the_plan(
             "python a.py",
         ),
         (
+            "hydra",
+            "mpiexec.hydra -f old -ppn 2 -n 8 -launcher ssh python a.py -f x",
+            "mpiexec.hydra -f HOSTS -n 8 -launcher ssh python a.py -f x",
+        ),
+        (
             "deepspeed",
             "/opt/deepspeed --hostfile=old --num_gpus 2 a.py --deepspeed --hostfile x",
             "/opt/deepspeed --hostfile HOSTS --num_gpus 2 a.py --deepspeed "
@@ -120,6 +125,79 @@ def test_others_read_a_host_file(
     text = patched(tmp_path, before, name, 1)  # without a newline at its end
     assert text == after.replace("HOSTS", str(tmp_path / "placer-hosts.txt"))
     assert (tmp_path / "placer-hosts.txt").read_text().startswith("n3")
+
+
+def test_ranks_of_hydra_get_their_gpus_from_a_script(tmp_path: Path) -> None:
+    """Where the local rank does not say the GPU, a wrapper goes before the program."""
+    text = patched(tmp_path, "mpiexec -n 8 \\\n  python a.py", "hydra", 1, FREE)
+    hosts, wrapper = tmp_path / "placer-hosts.txt", tmp_path / "placer-gpu-wrapper.sh"
+    assert text == f"mpiexec -f {hosts} -n 8 \\\n  bash {wrapper} python a.py"
+    assert hosts.read_text().count("\n") == 8
+    assert wrapper.read_text() == emit(plan_of(FREE), "gpu-wrapper")
+
+
+AGENT = """\
+#!/bin/sh
+echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT: $0 $*"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "told"),
+    [
+        (
+            "swift",
+            "NODE_RANK=$X NNODES=4 swift sft --model m",
+            "{k} of 4, 2 at n3:29500: {bin}/swift sft --model m",
+        ),
+        (
+            "swift",
+            "MASTER_PORT=7 megatron pt --model m",
+            "{k} of 4, 2 at n3:7: {bin}/megatron pt --model m",
+        ),
+        (
+            "accelerate",
+            "accelerate launch --config_file f.yaml --machine_rank $R \\\n"
+            "  --main_process_ip=$M --rdzv_backend c10d a.py --x",
+            " of ,  at :: {bin}/accelerate launch --num_machines 4 --machine_rank {k} "
+            "--num_processes 8 --rdzv_backend static --main_process_ip n3 "
+            "--main_process_port 29500 --config_file f.yaml a.py --x",
+        ),
+    ],
+)
+def test_agents_are_told_their_node_rank(
+    tmp_path: Path, name: str, line: str, told: str
+) -> None:
+    """On every host the patched line starts the agent with the plan's rank of it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for program in ("swift", "megatron", "accelerate"):
+        (folder / program).write_text(AGENT)
+        (folder / program).chmod(0o755)
+    patched(tmp_path, line + "\n", name, 1)
+    for k, host in enumerate(["n3", "n1", "n4", "n2"]):
+        around = {"PATH": f"{folder}:/usr/bin:/bin", "PLACER_HOST": host}
+        done = subprocess.run(
+            ["bash", "train.sh"], env=around, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == told.format(k=k, bin=folder).split()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("verl", "without sort_placement_group_by_node_ip"),
+        ("ray", "ray start --labels"),
+        ("kubernetes", "emit PLAN kubernetes-jobset"),
+    ],
+)
+def test_what_no_patch_can_say_is_told(name: str, told: str) -> None:
+    """What to change by hand, and where the launcher is."""
+    with pytest.raises(EmitError) as caught:
+        emit(started(CONTIGUOUS, name, "run.sh", 7), "patch")
+    assert f"{name} at run.sh:7" in str(caught.value)
+    assert "Change by hand: " in str(caught.value)
+    assert told in str(caught.value)
 
 
 def test_a_changed_script_is_refused(tmp_path: Path) -> None:
@@ -144,8 +222,12 @@ def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
         emit(started(CONTIGUOUS, "torchrun-c10d", "train.sh", 3), "patch")
     with pytest.raises(EmitError, match="formats that can"):
         emit(started(INTERLEAVED, "torchrun-c10d", "train.sh", 3), "patch")
-    with pytest.raises(EmitError, match="emit PLAN hydra"):
-        emit(started(FREE, "hydra", "train.sh", 3), "patch")
+    script.write_text("accelerate launch --deepspeed_hostfile h a.py\n")
+    with pytest.raises(EmitError, match=r"train\.sh:1: .* emit PLAN deepspeed"):
+        emit(started(CONTIGUOUS, "accelerate", "train.sh", 1), "patch")
+    script.write_text("mpiexec -n 8 $PROGRAM\n")
+    with pytest.raises(EmitError, match=r"train\.sh:1: which word is the program"):
+        emit(started(FREE, "hydra", "train.sh", 1), "patch")
     with pytest.raises(InputError, match="name"):
         emit(started(FREE, "magic", "train.sh", 3), "patch")
 

@@ -234,6 +234,8 @@ def test_schema_and_reader_know_the_same_keys(
         assert path in {
             ("gpu", "peak"),
             ("unavailable",),
+            ("kubernetes", "labels"),
+            ("launcher", "environment"),
             ("require",),
             ("roles", "[]", "require"),
             ("rules", "at_most"),

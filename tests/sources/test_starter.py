@@ -8,7 +8,7 @@ import pytest
 
 import placer
 from placer.job.started import STARTERS, Started
-from placer.placement.launcher_orders import LAUNCHERS
+from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.sources.job import read_job
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ def started(tmp_path: Path, text: str) -> Started | None:
         (f"mpiexec -n 8 -f hosts python {JOB}", "hydra"),
         (f"/usr/bin/mpiexec.hydra -n 8 python {JOB}", "hydra"),
         (f"deepspeed --hostfile=h --num_gpus 2 {JOB}", "deepspeed"),
+        (f"accelerate launch --num_machines 4 {JOB}", "accelerate"),
+        (f"srun accelerate launch --rdzv_backend c10d {JOB}", "accelerate-c10d"),
+        (f"python -m accelerate.commands.launch {JOB}", "accelerate"),
+        (f"ray job submit --address h -- python {JOB}", "ray"),
     ],
 )
 def test_the_innermost_launcher_is_read_with_its_line(
@@ -76,8 +80,11 @@ def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path: Path) ->
 
 
 def test_every_launcher_that_is_read_can_be_predicted() -> None:
-    """Names are those of `placer predict --list`."""
-    assert {*STARTERS} <= {*LAUNCHERS}
+    """Names are those of `placer score --list`, but for those that promise no order."""
+    assert {*STARTERS} - {*LAUNCHERS} == {"ray", "kubernetes"}
+    for name in ("ray", "kubernetes"):
+        with pytest.raises(placer.InputError, match=f"{name}: "):
+            launcher_called(name)
 
 
 @pytest.mark.parametrize(
