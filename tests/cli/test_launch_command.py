@@ -123,6 +123,11 @@ def test_errors(
         ("srun bash -c 'torchrun --node-rank=$SLURM_PROCID train.py'", [], True),
         ("srun python -m torch.distributed.run train.py", [], True),
         ("srun accelerate launch train.py", [], True),
+        ("srun swift sft --model m", [], True),
+        ("srun megatron rlhf --model m", [], True),
+        ("srun ray start --address=$HEAD --block", [], True),
+        ("srun bash -c 'python -m verl.trainer.main_ppo a=b'", [], True),
+        ("srun python sft.py --task swift sft", [], False),
         ("bash agents.sh", [], True),
         ("srun python train.py --launcher torchrun", [], False),
         ("srun python train.py", ["--per-node"], True),
@@ -153,7 +158,10 @@ def test_agents_are_one_a_node(
     [
         ("srun torchrun --rdzv-backend=c10d a.py", "sorts the hosts", "=static"),
         ("bash c10d.sh", "c10d.sh:2:1: --rdzv-backend", "--node-rank=$SLURM_PROCID"),
-        ("torchrun --node_rank $SLURM_NODEID a.py", "counts the hosts", "SLURM_PROCID"),
+        ("torchrun --node_rank $SLURM_NODEID a.py", "counts hosts", "SLURM_PROCID"),
+        ("bash swift.sh", "swift.sh:3:1: NODE_RANK", "SLURM_PROCID"),
+        ("accelerate launch --machine_rank $SLURM_NODEID a.py", "--machine_", "PROCID"),
+        ("accelerate launch --rdzv_backend c10d a.py", "sorts the hosts", "static"),
         ("srun -m block python a.py", "block deals tasks", "leave it out"),
         ("srun --distribution=cyclic:block sh x", "cyclic:block deals", "leave it out"),
     ],
@@ -163,6 +171,8 @@ def test_what_would_undo_the_plan_is_refused(
 ) -> None:
     """Before anything starts, with what to write instead; one host has no order."""
     (tmp_path / "c10d.sh").write_text("B=c10d\nsrun torchrun --rdzv_backend $B a.py\n")
+    swift = "#SBATCH -N 4\nexport NODE_RANK=$SLURM_NODEID\nswift pt --x\n"
+    (tmp_path / "swift.sh").write_text(swift)
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
     write_plan(plan_of([("n1", 0), ("n1", 1)]), tmp_path / "one.json")
     words = shlex.split(command)
@@ -173,6 +183,14 @@ def test_what_would_undo_the_plan_is_refused(
     assert not (tmp_path / "p.hosts").exists()
     done = run(tmp_path, "--plan", "one.json", *words, PATH=str(tmp_path))
     assert message not in done.stderr
+
+
+def test_ray_is_told_of(tmp_path: Path) -> None:
+    """It gives no order of tasks a meaning: what does is named."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    command = ("srun", "ray", "start", "--head")
+    done = run(tmp_path, "--plan", "p.json", *command, PATH=str(tmp_path))
+    assert "placer emit PLAN ray" in done.stderr
 
 
 def test_harmless_commands_pass(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import placer
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
+from placer.placement.started import order_in_use
 from placer.sources.job import read_job
 
 if TYPE_CHECKING:
@@ -57,6 +58,89 @@ def test_the_innermost_launcher_is_read_with_its_line(
     """Where its word stands, whatever else the script does before."""
     found = started(tmp_path, f"#!/bin/bash\n#SBATCH --nodes=4\n{command}\n")
     assert found == Started(name, str(tmp_path / "train.sh"), 3)
+
+
+def test_the_program_is_kept_for_pods(tmp_path: Path) -> None:
+    """Its words, what the script exports, its image; nothing that is of one host."""
+    lines = [
+        "#SBATCH --container-image=docker://reg.io#a/b:1",
+        "export NCCL_DEBUG=INFO OPEN=$HOME MASTER_ADDR=here HF_TOKEN=x",
+        f"A=1 B=$(date) torchrun {AGENT} {JOB} \\",
+        "$MORE --save $S --list 'a b' --wandb-key k",
+    ]
+    found = started(tmp_path, "\n".join(lines))
+    assert found is not None
+    end = ("--save", "${S}", "--list", "a b", "--wandb-key", "${WANDB_KEY}")
+    assert found.command == (*JOB.split(), *end)
+    assert found.environment == {"NCCL_DEBUG": "INFO", "A": "1"}
+    assert found.image == "reg.io/a/b:1"
+
+
+@pytest.mark.parametrize(
+    ("command", "image"),
+    [
+        (
+            f"srun --container-image=nvcr.io#n/p:2 torchrun {AGENT} {JOB}",
+            "nvcr.io/n/p:2",
+        ),
+        (f"srun --container-image /a/b.sqsh torchrun {AGENT} {JOB}", ""),
+        (f"srun --container-image $IMAGE torchrun {AGENT} {JOB}", ""),
+        (f"torchrun {AGENT} {JOB}", ""),
+    ],
+)
+def test_images_are_those_of_a_registry(
+    tmp_path: Path, command: str, image: str
+) -> None:
+    """A file of enroot and a variable are no image for pods."""
+    found = started(tmp_path, command)
+    assert found is not None
+    assert found.image == image
+
+
+def test_what_only_the_script_knows_is_no_command(tmp_path: Path) -> None:
+    """The output of a command and an empty word cannot be said in a manifest."""
+    for more in ("--seed $(date +%s)", "--name ''"):
+        found = started(tmp_path, f"torchrun {AGENT} {JOB} {more}")
+        assert found is not None
+        assert found.command == ()
+
+
+SWIFT = """\
+NPROC_PER_NODE=2 NNODES=4 NODE_RANK=$R srun megatron sft --num_layers 8 \\
+  --hidden_size 1024 --num_attention_heads 16 --seq_length 1024 --vocab_size 32000 \\
+  --ffn_hidden_size 4096 --tensor_model_parallel_size 2 --global_batch_size 16
+"""
+VERL = """\
+ray start --head
+ray job submit --address x -- \\
+  python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp \\
+  trainer.nnodes=4 trainer.n_gpus_per_node=2 data.train_batch_size=64 \\
+  actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 data.max_prompt_length=512 \\
+  data.max_response_length=512
+"""
+SHAPE = """\
+{"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 1024,
+ "vocab_size": 32000, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 4096,
+ "architectures": ["LlamaForCausalLM"]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"), [(SWIFT, "swift", 1), (VERL, "verl", 3)]
+)
+def test_frameworks_that_start_themselves(
+    tmp_path: Path, text: str, name: str, line: int
+) -> None:
+    """ms-swift and veRL are the launcher; the order of veRL is that of addresses."""
+    (tmp_path / "run.sh").write_text(text)
+    (tmp_path / "config.json").write_text(SHAPE)
+    sources = [f"{name}:{tmp_path}/run.sh", f"hf:{tmp_path}/config.json"]
+    job = read_job(sources, tflops=400, note=lambda _: None)
+    assert job.started == Started(name, f"{tmp_path}/run.sh", line)
+    plan = placer.place("node:4 gpu:2", job, time_limit=5).plan
+    assert plan.verdict["against"] == name
+    assert order_in_use(job) == ("sorted-hosts" if name == "verl" else "given-order")
 
 
 def test_without_a_launcher_none_is_named(tmp_path: Path) -> None:
