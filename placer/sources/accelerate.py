@@ -6,12 +6,14 @@ mesh and its rules), ``utils/dataclasses.py`` (FullyShardedDataParallelPlugin).
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
 from placer.errors import InputError
 from placer.sources import deepspeed
+from placer.sources.accelerate_launch import settings_of_script
 from placer.sources.findings import GPUS, Asked, Findings, Unknown
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.join import join
@@ -20,6 +22,7 @@ from placer.sources.settings import Setting, Settings, settings_of
 if TYPE_CHECKING:
     from placer.sources.findings import Place, Scalar
 
+_LAUNCH = re.compile(r"^[^#\n]*\baccelerate[ \t.]", re.MULTILINE)
 _SIZES = ("dp_replicate", "dp_shard", "cp", "sp", "tp")
 # torch's own numbers, which accelerate takes for names.
 _STRATEGIES: dict[str, Scalar] = {
@@ -39,15 +42,19 @@ _MEGATRON = {"tp": "tp_degree", "pp": "pp_degree"}
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of accelerate's YAML or JSON.
+    """Findings of accelerate's YAML or JSON, or of a script with its launcher.
 
     Raises
     ------
     InputError
-        If it is neither, or names a DeepSpeed JSON that is wrong.
+        If it is none of these, or names a file that is missing or wrong.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+    if _LAUNCH.search(text):
+        settings = settings_of_script(text, source, found, asked)
+    else:
+        document = parse_document(text, source, aliases=True)
+        settings = settings_of(document, found, asked)
     kind = settings.text("distributed_type").upper()
     settings.copy(GPUS, "num_processes")
     _read_types(settings)

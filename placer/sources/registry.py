@@ -64,6 +64,7 @@ FORMATS: dict[str, JobFormat] = {
             r"|\bpretrain_[a-z0-9_]+\.py\b"
             r"|\A(?=[\s\S]*?--num-layers\b)(?=[\s\S]*?--hidden-size\b)",
             also=("megatron-log", "megatron-deepspeed"),
+            before=("accelerate",),
             logs=True,
         ),
         JobFormat(
@@ -100,9 +101,9 @@ FORMATS: dict[str, JobFormat] = {
         ),
         JobFormat(
             name="accelerate",
-            description="what accelerate config writes, FSDP and DeepSpeed",
+            description="accelerate launch, or what accelerate config writes",
             module="accelerate",
-            pattern=r'^\s*"?distributed_type"?\s*:',
+            pattern=r'^\s*"?distributed_type"?\s*:|^[^#\n]*\baccelerate[ \t]+launch\b',
         ),
         JobFormat(
             name="axolotl",

@@ -95,7 +95,7 @@ def starter(
     found = None
     texts = [word.text for word in words]
     for before, word, after in zip(["", *texts], words, [*texts[1:], ""], strict=False):
-        if _PROGRAM.fullmatch(word.text):
+        if is_program(word.text):
             break
         called = PurePath(word.text).name
         module = word.text if before == "-m" else ""
@@ -120,6 +120,11 @@ def starter(
     return found
 
 
+def is_program(text: str) -> bool:
+    """Whether a word is a file of Python."""
+    return _PROGRAM.fullmatch(text) is not None
+
+
 def program_of(words: Sequence[Text]) -> tuple[str, ...]:
     """The program that a command starts, with its arguments.
 
@@ -131,7 +136,7 @@ def program_of(words: Sequence[Text]) -> tuple[str, ...]:
     start = None
     for number, (text, after) in enumerate(itertools.pairwise([*texts, ""])):
         module = text in ("-m", "--module") and after not in (*_TORCH, _ACCELERATE)
-        if _PROGRAM.fullmatch(text) or module:
+        if is_program(text) or module:
             start = number
             break
     if start is None:

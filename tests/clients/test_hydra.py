@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +20,7 @@ from tests.clients.reports import (
     verdict,
 )
 from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, Seat, plan_of
+from tests.emit.test_patch import started
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +54,26 @@ def test_ranks_and_gpus(tmp_path: Path, seats: list[Seat]) -> None:
     folder = emit(plan_of(seats), "hydra", tmp_path / "hydra")
     command = ("bash", folder / "gpu-wrapper.sh", *REPORT)
     done = mpiexec(tmp_path, folder / "machines.txt", len(seats), *command)
+    assert reported_seats(done.output) == seats, done.error
+    assert verdict(tmp_path, seats, done.output)["ok"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+def test_a_patched_script(tmp_path: Path, seats: list[Seat]) -> None:
+    """Its own options for hosts are gone; every process has the host of its rank."""
+    (tmp_path / "old").write_text("n9\n")
+    hydra = program("mpiexec.hydra", "mpich")
+    command = f"-launcher ssh -launcher-exec {ssh_stand_in(tmp_path)} -iface lo"
+    script = tmp_path / "train.sh"
+    report = f"LOCAL_RANK=${{LOCAL_RANK:-$MPI_LOCALRANKID}} {shlex.join(REPORT)}"
+    script.write_text(
+        f"{hydra} -f old -ppn 1 {command} -n {len(seats)} \\\n  bash -c '{report}'\n"
+    )
+    patch = emit(started(seats, "hydra", str(script), 1), "patch")
+    patched = ["patch", "-p1", "-d", str(tmp_path)]
+    subprocess.run(patched, input=patch, text=True, check=True)
+    done = run(["bash", str(script)], environment())
     assert reported_seats(done.output) == seats, done.error
     assert verdict(tmp_path, seats, done.output)["ok"]
 

@@ -85,6 +85,33 @@ def test_accelerate(job_of):
     assert "use 16 processes, not 24" in str(problems[0])
 
 
+LAUNCH = """\
+NODES=2
+srun accelerate launch --config_file conf/fsdp.yaml --num_processes $((NODES * 16)) \\
+  --machine_rank $R train.py --num_processes 3
+"""
+
+
+def test_accelerate_launch_of_a_script(job_of, tmp_path):
+    """Its configuration beside the script; options before the program count more."""
+    rest = MODEL | given("sequence", "micro_batch", "micro_batches")
+    (problem,) = problems_of(job_of, "accelerate", LAUNCH, given=rest)
+    assert (problem.key, problem.line) == ("--config_file", 2)
+    assert "fsdp.yaml is not beside it" in problem.message
+    (tmp_path / "conf").mkdir()
+    text = texts.ACCELERATE.replace("dp_replicate_size: 2", "dp_replicate_size: 4")
+    (tmp_path / "conf" / "fsdp.yaml").write_text(text)
+    job = job_of("accelerate", LAUNCH, given=rest)
+    check(job, {"world_size": 32, "parallelism.cp": 2, "data_parallel.shard_size": 8})
+    assert (job.started.name, job.started.line) == ("accelerate", 2)
+    assert job.started.command == ("train.py", "--num_processes", "3")
+    alone = "accelerate launch --use_fsdp --num_processes 8 --fsdp_version 2 a.py"
+    check(
+        job_of("accelerate", alone, given=rest),
+        {"world_size": 8, "data_parallel.sharding": "zero3"},
+    )
+
+
 @pytest.mark.parametrize(
     ("strategy", "sharding", "size"),
     [

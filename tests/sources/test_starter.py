@@ -121,8 +121,8 @@ ray job submit --address x -- \\
 """
 SHAPE = """\
 {"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 1024,
- "vocab_size": 32000, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 4096,
- "architectures": ["LlamaForCausalLM"]}
+ "vocab_size": 32000, "num_attention_heads": 16, "num_key_value_heads": 16,
+ "intermediate_size": 4096, "architectures": ["LlamaForCausalLM"]}
 """
 
 
