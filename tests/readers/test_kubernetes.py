@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from placer.errors import InputError
 from placer.readers.registry import read
+from placer.topology.compact import compact_document
+from placer.topology.read import parse_topology
+from placer.topology.write import to_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
 
@@ -183,6 +188,66 @@ def test_tolerable_taint(tmp_path):
     machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
     assert machine.num_nodes == 2
     assert any("tolerate the taint nvidia.com/gpu, nodes: 2" in note for note in notes)
+
+
+def test_what_pods_must_say_is_kept(tmp_path):
+    """Labels of the tiers, taints and NICs of usable nodes; topology files have them."""
+    gpu = {"key": "nvidia.com/gpu", "value": "x", "effect": "NoSchedule"}
+    ill = {"key": "example.com/ill", "effect": "NoExecute"}
+    soft = {"key": "soft", "effect": "PreferNoSchedule"}
+    items = []
+    for i in range(6):
+        labels = {"nvidia.com/gpu.clique": f"c.{i // 2}", "example.com/hall": "h"}
+        taints = [gpu, soft, *[ill] * (i == 1)]
+        item = node(f"n{i}", labels, taints=taints, unschedulable=i == 5)
+        offered = {"rdma/ib": "8", "rdma/shared": "1k", "rdma/none": "0", "cpu": "4"}
+        item["status"]["allocatable"] |= offered if i != 2 else {"rdma/ib": "4"}
+        items.append(item)
+    control = node("c", {}, taints=[{"key": "control", "effect": "NoSchedule"}])
+    control["status"]["allocatable"] = {}
+    machine, _ = machine_of(tmp_path, nodes(control, *items), hardware=cases.GB200)
+    known = machine.kubernetes.to_document()["kubernetes"]
+    assert known == {
+        "labels": {"rack": "nvidia.com/gpu.clique"},
+        "taints": [gpu, {**ill, "hosts": "n1"}],
+        "resources": [
+            {"name": "rdma/ib", "count": 8, "hosts": "n[0-1,3-4]"},
+            {"name": "rdma/shared", "count": 1000, "hosts": "n[0-1,3-4]"},
+            {"name": "rdma/ib", "count": 4, "hosts": "n2"},
+        ],
+    }
+    for document in (to_document(machine), compact_document(machine)):
+        again = parse_topology(json.dumps(document), "t.json")
+        assert again.kubernetes == machine.kubernetes
+        assert again.sha256 == machine.sha256
+
+
+def test_the_resource_of_most_gpus_is_kept(tmp_path):
+    """AMD's device plugin offers another one than NVIDIA's."""
+    items = [node(f"n{i}", {}) for i in range(3)]
+    for item in items:
+        item["status"]["allocatable"] = {"amd.com/gpu": "8"}
+    machine, _ = machine_of(tmp_path, nodes(*items), hardware=cases.H100)
+    assert machine.kubernetes.gpu == "amd.com/gpu"
+
+
+def test_labels_of_a_topology_file_are_of_its_tiers():
+    """A tier that the machine does not have, an effect and a host list are told."""
+    text = """
+        {"format": "placer/topology", "version": 1, "name": "t",
+         "tiers": [{"name": "node", "size": 4, "bandwidth": 1e9},
+                   {"name": "cluster", "bandwidth": 1e9}],
+         "layout": "cluster:1 node:2",
+         "kubernetes": {"labels": {"rack": "x"}, "resources": [{"name": "a"}],
+           "taints": [{"key": "k", "effect": "PreferNoSchedule", "hosts": "n["}]}}"""
+    with pytest.raises(InputError) as caught:
+        parse_topology(text, "t.json")
+    assert {problem.key for problem in caught.value.problems} == {
+        "kubernetes.labels.rack",
+        "kubernetes.taints[0].effect",
+        "kubernetes.taints[0].hosts",
+        "kubernetes.resources[0]",
+    }
 
 
 def test_instance_ids_join_clouds(tmp_path):
