@@ -7,10 +7,12 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from placer.api.place import place
 from placer.api.report import report_html
 from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.placement_map import placement_map
+from placer.job.started import Started
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
@@ -53,6 +55,31 @@ def test_each_tier_has_one_colour_everywhere(machine: str) -> None:
     assert all(f'"{t}":"{c}"' in page for t, c in zip(tiers, colours, strict=True))
     shown = [e.get("fill") for e in of_class(parse(traffic_map(plan)), "tier")]
     assert tuple(shown) == colours
+
+
+@pytest.mark.parametrize(
+    ("launcher", "order", "other"),
+    [
+        ("torchrun-c10d", "sorted-hosts", "given-order"),
+        ("verl", "sorted-hosts", "given-order"),
+        ("torchrun-static", "given-order", "sorted-hosts"),
+        ("", "given-order", "sorted-hosts"),
+    ],
+)
+def test_a_plan_stands_beside_the_order_in_use(
+    launcher: str, order: str, other: str
+) -> None:
+    """That of its script's launcher, by its name, as the verdict of the plan has it."""
+    started = {"name": launcher, "source": "a.sh", "line": 1} if launcher else {}
+    job = replace(read_text_job(DEEP), started=Started(**started) if started else None)
+    hosts = ",".join(f"r{k % 2 + 1}-n{k // 2 + 1}" for k in range(8))
+    plan = place(read_topology("rack:2 node:4 gpu:8"), job, hosts=hosts).plan
+    name = launcher or "given-order"
+    assert plan.verdict["against"] == name
+    page = report_html(plan)
+    assert f"before: {name}, after: the plan" in page
+    assert report_html(plan, order, names=(name, "")) == page
+    assert report_html(plan, other, names=(name, "")) != page
 
 
 def test_the_foot_tells_how_to_apply_the_plan() -> None:

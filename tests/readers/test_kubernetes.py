@@ -191,7 +191,7 @@ def test_tolerable_taint(tmp_path):
 
 
 def test_what_pods_must_say_is_kept(tmp_path):
-    """Labels of the tiers, taints and NICs of usable nodes; topology files have them."""
+    """Labels of tiers, taints and NICs of usable nodes; topology files have them."""
     gpu = {"key": "nvidia.com/gpu", "value": "x", "effect": "NoSchedule"}
     ill = {"key": "example.com/ill", "effect": "NoExecute"}
     soft = {"key": "soft", "effect": "PreferNoSchedule"}

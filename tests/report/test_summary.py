@@ -189,6 +189,54 @@ def test_a_slower_group_is_named(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
+    ("launcher", "scheduler", "first", "said"),
+    [
+        (
+            "swift",
+            "slurm",
+            "patch -o placer.patch",
+            "to change: swift at a.sh:7; apply",
+        ),
+        ("hydra", "", "patch -o placer.patch", "to change: hydra at a.sh:7; apply"),
+        (
+            "verl",
+            "slurm",
+            "ray -o placer-ray",
+            "to change by hand: verl at a.sh:7; emit",
+        ),
+        (
+            "kubernetes",
+            "",
+            "kubernetes-jobset -o jobset.yaml",
+            "run the command of kub",
+        ),
+        (
+            "torchrun-c10d",
+            "kubernetes",
+            "kubernetes-jobset -o jobset.yaml",
+            "pods run the command of torchrun-c10d at a.sh:7",
+        ),
+    ],
+)
+def test_next_follows_the_launcher(
+    plan: Plan, launcher: str, scheduler: str, first: str, said: str
+) -> None:
+    """What the job's own launcher takes, and the line where it is called."""
+    started = {"name": launcher, "source": "a.sh", "line": 7}
+    job = {**plan.inputs["job"], "launcher": started}
+    machine = {**plan.inputs["topology"]} | (
+        {"scheduler": scheduler} if scheduler else {}
+    )
+    inputs = {**plan.inputs, "topology": machine, "job": job}
+    verdict = {**plan.verdict, "ranks_moved": 4}
+    lines = [*next_lines(replace(plan, inputs=inputs, verdict=verdict), "p.json", 80)]
+    assert lines[1].startswith("  # ")
+    assert said in lines[1]
+    command = next(line for line in lines if "placer" in line.split()[:1])
+    assert command == f"  placer emit p.json {first}"
+
+
+@pytest.mark.parametrize(
     ("scheduler", "formats"),
     [
         ("slurm", ["sbatch", "slurm-request"]),
