@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
 
+# What starts a process a rank itself, with variables of its own.
+_BY_RANK = ("slurm", "openmpi", "hydra")
 _IMAGE, _PROGRAM = "IMAGE", ("train.py",)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 _DOLLAR = re.compile(r"\$(?=\()")
@@ -41,12 +43,15 @@ class Program(NamedTuple):
         Entries of ``env``.
     asked : list of str
         Variables whose values nobody said.
+    needs_rank : bool
+        Whether what starts it so far gives ranks by other variables than torchrun.
     """
 
     image: str
     command: tuple[str, ...]
     environment: list[Object]
     asked: list[str]
+    needs_rank: bool = False
 
 
 class Containers:
@@ -70,6 +75,8 @@ class Containers:
         to_do += [f"a value for <{name}>" for name in program.asked]
         text = f"{what} Put {' and '.join(to_do)}, then" if to_do else f"{what} Use"
         text += ": kubectl apply -f FILE"
+        if program.needs_rank:
+            text += ". The program must take its rank from RANK, as torchrun sets it"
         _, some = self._cluster.resources_of(node.host for node in nodes)
         if some:
             text += f". Not asked for, as some nodes lack it: {', '.join(some)}"
@@ -134,6 +141,7 @@ def _program(plan: Plan) -> Program:
         command or _PROGRAM,
         [{"name": n, "value": Text(_plain(v))} for n, v in values.items()],
         list(asked),
+        bool(started.command) and started.name in _BY_RANK,
     )
 
 

@@ -22,7 +22,9 @@ from placer.sources.settings import Setting, Settings, settings_of
 if TYPE_CHECKING:
     from placer.sources.findings import Place, Scalar
 
-_LAUNCH = re.compile(r"^[^#\n]*\baccelerate[ \t.]", re.MULTILINE)
+_LAUNCH = re.compile(
+    r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE
+)
 _SIZES = ("dp_replicate", "dp_shard", "cp", "sp", "tp")
 # torch's own numbers, which accelerate takes for names.
 _STRATEGIES: dict[str, Scalar] = {

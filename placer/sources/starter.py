@@ -82,7 +82,7 @@ def read_starter(
         name,
         source,
         line,
-        program_of(words),
+        program_of(name, words),
         dict(_kept({**exported, **(environment or {})})),
         script.image or _image_of(words),
     )
@@ -125,27 +125,39 @@ def is_program(text: str) -> bool:
     return _PROGRAM.fullmatch(text) is not None
 
 
-def program_of(words: Sequence[Text]) -> tuple[str, ...]:
-    """The program that a command starts, with its arguments.
+def program_of(name: str, words: Sequence[Text]) -> tuple[str, ...]:
+    """The program of which a launcher starts a process a rank, with its arguments.
 
     It begins with a file of Python, or ``-m`` and a module. Variables that the
     environment must say stand there as ``${NAME}``. Empty where any other part is not
-    known, or is not on one line.
+    known, or is not on one line, and of Ray, whose program is one process.
     """
     texts = [word.text for word in words]
+    if name == "swift":
+        texts = _of_swift(texts)
     start = None
     for number, (text, after) in enumerate(itertools.pairwise([*texts, ""])):
         module = text in ("-m", "--module") and after not in (*_TORCH, _ACCELERATE)
         if is_program(text) or module:
             start = number
             break
-    if start is None:
+    if start is None or name in ("ray", "verl"):
         return ()
     parts = [part for text in texts[start:] for part in opens(text)]
     if not all(is_settable(part.name) and part.name.isidentifier() for part in parts):
         return ()
     command = tuple(map(named, _said(texts[start:])))
     return command if all(map(_is_plain, command)) else ()
+
+
+def _of_swift(texts: list[str]) -> list[str]:
+    """The command with the module that ms-swift starts (``swift/cli/main.py``)."""
+    for number, (text, after) in enumerate(itertools.pairwise(texts)):
+        called = PurePath(text).name
+        if called in ("swift", "megatron") and after in _SUBCOMMANDS[called]:
+            folder = "_megatron." if called == "megatron" else ""
+            return ["-m", f"swift.cli.{folder}{after}", *texts[number + 2 :]]
+    return texts
 
 
 def _said(texts: Sequence[str]) -> Iterator[str]:
@@ -181,7 +193,12 @@ def _kept(environment: Mapping[str, Text]) -> Iterator[tuple[str, str]]:
     """Variables that are known and do not say where a process is."""
     for name, text in environment.items():
         plain = _is_plain(text.text) and not text.is_open
-        if plain and name.isidentifier() and not _NOT_KEPT.fullmatch(name):
+        if (
+            plain
+            and name.isascii()
+            and name.isidentifier()
+            and not _NOT_KEPT.fullmatch(name)
+        ):
             yield name, text.text
 
 

@@ -210,3 +210,7 @@ def test_without_a_script_marks_stand_for_it() -> None:
     assert "Put your image for IMAGE, then:" in text
     text = emit(on_cluster(CONTIGUOUS, {}, command=["a.py"], image="i"), FORMATS[0])
     assert "Use: kubectl apply" in text
+    assert "take its rank" not in text
+    srun = on_cluster(CONTIGUOUS, {}, command=["a.py"], name="slurm")
+    said = " ".join(emit(srun, FORMATS[0]).replace("\n# ", " ").split())
+    assert "The program must take its rank from RANK" in said

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placer.errors import InputError
 from placer.job.started import Started
 from placer.sources.job import read_job
 
@@ -113,6 +114,46 @@ def test_a_script_in_a_block(tmp_path: Path, kind: str) -> None:
     assert job.world_size == 8
     assert job.started is not None
     assert job.started.command[:3] == ("pretrain_gpt.py", "--save", "${CKPT}")
+
+
+def test_arguments_may_stand_first(tmp_path: Path) -> None:
+    """The order of keys in a manifest says nothing."""
+    words = ["--nnodes=4", "--nproc-per-node=2", "pretrain_gpt.py", *OPTIONS.split()]
+    listed = "".join(f"    - {word}\n" for word in words)
+    text = manifest("Job", f"    args:\n{listed}    command: [torchrun]\n")
+    job = read(tmp_path, text)
+    assert job.world_size == 8
+    assert job.started is not None
+    assert job.started.line == text.count("\n")
+
+
+def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
+    """A here document for kubectl makes no manifest of the script around it."""
+    text = f"cat <<E\n{manifest('Job', LISTED)}E\ntorchrun pretrain_gpt.py {OPTIONS}\n"
+    path = tmp_path / "train.sh"
+    path.write_text(text)
+    job = read_job(str(path), gpus=8, tflops=400, note=lambda _: None)
+    line = text.count("\n")
+    assert job.started == Started("torchrun-static", str(path), line)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("    command: torchrun a.py\n", "expected a list"),
+        ("    command: []\n    args: []\n", "no command"),
+        ("    command: [bash, -c]\n", "no command"),
+        ("    command: [{a: b}, [c]]\n", "no command"),
+        ("    command: [torchrun\n", "job.yaml:13:1: not YAML"),
+    ],
+)
+def test_odd_commands_are_told(tmp_path: Path, command: str, told: str) -> None:
+    """With a place, or as a script that trains nothing."""
+    path = tmp_path / "job.yaml"
+    path.write_text(POD.replace("spec:", "apiVersion: v1\nkind: Pod\nspec:") + command)
+    with pytest.raises(InputError) as caught:
+        read_job(f"megatron:{path}", gpus=8, tflops=400, note=lambda _: None)
+    assert told in str(caught.value)
 
 
 def test_a_program_without_an_agent(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def test_frameworks_that_start_themselves(
     sources = [f"{name}:{tmp_path}/run.sh", f"hf:{tmp_path}/config.json"]
     job = read_job(sources, tflops=400, note=lambda _: None)
     assert job.started == Started(name, f"{tmp_path}/run.sh", line)
+    module = ("-m", "swift.cli._megatron.sft", "--num_layers")
+    assert job.started.command[:3] == (module if name == "swift" else ())
     plan = placer.place("node:4 gpu:2", job, time_limit=5).plan
     assert plan.verdict["against"] == name
     assert order_in_use(job) == ("sorted-hosts" if name == "verl" else "given-order")

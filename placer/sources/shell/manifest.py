@@ -7,7 +7,7 @@ says a command. Its variables come first, on the first line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.document import parse_document
@@ -15,9 +15,12 @@ from placer.document import parse_document
 if TYPE_CHECKING:
     from placer.document import Value
 
-_MANIFEST = re.compile(r"^apiVersion:[^\n]*\n(?:.*\n)*?kind:|^kind:[^\n]*\n(?:.*\n)*?"
-                       r"apiVersion:", re.MULTILINE)  # fmt: skip
+# What its first line, but for comments, begins with.
+_EMPTY = r"(?:[ \t]*(?:#.*)?\n)*"
+_OPENS = re.compile(rf"{_EMPTY}(?:---.*\n{_EMPTY})?(?:apiVersion|kind|metadata|spec):")
+_VERSION = re.compile(r"^apiVersion:", re.MULTILINE)
 _BETWEEN = re.compile(r"^---.*$", re.MULTILINE)
+_COMMAND = re.compile(r"-[a-z]*c")
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
 # How a manifest names a variable of the container, where a shell would run a command.
 _REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
@@ -30,14 +33,11 @@ class Manifest(NamedTuple):
 
     Attributes
     ----------
-    kind : str
-        Of the object.
     image : str
     script : str
         The command on the lines that it has in the manifest.
     """
 
-    kind: str
     image: str
     script: str
 
@@ -48,16 +48,18 @@ def manifest_of(text: str, source: str) -> Manifest | None:
     Raises
     ------
     InputError
-        If it is not well-formed YAML.
+        If it is not well-formed YAML, or a command is no list of texts.
     """
-    if not _MANIFEST.search(text):
+    if not (_OPENS.match(text) and _VERSION.search(text)):
         return None
     for above, part in _documents(text):
-        top = parse_document("\n" * above + part, source, aliases=True).top
-        container = _container(top)
+        document = parse_document("\n" * above + part, source, aliases=True)
+        document.fail_if_problems()
+        container = _container(document.top)
         if container is not None:
-            kind, image = _text(top.at("kind")), _text(container.at("image"))
-            return Manifest(kind, image, _script(container, text))
+            script = _script(container, text)
+            document.fail_if_problems()
+            return Manifest(_text(container.at("image")), script)
     return None
 
 
@@ -78,7 +80,8 @@ def _container(value: Value) -> Value | None:
     else:
         listed = value.at("containers")
         for container in listed.items() if listed and listed.kind == "list" else ():
-            if container.at("command") or container.at("args"):
+            said = [container.at(key) for key in ("command", "args")]
+            if any(value is not None and value.content for value in said):
                 return container
         keys = value.content if value.kind == "mapping" else ()
         inner = [one for key in keys if (one := value.at(key)) is not None]
@@ -91,26 +94,38 @@ def _script(container: Value, text: str) -> str:
     script = ["" for _ in lines]
     words = [*container.listed("command"), *container.listed("args")]
     called = [_text(word) for word in words]
-    if len(called) > 2 and _SHELL.fullmatch(called[0]) and called[1].startswith("-"):
-        at = words[2].place.line - 1
+    inner = _inner(called)
+    if inner:
+        at = words[inner].place.line - 1
         at += lines[at].rstrip().endswith(("|", "|-", "|+", ">", ">-"))
-        own = _referred(called[2]).split("\n")
+        own = _referred(called[inner]).split("\n")
         script[at : at + len(own)] = own
     else:
         rows = [word.place.line - 1 for word in words]
+        if rows != sorted(rows):  # arguments above the command
+            rows = [rows[0] for _ in rows]
         for row, word in zip(rows, called, strict=True):
-            script[row] = f"{script[row]} {_quoted(_referred(word))}".lstrip()
-        for row in range(rows[0], rows[-1]):
+            quoted = _quoted(_referred(word).replace("\n", " "))
+            script[row] = f"{script[row]} {quoted}".lstrip()
+        for row in range(rows[0], rows[-1]) if rows else ():
             script[row] += " \\"
     script[0] = "; ".join([*_exports(container), script[0]])
     return "\n".join(script)
 
 
+def _inner(called: Sequence[str]) -> int:
+    """Which word is a script for the shell that is called; 0 without one."""
+    flags = [k for k, word in enumerate(called) if _COMMAND.fullmatch(word)]
+    runs = bool(called) and _SHELL.fullmatch(called[0]) and flags
+    return flags[0] + 1 if runs and flags[0] + 1 < len(called) else 0
+
+
 def _exports(container: Value) -> Iterator[str]:
     for entry in container.listed("env"):
         name, value = _text(entry.at("name")), entry.at("value")
-        if value is not None and _NAME.fullmatch(name):
-            yield f"export {name}={_quoted(_referred(_text(value)))}"
+        text = _text(value)
+        if value is not None and _NAME.fullmatch(name) and "\n" not in text:
+            yield f"export {name}={_quoted(_referred(text))}"
 
 
 def _text(value: Value | None) -> str:
