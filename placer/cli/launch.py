@@ -76,7 +76,8 @@ _FOR_A_NEW_PLAN = (
     "--per-node/--per-rank",
     "per_node",
     default=None,
-    help="One task a node, as torchrun, deepspeed and accelerate want it, or a rank. "
+    help="One task a node, as torchrun, deepspeed, accelerate, ms-swift and Ray want "
+    "it, or a rank. "
     "Default: what COMMAND, or a script that it names, starts.",
 )
 @quiet_option("No notes.")

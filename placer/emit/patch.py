@@ -41,6 +41,8 @@ exec AGENT \\
   --main_process_ip "$PET_MASTER_ADDR" --main_process_port "$PET_MASTER_PORT" """
 _LAUNCH = r"accelerate +launch|python[\d.]*(?: +-u)? +-m +accelerate\.commands\.launch"
 
+_OF_SWIFT = r"(?:swift|megatron)(?= +(?:sft|pt|rlhf|[\"$]))"
+
 # Script, plan and folder -> names and texts of new files there, the script changed.
 _Change = Callable[[Script, "Plan", Path], dict[str, str]]
 
@@ -119,7 +121,7 @@ def _torchrun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
 def _swift(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """ms-swift is started by a script that sets its variables."""
     new = torchrun.render(plan)
-    return _agent(script, new, folder, "swift|megatron", _SWIFT)
+    return _agent(script, new, folder, _OF_SWIFT, _SWIFT)
 
 
 def _accelerate(script: Script, plan: Plan, folder: Path) -> dict[str, str]:

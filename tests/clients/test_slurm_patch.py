@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,50 @@ def test_torchrun_c10d(slurm: Slurm, tmp_path: Path) -> None:
     assert seats_by_rank(output) == CONTIGUOUS
     for task in tasks(output):
         assert _HOSTS[int(task["GROUP_RANK"])] == task["SLURMD_NODENAME"]
+
+
+# What ms-swift's command line starts (swift/cli/main.py), and accelerate's.
+_SWIFT = """\
+#!/bin/bash
+exec {python} -m torch.distributed.run --nproc_per_node $NPROC_PER_NODE \\
+    --master_port $MASTER_PORT --nnodes $NNODES --node_rank $NODE_RANK \\
+    --master_addr $MASTER_ADDR --no-python {probe}
+"""
+_ACCELERATE = """\
+#!/bin/bash
+while [ $# -gt 1 ]; do declare "${{1#--}}=$2"; shift; done
+exec {python} -m torch.distributed.run --nnodes $num_machines \\
+    --nproc_per_node $((num_processes / num_machines)) --node_rank $machine_rank \\
+    --master_addr $main_process_ip --master_port $main_process_port --no-python {probe}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "agent", "line"),
+    [
+        ("swift", _SWIFT, "NODE_RANK=$SLURM_NODEID srun -N3 -n3 ./swift sft --x"),
+        (
+            "accelerate",
+            _ACCELERATE,
+            "srun -N3 -n3 ./accelerate launch --machine_rank $SLURM_NODEID "
+            "--main_process_port {port} a.py",
+        ),
+    ],
+)
+def test_agents_of_frameworks(
+    slurm: Slurm, tmp_path: Path, name: str, agent: str, line: str
+) -> None:
+    """ms-swift and accelerate start torchrun's agents with the plan's node ranks."""
+    needs.module("torch")
+    here = {"PLACER_MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    here["PET_MASTER_PORT"] = str(slurm.port)
+    local = Slurm(slurm.folder, slurm.environ | here, slurm.port)
+    (tmp_path / name).write_text(agent.format(python=sys.executable, probe=slurm.probe))
+    (tmp_path / name).chmod(0o755)
+    text = f"#!/bin/bash\n{line.format(port=slurm.port)}\n"
+    output = run_patched(local, tmp_path, text, name, 2)
+    assert seats_by_rank(output) == CONTIGUOUS
 
 
 @pytest.mark.slow

@@ -152,7 +152,7 @@ echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT: $0 $*
         ),
         (
             "swift",
-            "MASTER_PORT=7 megatron pt --model m",
+            "cd swift && cd .. && MASTER_PORT=7 megatron pt --model m",
             "{k} of 4, 2 at n3:7: {bin}/megatron pt --model m",
         ),
         (
@@ -171,6 +171,7 @@ def test_agents_are_told_their_node_rank(
     """On every host the patched line starts the agent with the plan's rank of it."""
     folder = tmp_path / "bin"
     folder.mkdir()
+    (tmp_path / "swift").mkdir()
     for program in ("swift", "megatron", "accelerate"):
         (folder / program).write_text(AGENT)
         (folder / program).chmod(0o755)
