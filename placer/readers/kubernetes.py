@@ -246,7 +246,8 @@ def _add_demands(findings: Findings, node: Value, name: str) -> None:
     for taint in _taints(node):
         findings.taints.setdefault(taint, []).append(name)
     offered = node.at("status", "allocatable")
-    for resource, value in offered.content.items() if offered else ():
+    listed = offered.content if offered and offered.kind == "mapping" else {}
+    for resource, value in listed.items():
         number = _QUANTITY.fullmatch(str(value))
         if number and int(number[1]) and _NETWORK.fullmatch(resource):
             offer = Resource(resource, int(number[1]) * (1000 if number[2] else 1))
