@@ -91,13 +91,15 @@ def _formats(plan: Plan) -> Sequence[tuple[str, str]]:
     Pods need a manifest whatever starts the job elsewhere.
     """
     scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
-    formats, started = _BY_SCHEDULER[scheduler], started_of(plan)
-    if scheduler == _KUBERNETES or started is None or is_kept(plan):
+    started = started_of(plan)
+    if started is not None and started.name == _KUBERNETES:
+        scheduler = _KUBERNETES
+    formats = _BY_SCHEDULER[scheduler]
+    if scheduler == _KUBERNETES or started is None:
         return formats
-    if started.name == _KUBERNETES:
-        return (_BY_SCHEDULER[_KUBERNETES][0], *formats[1:])
-    first = _RAY if started.name in BY_HAND else ("patch", "placer.patch")
-    return (first, *formats[1:])
+    if started.name in BY_HAND:
+        return (_RAY, *formats[1:])
+    return formats if is_kept(plan) else (("patch", "placer.patch"), *formats[1:])
 
 
 def _typable(path: str) -> str:

@@ -151,7 +151,7 @@ FORMATS: dict[str, JobFormat] = {
             name="verl",
             description="veRL: the actor's training, from the script that starts it",
             module="verl",
-            pattern=r"^\s*(?!#)\S*actor_rollout_ref\.actor\.",
+            pattern=r"^[^#\n]*\bactor_rollout_ref\.actor\.",
         ),
     )
 }

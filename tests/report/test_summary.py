@@ -229,11 +229,15 @@ def test_next_follows_the_launcher(
     )
     inputs = {**plan.inputs, "topology": machine, "job": job}
     verdict = {**plan.verdict, "ranks_moved": 4}
-    lines = [*next_lines(replace(plan, inputs=inputs, verdict=verdict), "p.json", 80)]
+    moved = replace(plan, inputs=inputs, verdict=verdict)
+    lines = [*next_lines(moved, "p.json", 80)]
     assert lines[1].startswith("  # ")
     assert said in lines[1]
     command = next(line for line in lines if "placer" in line.split()[:1])
     assert command == f"  placer emit p.json {first}"
+    if "jobset" in first:  # pods need a manifest where nothing moves, too
+        kept = replace(moved, verdict={**verdict, "ranks_moved": 0})
+        assert command in next_lines(kept, "p.json", 80)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_frameworks_that_start_themselves(
     """ms-swift and veRL are the launcher; the order of veRL is that of addresses."""
     (tmp_path / "run.sh").write_text(text)
     (tmp_path / "config.json").write_text(SHAPE)
-    sources = [f"{name}:{tmp_path}/run.sh", f"hf:{tmp_path}/config.json"]
+    sources = [f"{tmp_path}/run.sh", f"{tmp_path}/config.json"]
     job = read_job(sources, tflops=400, note=lambda _: None)
     assert job.started == Started(name, f"{tmp_path}/run.sh", line)
     module = ("-m", "swift.cli._megatron.sft", "--num_layers")
