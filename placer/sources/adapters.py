@@ -317,10 +317,18 @@ def read_torchtitan(settings: Settings) -> None:
         _adapt(settings.found, _Adapted(place, doubt="a converter adds"))
 
 
-def read_swift(found: Findings, arguments: Arguments) -> None:
-    """ms-swift's ``--tuner_type lora``; each expert has adapters of its own."""
+def read_swift(
+    found: Findings, arguments: Arguments, by_default: Place | None = None
+) -> None:
+    """ms-swift's ``--tuner_type lora``; each expert has adapters of its own.
+
+    ``by_default`` is the place of ``swift sft``, which trains adapters unless told not
+    to, on the layers of transformers; ``megatron sft`` does not, on fused ones.
+    """
     given = "tuner_type" if arguments.get("tuner_type") else "train_type"
     place, kind = arguments.place(given), arguments.text(given)
+    if place is None and by_default is not None:
+        place, kind = by_default, "lora"
     if place is None or kind in ("", "full"):
         return
     doubt = _doubt_of_kind(kind)
@@ -331,7 +339,7 @@ def read_swift(found: Findings, arguments: Arguments) -> None:
         arguments.integer("lora_rank", "adapters.rank") or 8,
         arguments.texts("target_modules"),
         arguments.texts("modules_to_save"),
-        fused=True,
+        fused=by_default is None,
         doubt=doubt,
     )
     _adapt(found, adapted)

@@ -76,9 +76,9 @@ FORMATS: dict[str, JobFormat] = {
         ),
         JobFormat(
             name="swift",
-            description="ms-swift: megatron sft, pt or rlhf with its options",
+            description="ms-swift: swift or megatron with sft, pt or rlhf",
             module="swift",
-            pattern=r"^[^#\n]*\bmegatron[ \t]+(?:sft|pt|rlhf)\b",
+            pattern=r"^[^#\n]*\b(?:swift|megatron)[ \t]+(?:sft|pt|rlhf)\b",
             also=("ms-swift",),
         ),
         JobFormat(

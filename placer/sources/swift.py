@@ -1,10 +1,14 @@
-"""ms-swift's ``megatron sft``, ``pt`` and ``rlhf``: Megatron with other defaults.
+"""ms-swift: ``swift`` and ``megatron``, each with ``sft``, ``pt`` and ``rlhf``.
 
-Source: modelscope/ms-swift 3602360a, ``swift/megatron/arguments/megatron_args.py``. The
-shape is that of the Hugging Face model that ``--model`` names.
+The second is Megatron with other defaults (modelscope/ms-swift 3602360a,
+``swift/megatron/arguments/megatron_args.py``). The shape is that of the Hugging Face
+model that ``--model`` names.
 """
 
 from __future__ import annotations
+
+import itertools
+from pathlib import PurePath
 
 from placer.errors import InputError, Problem
 from placer.sources import adapters
@@ -23,7 +27,9 @@ from placer.sources.shell import Command, Script, read_script
 from placer.sources.shell.questions import end, missing_files, note_left_out
 from placer.sources.shell.text import readable
 from placer.sources.starter import read_starter
+from placer.sources.swift_hf import read_training
 
+_PROGRAMS = ("swift", "megatron")
 _TASKS = ("sft", "pt", "rlhf")
 _DEFAULT = "ms-swift's default"
 _DEFAULTS: dict[str, Scalar] = {
@@ -38,7 +44,7 @@ _DEFAULTS: dict[str, Scalar] = {
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a script that starts ``megatron``.
+    """Findings of a script that starts ``megatron`` or ``swift``.
 
     Raises
     ------
@@ -61,20 +67,26 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     ask_for_anything(launch, found, script)
     _gpus(found, launch, script, asked)
     read_starter(found, launch.words, script, launch.environment)
+    arguments = Arguments(found, launch.arguments)
+    if any(PurePath(word.text).name == "swift" for word in launch.launcher):
+        _model(found, arguments)
+        found = read_training(found, arguments, launch.place, asked)
+        found.rules.append(lambda joined: _leftover(joined, arguments))
+        return found
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
-    arguments = Arguments(found, launch.arguments)
     read_facts(found, arguments, shape=False)
     _changes(found, arguments)
     add_rules(found, arguments)
-    found.rules.append(lambda joined: _last(joined, arguments))
+    found.rules += [_dispatch, lambda joined: _leftover(joined, arguments)]
     return found
 
 
 def _trains(command: Command) -> bool:
     words = [word.text for word in command.words]
-    if "megatron" in words[:-1]:
-        return words[words.index("megatron") + 1] in _TASKS
+    pairs = itertools.pairwise(PurePath(word).name for word in words)
+    if any(one in _PROGRAMS and other in _TASKS for one, other in pairs):
+        return True
     return any(
         word.endswith(f"_megatron/{task}.py") for word in words for task in _TASKS
     )
@@ -99,13 +111,20 @@ def _changes(found: Findings, arguments: Arguments) -> None:
     if arguments.noted("recompute_granularity") is None:
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)
+    _model(found, arguments)
+
+
+def _model(found: Findings, arguments: Arguments) -> None:
     model = arguments.noted("model")
     if model is not None and model.values:
         name = readable(model.values[0].text)
         found.notes.append(f"the shape is that of {name}: join its hf:config.json")
 
 
-def _last(joined: Findings, arguments: Arguments) -> None:
+def _leftover(joined: Findings, arguments: Arguments) -> None:
+    joined.ignored += arguments.unused()
+
+
+def _dispatch(joined: Findings) -> None:
     if joined.integer("model.experts"):
         joined.derive("expert_parallel.dispatch", "flat", f"{_DEFAULT}, alltoall")
-    joined.ignored += arguments.unused()
