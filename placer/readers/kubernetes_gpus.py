@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.readers.findings import some
+from placer.topology.kubernetes import STOPS
 
 if TYPE_CHECKING:
     from placer.document import Value
@@ -34,7 +35,6 @@ _COUNTS = (
 _GKE_KIND = "cloud.google.com/gke-accelerator"
 _GKE_COUNT = "cloud.google.com/gke-accelerator-count"
 _AMD_COUNT = re.compile(r"(?:beta\.)?amd\.com/gpu\.device-id\.[0-9a-fA-F]{1,8}")
-_STOPS = ("NoSchedule", "NoExecute")
 _NUMBER = re.compile(r"[0-9]{1,3}")
 
 
@@ -182,9 +182,7 @@ def _whole_gpus(spec: Value, kind: str) -> set[str]:
             for key, value in told.items()
             if isinstance(text := _mapping(value).get("string"), str)
         }
-        stopped = any(
-            taint.name("effect") in _STOPS for taint in basic.listed("taints")
-        )
+        stopped = any(taint.name("effect") in STOPS for taint in basic.listed("taints"))
         if texts.get("type", kind) == kind and not stopped:
             own = texts.get("uuid") or texts.get("pciBusID") or texts.get("pciAddr")
             found.add(own or device.name("name"))
