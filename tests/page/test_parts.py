@@ -82,6 +82,16 @@ def test_a_plan_stands_beside_the_order_in_use(
     assert report_html(plan, other, names=(name, "")) != page
 
 
+def test_the_order_of_a_launcher_that_is_kept_is_told_once() -> None:
+    """A plan that is what c10d does anyway says so, and folds its maps."""
+    started = Started("torchrun-c10d", "a.sh", 1)
+    job = replace(read_text_job(DEEP), started=started)
+    plan = place(read_topology("rack:2 node:4 gpu:8"), job).plan
+    assert plan.verdict["ranks_moved"] == 0
+    page = report_html(plan)
+    assert "<h1>Keep your order" in page
+
+
 def test_the_foot_tells_how_to_apply_the_plan() -> None:
     """It has the commands that the text of a search has, not what nobody types."""
     plan = two_plans()[1]

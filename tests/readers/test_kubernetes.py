@@ -222,6 +222,15 @@ def test_what_pods_must_say_is_kept(tmp_path):
         assert again.sha256 == machine.sha256
 
 
+def test_a_level_that_another_source_has_keeps_its_label(tmp_path):
+    """Leaves of Slurm that a label gives too can be asked for by the label."""
+    key = "fabric.topograph.run/tier-0"
+    items = [node(f"n{i}", {key: f"l{(i - 1) // 4}"}) for i in range(1, 9)]
+    machine, _ = machine_of(tmp_path, cases.TREE, nodes(*items), hardware=cases.H100)
+    (tier,) = (tier for tier, own in machine.kubernetes.labels.items() if own == key)
+    assert len(nodes_of_domains(machine, tier)) == 2
+
+
 def test_the_resource_of_most_gpus_is_kept(tmp_path):
     """AMD's device plugin offers another one than NVIDIA's."""
     items = [node(f"n{i}", {}) for i in range(3)]
