@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def machine_tree(topology: Topology, *, gpus: bool) -> nx.DiGraph:
+def machine_tree(topology: Topology, gpus: bool) -> nx.DiGraph:
     """The tree that `Topology.to_networkx` describes."""
     tree = nx.DiGraph(name=topology.name)
     usable = topology.gpus_of_node
