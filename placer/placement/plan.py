@@ -190,7 +190,7 @@ class Plan(Shown):
         InputError
             If the plan keeps no inputs, or names no domains of such a tier.
         """
-        graph: nx.Graph = load("placer.report.traffic_graph").traffic_graph(self, tier)
+        graph: nx.Graph = load("placer.report.graphs").traffic_graph(self, tier)
         return graph
 
     def to_dict(self) -> dict[str, Any]:

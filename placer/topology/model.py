@@ -199,7 +199,7 @@ class Topology(Shown, Domains):
         gpus : bool
             GPU k of a node is the vertex ``("gpu", node, k)`` below it.
         """
-        tree: nx.DiGraph = load("placer.report.machine_graph").machine_tree(self, gpus)
+        tree: nx.DiGraph = load("placer.report.graphs").machine_tree(self, gpus)
         return tree
 
     @cached_property
