@@ -45,11 +45,20 @@ def answer_calls(package: str, home: str = "") -> None:
     home : str, optional
         The module of the function, loaded with the first call; else the package.
     """
+    name = package.rpartition(".")[2]
 
     def function() -> Any:
-        return getattr(load(home or package), package.rpartition(".")[2])
+        return getattr(load(home or package), name)
 
     class _CallableModule(ModuleType):
+        def __getattr__(self, asked: str) -> Any:
+            if home and asked == name:
+                return function()
+            raise AttributeError(f"module {package!r} has no attribute {asked!r}")
+
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), name})
+
         def __call__(self, *args: Any, **options: Any) -> Any:
             return function()(*args, **options)
 

@@ -90,13 +90,8 @@ def check(
         raise CheckError(faults)
 
 
-def faults_of(plan: Plan, inputs: Inputs) -> list[str]:
-    """What a plan breaks, and what it says that is not so; a sentence each."""
-    return checked(plan, inputs).false
-
-
 def checked(plan: Plan, inputs: Inputs) -> Claims:
-    """The same, and which of its numbers are of an older cost model."""
+    """What it breaks or says that is not so, and what is of an older cost model."""
     try:
         ruled = inputs.ruled(inputs.job)
     except (InputError, InfeasibleError) as error:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 Items = list[CompletionItem[Any]]
-Completer = Callable[[Context, Parameter, str], Items]
 
 _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
 

@@ -45,9 +45,9 @@ def diagnose(
 ) -> None:
     """Say which node, link, stage, replica or rank is slow.
 
-    PLAN is a placement the job ran with, one of ``placer place --vary``; TIMES a CSV
-    file of that run with the columns ``rank,seconds`` (or ``stage``, ``replica``), what
-    each took without waiting. The exit code is 1 when nothing stands out yet.
+    PLAN is a placement the job ran with, such as one of ``--next``; TIMES a CSV file of
+    that run with the columns ``rank,seconds`` (or ``stage``, ``replica``), what each
+    took without waiting. The exit code is 1 when nothing stands out yet.
     """
     from placer.api.diagnose import diagnosed
     from placer.cli.output import write_text

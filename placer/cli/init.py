@@ -231,9 +231,9 @@ def _comment(assumed: Assumption) -> str:
 
 def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[str]:
     """What was read, for people."""
-    from placer.job.facts import title
     from placer.report.assumed_text import assumed_lines
-    from placer.topology.drawing import parts
+    from placer.report.job_facts import title
+    from placer.report.machine_text import parts
 
     yield f"machine: {machine.name}, {parts(machine)}"
     yield f"job: {job.name}, {title(job)}"

@@ -127,16 +127,6 @@ def format_option(*formats: str) -> Callable[[_Function], _Function]:
     )
 
 
-def format_by_suffix_option(*formats: str) -> Callable[[_Function], _Function]:
-    """``--format`` of what ``-o`` writes; by the suffix of PATH unless given."""
-    return click.option(
-        "--format",
-        "format_name",
-        type=OneOf(formats),
-        help=f"What to write. Default: by the suffix of PATH, or {formats[0]}.",
-    )
-
-
 def output_option(help: str) -> Callable[[_Function], _Function]:
     """``-o/--output``."""
     return click.option(

@@ -119,14 +119,6 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     type=click.Path(dir_okay=False),
     hidden=True,
 )
-@click.option(
-    "--vary",
-    type=click.IntRange(1, 64),
-    metavar="K",
-    help="Write K plans of the same cost in which no node or rack keeps a stage or a "
-    "replica, to tell a slow part from a slow place (placer diagnose): "
-    "-o plan-{k}.json.",
-)
 @search_options
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
@@ -135,8 +127,6 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
-    if options["vary"] is not None and options["output"] in (None, "-"):
-        raise click.UsageError("--vary writes several plans: give -o plan-{k}.json")
     result, exit_code = run_search(
         options, lambda: _search(options), lambda result: _write(result, options)
     )
@@ -203,10 +193,6 @@ def _write(result: Result, options: dict[str, Any]) -> None:
     from placer.report.next_text import next_lines
     from placer.report.summary import summarise
 
-    if options["vary"] is not None:
-        _write_varied(result, options)
-        return
-
     def summary(look: Look) -> str:
         summary = summarise(result.plan, look, in_full=options["verbose"])
         lines = [summary, *_granted(result.plan, options)]
@@ -227,31 +213,6 @@ def _write_report(result: Result, path: str, plan_path: str | None) -> None:
     from placer.cli.output import write_text
 
     write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
-
-
-def _write_varied(result: Result, options: dict[str, Any]) -> None:
-    """Plans of the same cost, each to a file of its own, and their names to stdout."""
-    from placer.api.vary import vary
-    from placer.cli.output import write_line, write_plan
-
-    plans = vary(result.plan, options["vary"], seed=options["seed"])
-    paths = [_numbered(options["output"], k) for k in range(1, len(plans) + 1)]
-    for plan, path in zip(plans, paths, strict=True):
-        write_plan(path, plan)
-    if not options["quiet"]:
-        write_line(result.summary().split("\n\n")[0])
-        write_line(f"{len(paths)} plans of this cost: {', '.join(paths)}")
-
-
-def _numbered(path: str, number: int) -> str:
-    """The path of plan ``number``: in place of ``{k}``, else before the suffix."""
-    if "{k}" in path:
-        return path.replace("{k}", str(number))
-    folder, slash, name = path.rpartition("/")
-    if not name:
-        return f"{path}plan-{number}.json"
-    stem, dot, suffix = name.partition(".")
-    return f"{folder}{slash}{stem}-{number}{dot}{suffix}"
 
 
 def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:

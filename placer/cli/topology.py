@@ -126,7 +126,7 @@ def show(
     import json
 
     from placer.cli.machine import read_machine
-    from placer.topology.drawing import draw
+    from placer.report.machine_text import draw
     from placer.topology.write import to_document
 
     machine = read_machine(options, _sources(topologies, option))

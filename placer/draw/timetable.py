@@ -1,15 +1,16 @@
 """When each piece of a pipeline's work runs.
 
-The same order of work and the same rules as in `placer.cost.schedule`, which only wants
-to know when all is done.
+`placer.cost.schedule` walks the same work, and only wants to know when all is done.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from placer.cost.pipeline_order import blocks
+from placer.cost.schedule import PipelineWalk
 from placer.cost.step import stages_of
 
 if TYPE_CHECKING:
@@ -55,27 +56,23 @@ def timetable(
     """
     num_stages = len(stages.forward)
     seconds = work_s(stages)
-    clock, free = [0.0] * num_stages, [0.0] * (2 * num_stages)
-    arrived: dict[int, float] = {}
+    walk = PipelineWalk[float](
+        seconds, stages.hop * 2, overlap, max, [0.0] * num_stages
+    )
     done: dict[tuple[int, bool], int] = {}
     items = _items(num_stages, micro_batches, chunks)
     pieces = []
-    for block in blocks(num_stages, micro_batches, chunks):
-        for stage, work, source, key, link in block:
-            start = max(clock[stage], arrived.pop(source, 0.0))
-            end = sent = start + seconds[work]
-            if link >= 0:
-                sent = max(end, free[link]) + stages.hop[link % num_stages]
-                free[link] = sent
-            clock[stage] = end if overlap else sent
-            if key >= 0:
-                arrived[key] = sent
-            is_forward = _is_forward(work, num_stages)
-            nth = done.get((stage, is_forward), 0)
-            done[stage, is_forward] = nth + 1
-            batch, chunk = items[nth]
-            own = chunk if is_forward else chunks - 1 - chunk
-            pieces.append(Piece(stage, work, is_forward, batch, own, start, end))
+    for operation in chain(*blocks(num_stages, micro_batches, chunks)):
+        stage, work, source, *_ = operation
+        start = max(walk.clock[stage], walk.arrived.get(source, 0.0))
+        end = start + seconds[work]
+        walk.do((operation,))
+        is_forward = _is_forward(work, num_stages)
+        nth = done.get((stage, is_forward), 0)
+        done[stage, is_forward] = nth + 1
+        batch, chunk = items[nth]
+        own = chunk if is_forward else chunks - 1 - chunk
+        pieces.append(Piece(stage, work, is_forward, batch, own, start, end))
     return pieces
 
 

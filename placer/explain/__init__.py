@@ -2,4 +2,6 @@
 
 from placer.loading import answer_calls
 
+__all__ = ["explain"]
+
 answer_calls(__name__, "placer.api.explain")

@@ -50,10 +50,8 @@ def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
     """The replica that sets the step, and its hops that leave a scale-up domain."""
     fabric, axes = step.model.fabric, step.model.job.parallelism
     lanes = axes.ranks_of_group["pp"]
-    # A pipeline of one chunk does not close its ring.
-    num_hops = axes.pp if axes.vp > 1 else axes.pp - 1
     sender = gpu_of_rank[lanes]
-    tier = fabric.tier_between(sender, np.roll(sender, -1, axis=1))[:, :num_hops]
+    tier = fabric.tier_between(sender, np.roll(sender, -1, axis=1))[:, : axes.hops]
     replica_of_lane = axes.coordinates["dp"][lanes[:, 0]]
     leaves = (tier > fabric.scale_up_tier).any(axis=1)
     slowest = step.slowest_replica()
@@ -61,10 +59,10 @@ def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
     return {
         "replica": slowest,
         "pipeline_s": step.pipeline_s(tuple(step.stage_times)),
-        "hops": num_hops,
+        "hops": axes.hops,
         "hops_leaving": [
             _hop(step, sender[own], tier[own], stage)
-            for stage in range(num_hops)
+            for stage in range(axes.hops)
             if tier[own, stage].max() > fabric.scale_up_tier
         ],
         "replicas": axes.dp,

@@ -285,14 +285,12 @@ def crossing_hops(
     lanes = axes.ranks_of_group["pp"]
     gpus = gpu_of_rank[lanes[axes.coordinates["dp"][lanes[:, 0]] == replica]]
     tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1)).max(axis=0)
-    # A pipeline of one chunk does not close its ring.
-    num_hops = axes.pp if axes.vp > 1 else axes.pp - 1
     return [
         {
             "from_stage": stage,
             "to_stage": (stage + 1) % axes.pp,
             "tier": fabric.topology.tiers[tier].name,
         }
-        for stage, tier in enumerate(tiers[:num_hops].tolist())
+        for stage, tier in enumerate(tiers[: axes.hops].tolist())
         if tier > fabric.scale_up_tier
     ]

@@ -89,18 +89,16 @@ def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, dict[str, Any]]
     ``why`` names the facts in which the worst group is the worse one; it is empty when
     all groups take the same time.
     """
-    traffic = step.traffic()
+    axes, traffic = step.model.job.parallelism, step.traffic()
     found = {}
     for axis, members, seconds in timed_groups(step):
-        # A pipeline of one chunk does not close its ring.
-        opened = axis == "pp" and step.model.job.parallelism.vp == 1
         groups = PlacedGroups(
             step.model.fabric,
             axis,
             gpu_of_rank,
             members,
             traffic[axis],
-            members.shape[1] - opened,
+            axes.hops if axis == "pp" else members.shape[1],
         )
         worst = groups.facts(int(seconds.argmax()), float(seconds.max()))
         best = groups.facts(int(seconds.argmin()), float(seconds.min()))

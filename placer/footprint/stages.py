@@ -1,6 +1,7 @@
 """A GPU's memory by part, for every pipeline rank.
 
-All bytes. Rank ``s`` of the pipeline stands for all GPUs of that stage.
+All bytes. Rank ``s`` of the pipeline stands for all GPUs of that stage; its chunk ``v``
+is the ``v P + s``-th of the model. Shapes: P pipeline ranks, V chunks a rank.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from placer.cost.volumes import volumes
 from placer.footprint.activations import activations
-from placer.footprint.layout import layers_by_chunk
-from placer.footprint.outside import outside
 from placer.footprint.parameters import (
     Held,
     adapters_of,
@@ -22,7 +23,15 @@ from placer.footprint.states import states
 
 if TYPE_CHECKING:
     from placer.arrays import FloatArray
+    from placer.cost.volumes import Volumes
     from placer.job.model import Job, Model
+
+_GIB = 2.0**30
+# Context and kernels, 0.5 to 1.8 GiB by framework and GPU: stas00/ml-engineering
+# 744d01e1, training/performance/README.md. A communicator of NCCL, 0.5 to 1.6 GB by its
+# size: NVIDIA/nccl issues 864, 964 and 1685.
+_CONTEXT = 1.0 * _GIB
+_COMMUNICATOR = 0.7 * _GIB
 
 PARTS = ("parameters", "gradients", "optimizer", "activations", "other")
 
@@ -104,14 +113,14 @@ def footprints(job: Job) -> tuple[Footprint, ...]:
     if model is None:
         return ()
     sizes = volumes(job)
-    dense, moe = layers_by_chunk(job, model, sizes)
+    dense, moe = _layers_by_chunk(job, model, sizes)
     held, ends = _held_by_stage(job, model, dense, moe)
     beside = _adapters_by_stage(job, model, dense, moe)
     trained = held if job.adapters is None else beside
     unit, of_unit = _largest_layer(job, model)
     kept, most = activations(job, model, dense, moe, sizes.cp_block)
     how = states(job)
-    other = outside(job)
+    other = _outside(job)
     return tuple(
         Footprint(
             parameters=how.parameters(held[stage], unit, ends[stage], beside[stage]),
@@ -136,7 +145,7 @@ def restart_bytes(job: Job) -> float:
     model = job.model
     if model is None:
         return 0.0
-    dense, moe = layers_by_chunk(job, model, volumes(job))
+    dense, moe = _layers_by_chunk(job, model, volumes(job))
     how = states(job)
     held, _ = _held_by_stage(job, model, dense, moe)
     beside = _adapters_by_stage(job, model, dense, moe)
@@ -145,6 +154,44 @@ def restart_bytes(job: Job) -> float:
         how.weights(*weights) + how.optimizers(states)
         for *weights, states in zip(held, beside, trained, strict=True)
     )
+
+
+def _layers_by_chunk(
+    job: Job, model: Model, sizes: Volumes
+) -> tuple[FloatArray, FloatArray]:
+    """Dense and MoE layers of each chunk; two arrays of shape (P, V).
+
+    Layers are spread as for the step time (`placer.cost.volumes`): what embedding and
+    loss count for is missing from the first and the last chunk. The dense layers of a
+    mixture of experts come first, or are spread evenly. Layers that predict further
+    tokens stand in the last chunk (Megatron-LM d98e8a64,
+    ``core/transformer/multi_token_prediction.py``).
+    """
+    axes = job.parallelism
+    layers = sizes.layers_per_chunk * sizes.layer_share(axes.pp, axes.vp)
+    dense_layers = model.layers - model.moe_layers
+    if model.dense_first:
+        in_order = layers.T.ravel()
+        before = in_order.cumsum() - in_order
+        dense = np.minimum(np.maximum(dense_layers - before, 0.0), in_order)
+        dense = np.ascontiguousarray(dense.reshape(axes.vp, axes.pp).T)
+    else:
+        dense = layers * (dense_layers / model.layers)
+    moe = layers - dense
+    (moe if model.moe_layers else dense)[-1, -1] += model.mtp_layers
+    return dense, moe
+
+
+def _outside(job: Job) -> float:
+    """Bytes outside the allocator: as the job says, or 1 GiB and 0.7 a communicator."""
+    if job.memory.reserve is not None:
+        return job.memory.reserve
+    axes = job.parallelism
+    sizes = [axes.tp, axes.cp, axes.pp, axes.dp * axes.cp]
+    if axes.divides_experts:
+        sizes += [axes.ep, axes.etp, axes.edp]
+    communicators = sum(size > 1 for size in sizes) + len(job.groups)
+    return _CONTEXT + _COMMUNICATOR * communicators
 
 
 def _held_by_stage(

@@ -68,6 +68,11 @@ class Parallelism:
         """Whether experts share out the ranks otherwise than the dense layers do."""
         return self.ep > 1 or self.etp != self.tp
 
+    @property
+    def hops(self) -> int:
+        """Hops of a pipeline; of one chunk a rank, it does not close its ring."""
+        return self.pp if self.vp > 1 else self.pp - 1
+
     def size(self, axis: str) -> int:
         """Members in a group of ``axis``."""
         return int(getattr(self, axis))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from placer.html_table import html_facts
-from placer.job.facts import facts, title
 from placer.job.memory import Memory
 from placer.job.parallel import (
     Collectives,
@@ -17,6 +15,7 @@ from placer.job.parallel import (
     TensorParallel,
 )
 from placer.job.rules import Rules
+from placer.shown import Shown
 
 if TYPE_CHECKING:
     from placer.arrays import FloatArray, IntArray
@@ -306,8 +305,8 @@ class RankTraffic:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
+@dataclass(frozen=True, eq=False, repr=False)
+class Job(Shown):
     """A training job, validated.
 
     Attributes
@@ -366,13 +365,6 @@ class Job:
     sources: tuple[str, ...] = ()
     assumed: tuple[Assumption, ...] = ()
     sha256: str = ""
-
-    def __repr__(self) -> str:
-        return f"<placer.Job {self.name}: {title(self)}>"
-
-    def _repr_html_(self) -> str:
-        about = {name: text for name, text in facts(self).items() if name != "sha256"}
-        return html_facts(f"{self.name}: {title(self)}", about)
 
     @property
     def world_size(self) -> int:

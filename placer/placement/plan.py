@@ -15,8 +15,9 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.job.axes import Parallelism
-from placer.placement.plan_html import plan_html, plan_rows, plan_title
+from placer.loading import load
 from placer.placement.score import Score
+from placer.shown import Shown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -27,8 +28,8 @@ def period_of(score: Mapping[str, Any]) -> str:
     return "cycle" if score.get("roles") else "step"
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Shown):
     """One plan; ``to_dict`` gives its file form.
 
     Attributes
@@ -102,16 +103,23 @@ class Plan:
     role_of_rank: tuple[str, ...] = ()
     instance_of_rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def __repr__(self) -> str:
-        return f"<placer.Plan: {plan_title(self)}>"
-
-    def _repr_html_(self) -> str:
-        return plan_html(self)
-
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a rank: ``host``, ``gpu``, its domains and coordinates."""
-        return list(plan_rows(self))
+        axes = self.axes
+        at = axes.coordinates if axes else {}
+        columns = {axis: at[axis].tolist() for axis in (axes.order if axes else ())}
+        nodes, gpus = self.node_of_rank.tolist(), self.gpu_of_rank.tolist()
+        return [
+            {
+                "rank": rank,
+                "host": self.nodes[node],
+                "gpu": gpu,
+                **{tier: names[node] for tier, names in self.domains.items()},
+                **{axis: column[rank] for axis, column in columns.items()},
+            }
+            for rank, (node, gpu) in enumerate(zip(nodes, gpus, strict=True))
+        ]
 
     @property
     def world_size(self) -> int:
@@ -182,9 +190,8 @@ class Plan:
         InputError
             If the plan keeps no inputs, or names no domains of such a tier.
         """
-        from placer.placement.graph import traffic_graph
-
-        return traffic_graph(self, tier)
+        graph: nx.Graph = load("placer.report.graphs").traffic_graph(self, tier)
+        return graph
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its file form, ready for JSON."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.hostlist import compress_grid, expand, with_blanks
-from placer.html_table import html_table
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
+from placer.report.html_table import html_table
 from placer.report.words import NOUN, amount, proved, share_text
 from placer.units import plural
 

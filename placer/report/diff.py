@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.arguments import NOTHING, instance, takes
-from placer.html_table import html_table
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
 from placer.placement.plan_like import PLAN, plan_of
@@ -16,6 +15,7 @@ from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows
 from placer.report.diff_verdict import diff_sentence, diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
+from placer.report.html_table import html_table
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
 from placer.report.restart import Restart, restart

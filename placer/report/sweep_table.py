@@ -7,8 +7,8 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placer.html_table import html_table
 from placer.report.columns import narrowed, wrapped
+from placer.report.html_table import html_table
 from placer.report.words import gap_text
 from placer.units import format_bandwidth, format_seconds
 

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.html_table import html_table
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
+from placer.report.html_table import html_table
 from placer.report.tune_words import (
     AXES,
     degrees,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray, by_appearance
-from placer.topology.facts import kinds
 from placer.topology.gpu import Gpu
 from placer.topology.links import Link, kept_links
 
@@ -126,7 +125,22 @@ class Domains:
         Nodes of a kind are as fast, and in the same domains that links name. Their GPUs
         may differ in number.
         """
-        return kinds(self)
+        facts = [self.bandwidth_factor, self.speed_of_node]
+        links = self.links
+        for name in dict.fromkeys(link.tier for link in links):
+            t = self.tier_index(name)
+            linked = {
+                end for link in links if link.tier == name for end in link.between
+            }
+            is_linked = np.array([end in linked for end in self.domain_names[t]])
+            row = self.domain_of_node[t]
+            facts.append(np.where(is_linked[row], row, -1))
+        kind = np.zeros(self.num_nodes, dtype=np.int64)
+        for fact in facts:
+            number = np.unique(fact, return_inverse=True)[1]
+            both = kind * (int(number.max()) + 1) + number
+            kind = np.unique(both, return_inverse=True)[1]
+        return kind
 
     @property
     def num_gpus(self) -> int:

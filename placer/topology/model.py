@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.html_table import html_table
+from placer.loading import load
+from placer.shown import Shown
 from placer.topology.affinity import Affinity
-from placer.topology.drawing import parts, tier_rows
-from placer.topology.facts import node_rows
 from placer.topology.kubernetes import Kubernetes
 from placer.topology.machine import Domains, Machine
 
@@ -105,7 +104,7 @@ class Islands:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Topology(Domains):
+class Topology(Shown, Domains):
     """A machine whose nodes are hosts, as it is described, with what else is known.
 
     Attributes
@@ -144,16 +143,24 @@ class Topology(Domains):
     budgets: tuple[Budget, ...] = ()
     assumed: tuple[Assumption, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"<placer.Topology {self.name}: {parts(self)}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(tier_rows(self), f"{self.name}: {parts(self)}")
-
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a usable node: its name, GPUs, factors and domains."""
-        return node_rows(self)
+        domains = {
+            tier.name: [self.domain_names[t][d] for d in self.domain_of_node[t]]
+            for t, tier in enumerate(self.tiers)
+            if t > 0
+        }
+        return [
+            {
+                "node": name,
+                "gpus": int(self.gpus_of_node[n]),
+                "bandwidth_factor": float(self.bandwidth_factor[n]),
+                "compute_factor": float(self.speed_of_node[n]),
+                **{tier: names[n] for tier, names in domains.items()},
+            }
+            for n, name in enumerate(self.node_names)
+        ]
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -196,9 +203,8 @@ class Topology(Domains):
         gpus : bool
             GPU k of a node is the vertex ``("gpu", node, k)`` below it.
         """
-        from placer.topology.graph import machine_tree
-
-        return machine_tree(self, gpus=gpus)
+        tree: nx.DiGraph = load("placer.report.graphs").machine_tree(self, gpus)
+        return tree
 
     @cached_property
     def by_island(self) -> Machine:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.api.check import checked, faults_of
+from placer.api.check import checked
 from placer.api.claims import MOST_SHOWN, beaten
 from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
@@ -112,7 +112,7 @@ def answer(data: dict[str, Any]) -> str:
     """What the check says, or why the plan cannot even be read."""
     try:
         plan = decode_plan(data, "plan.json")
-        return "\n".join(faults_of(plan, inputs_of(plan, force=True)))
+        return "\n".join(checked(plan, inputs_of(plan, force=True)).false)
     except placer.InputError as error:
         return str(error)
 

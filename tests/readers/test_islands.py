@@ -17,9 +17,9 @@ from placer.placement.placement import Placement
 from placer.readers.machine import read_topology
 from placer.readers.pcie import between_islands
 from placer.readers.registry import read
+from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
-from placer.topology.drawing import draw
 from placer.topology.read import parse_topology
 from tests.readers.cases import (
     GB200,

@@ -9,8 +9,8 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.registry import read
+from placer.report.machine_text import draw
 from placer.topology.allocation import allocate
-from placer.topology.drawing import draw
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.readers import cases

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from placer.errors import InputError
+from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
-from placer.topology.drawing import draw
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 

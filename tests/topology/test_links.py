@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from placer.errors import InputError
+from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
-from placer.topology.drawing import draw
 from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document

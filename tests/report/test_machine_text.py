@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placer.topology.drawing import draw
+from placer.report.machine_text import draw
 from placer.topology.read import parse_topology, read_topology
 
 

@@ -1,4 +1,4 @@
-"""``placer place --vary`` and ``placer diagnose``: files out, files in, a name."""
+"""``placer diagnose``: plans and times in, a name or another plan out."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three plans, and the times of a run with each on a slow host."""
     monkeypatch.chdir(tmp_path)
     Path("job.json").write_text(json.dumps(JOB))
-    words = ["place", "-q", "-t", "dgx-h100-32x8", "-j", "job.json", "--vary", "3"]
-    done = run(*words, "-o", "p-{k}.json")
-    assert done.exit_code == 0, done.output
-    for k in (1, 2, 3):
-        hosts = placer.read_plan(f"p-{k}.json").host_of_rank
+    plan = placer.place("dgx-h100-32x8", "job.json").plan
+    for k, other in enumerate(placer.vary(plan, 3), start=1):
+        placer.write_plan(other, f"p-{k}.json")
+        hosts = other.host_of_rank
         times = [
             1.1 if host == "n05" else 1 + rank % 7 / 1e3
             for rank, host in enumerate(hosts)
@@ -104,21 +103,6 @@ def test_wrong_times(case: str, plans: list[str]) -> None:
     done = run("diagnose", plans[0], "p-2.json=t.csv")
     assert done.exit_code == 2
     assert message in done.stderr
-
-
-def test_where_the_plans_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without {k} a number goes before the suffix; stdout takes one plan only."""
-    monkeypatch.chdir(tmp_path)
-    Path("job.json").write_text(json.dumps(JOB))
-    words = ["place", "-q", "-t", "dgx-h100-32x8", "-j", "job.json", "--vary", "2"]
-    assert run(*words, "-o", "plan.json").exit_code == 0
-    assert sorted(path.name for path in tmp_path.glob("plan*")) == [
-        "plan-1.json",
-        "plan-2.json",
-    ]
-    refused = run(*words)
-    assert refused.exit_code == 2
-    assert "give -o plan-{k}.json" in refused.stderr
 
 
 def test_a_slow_stage_is_named_where_only_stages_are_timed(plans: list[str]) -> None:

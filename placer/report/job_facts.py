@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from placer.job.adapters import trained_parameters
+from placer.job.models import total_parameters
 from placer.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -43,10 +45,6 @@ def _adapters(job: Job) -> str:
     """What alone is trained: ``rank 32, 83.89 M of 8.03 B parameters``."""
     if job.adapters is None or job.model is None:
         return ""
-    # Both know jobs, which are told by this module.
-    from placer.job.adapters import trained_parameters
-    from placer.job.models import total_parameters
-
     rank = f"rank {job.adapters.rank}, " if job.adapters.rank else ""
     few = format_count(trained_parameters(job.model, job.adapters))
     return f"{rank}{few} of {format_count(total_parameters(job.model))} parameters"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from placer.html_table import html_table
+from placer.report.html_table import html_table
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -27,22 +27,6 @@ def plan_title(plan: Plan) -> str:
         return f"{size}, {format_seconds(step)} a step"
     cost = plan.score.get("hop_cost")
     return size if cost is None else f"{size}, hop cost {cost:,.12g}"
-
-
-def plan_rows(plan: Plan) -> Iterator[dict[str, Any]]:
-    """A plain mapping a rank: where it runs, its domains and its axes' coordinates."""
-    axes = plan.axes
-    at = axes.coordinates if axes else {}
-    columns = {axis: at[axis].tolist() for axis in (axes.order if axes else ())}
-    nodes, gpus = plan.node_of_rank.tolist(), plan.gpu_of_rank.tolist()
-    for rank, (node, gpu) in enumerate(zip(nodes, gpus, strict=True)):
-        yield {
-            "rank": rank,
-            "host": plan.nodes[node],
-            "gpu": gpu,
-            **{tier: names[node] for tier, names in plan.domains.items()},
-            **{axis: column[rank] for axis, column in columns.items()},
-        }
 
 
 def _groups(plan: Plan) -> Iterator[list[str]]:
