@@ -17,10 +17,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from placer.emit.nodes import (
+    nodes_in_order,
     nodes_of,
     require_aligned,
     require_consecutive,
-    require_gpus_in_order,
 )
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node
@@ -51,9 +51,7 @@ def render(plan: Plan) -> str:
         If a node's ranks are not consecutive, not on GPU 0, 1, 2 ... in their order or
         do not start at a multiple of their number, or a name is no host name.
     """
-    nodes = nodes_of(plan)
-    require_consecutive(nodes, "deepspeed")
-    require_gpus_in_order(nodes, "deepspeed")
+    nodes = nodes_in_order(plan, "deepspeed")
     require_aligned(nodes, "deepspeed")
     return "".join(f"{node.host} slots={len(node.ranks)}\n" for node in nodes)
 

@@ -86,6 +86,21 @@ def nodes_of(plan: Plan) -> list[NodeRanks]:
     return nodes
 
 
+def nodes_in_order(plan: Plan, format: str) -> list[NodeRanks]:
+    """The nodes for a launcher that is told no more than their order and their sizes.
+
+    Raises
+    ------
+    EmitError
+        As `nodes_of`; or where a node's ranks are not consecutive, or not on GPU 0, 1,
+        2 ... in their order.
+    """
+    nodes = nodes_of(plan)
+    require_consecutive(nodes, format)
+    require_gpus_in_order(nodes, format)
+    return nodes
+
+
 def require_consecutive(nodes: Sequence[NodeRanks], format: str) -> None:
     """Nothing, when every node holds consecutive ranks.
 

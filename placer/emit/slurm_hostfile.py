@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.emit.nodes import (
-    nodes_of,
-    require_consecutive,
-    require_gpus_in_order,
-)
+from placer.emit.nodes import nodes_in_order, nodes_of, require_gpus_in_order
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -39,7 +35,5 @@ def render_nodes(plan: Plan) -> str:
         If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
         or a name is no host name.
     """
-    nodes = nodes_of(plan)
-    require_consecutive(nodes, "one task a node")
-    require_gpus_in_order(nodes, "one task a node")
+    nodes = nodes_in_order(plan, "one task a node")
     return "".join(f"{node.host}\n" for node in nodes)

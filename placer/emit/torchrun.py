@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from placer.emit.nodes import (
     NodeRanks,
+    nodes_in_order,
     nodes_of,
     require_consecutive,
-    require_gpus_in_order,
 )
 from placer.emit.shell import script, words
 
@@ -81,9 +81,7 @@ def render_map(plan: Plan) -> str:
         If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
         or a name is no host name.
     """
-    nodes = nodes_of(plan)
-    require_consecutive(nodes, "torchrun-map")
-    require_gpus_in_order(nodes, "torchrun-map")
+    nodes = nodes_in_order(plan, "torchrun-map")
     lines = ",\n".join(
         "  " + json.dumps({"host": node.host, "processes": len(node.ranks)})
         for node in nodes
