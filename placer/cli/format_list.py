@@ -1,9 +1,9 @@
-"""``placer topology formats`` and ``placer job formats``."""
+"""``list`` and ``formats`` of ``placer topology`` and of ``placer job``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -13,6 +13,49 @@ from placer.cli.output import write_line
 
 if TYPE_CHECKING:
     from placer.formats import Format
+
+    Row = dict[str, Any]
+
+
+def preset_list(
+    folder: Literal["topologies", "jobs"],
+    sizes: str,
+    row: Callable[[str], Row],
+    size: Callable[[Row], str],
+) -> click.Command:
+    """The command that lists the presets of a folder.
+
+    Parameters
+    ----------
+    folder : str
+        Of presets.
+    sizes : str
+        What the size of one is called in the help.
+    row : callable
+        What a preset is, by keys of JSON, from its name.
+    size : callable
+        Its size in the text, from its row.
+    """
+    from placer.presets import preset_names
+
+    @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
+    @format_option("text", "json")
+    def presets(format_name: str) -> None:
+        import json
+
+        rows = [row(name) for name in preset_names(folder)]
+        if format_name == "json":
+            write_line(json.dumps(rows, indent=2))
+            return
+        width = max((len(row["name"]) for row in rows), default=0)
+        write_line(
+            "\n".join(
+                f"{row['name']:<{width}} {size(row)}  {row['description']}".rstrip()
+                for row in rows
+            )
+        )
+
+    return presets
 
 
 def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Command:

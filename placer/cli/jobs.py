@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from placer.cli import complete
-from placer.cli.format_list import format_list
+from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Command
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
 from placer.cli.job import notes_told, read_given_job
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from placer.formats import Format
     from placer.job.model import Job
 
-_JOBS = click.argument(
-    "jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
-)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _job_options(function: _Function) -> _Function:
+    """The jobs, and what goes with them."""
+    argument = click.argument(
+        "jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
+    )
+    return argument(source_options(quiet_option("No notes.")(function)))
 
 
 @click.group()
@@ -33,29 +39,19 @@ def job() -> None:
     """
 
 
-@job.command("list", cls=Command)
-@format_option("text", "json")
-def list_presets(format_name: str) -> None:
-    """List the presets with their number of ranks."""
-    import json
-
+def _preset(name: str) -> dict[str, Any]:
     from placer.job.read import read_job
-    from placer.presets import preset_names
 
-    found = {name: read_job(name) for name in preset_names("jobs")}
-    if format_name == "json":
-        rows = [
-            {"name": name, "ranks": job.world_size, "description": job.description}
-            for name, job in found.items()
-        ]
-        write_line(json.dumps(rows, indent=2))
-        return
-    width = max(map(len, found), default=0)
-    lines = (
-        f"{name:<{width}} {job.world_size:>8,} ranks  {job.description}".rstrip()
-        for name, job in found.items()
-    )
-    write_line("\n".join(lines))
+    found = read_job(name)
+    return {
+        "name": name,
+        "ranks": found.world_size,
+        "description": found.description,
+    }
+
+
+def _size(row: dict[str, Any]) -> str:
+    return f"{row['ranks']:>8,} ranks"
 
 
 def _formats() -> Mapping[str, Format]:
@@ -64,16 +60,15 @@ def _formats() -> Mapping[str, Format]:
     return FORMATS
 
 
+job.add_command(preset_list("jobs", "how many ranks they have", _preset, _size))
 job.add_command(format_list("a job", _formats))
 
 
 @job.command(cls=Command)
-@_JOBS
-@source_options
+@_job_options
 @click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
 @click.option("--name", help="Name of the job. Default: that of the first file.")
 @output_option("Write the job here; - is stdout, as without it.")
-@quiet_option("No report.")
 def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """Write what JOB says as one job file, with the origin of each value.
 
@@ -107,9 +102,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
 
 
 @job.command(cls=Command)
-@_JOBS
-@source_options
-@quiet_option("No notes.")
+@_job_options
 @format_option("text", "json")
 def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Say whether JOB can be read, with all that is wrong.
@@ -152,9 +145,7 @@ def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 @job.command(cls=Command)
-@_JOBS
-@source_options
-@quiet_option("No notes.")
+@_job_options
 @format_option("text", "json")
 def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Show JOB.

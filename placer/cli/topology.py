@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from placer.cli import complete
-from placer.cli.format_list import format_list
+from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Command
 from placer.cli.input_options import hardware_options
 from placer.cli.options import format_option, output_option, quiet_option
@@ -19,18 +19,27 @@ if TYPE_CHECKING:
     from placer.readers.combine import Tree
     from placer.topology.model import Topology
 
-_TOPOLOGIES = click.argument(
-    "topologies", nargs=-1, metavar="[TOPOLOGY]...", shell_complete=complete.topologies
-)
-_TOPOLOGY_OPTION = click.option(
-    "-t",
-    "--topology",
-    "option",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topologies,
-    help="The same as the argument.",
-)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _machine_options(function: _Function) -> _Function:
+    """The topologies, as arguments or by ``-t``, and what goes with them."""
+    argument = click.argument(
+        "topologies",
+        nargs=-1,
+        metavar="[TOPOLOGY]...",
+        shell_complete=complete.topologies,
+    )
+    option = click.option(
+        "-t",
+        "--topology",
+        "option",
+        multiple=True,
+        metavar="T",
+        shell_complete=complete.topologies,
+        help="The same as the argument.",
+    )
+    return argument(option(hardware_options(quiet_option("No notes.")(function))))
 
 
 @click.group()
@@ -43,35 +52,20 @@ def topology() -> None:
     """
 
 
-@topology.command("list", cls=Command)
-@format_option("text", "json")
-def list_presets(format_name: str) -> None:
-    """List the presets with their size."""
-    import json
-
-    from placer.presets import preset_names
+def _preset(name: str) -> dict[str, Any]:
     from placer.topology.read import read_topology
 
-    machines = [(name, read_topology(name)) for name in preset_names("topologies")]
-    if format_name == "json":
-        rows = [
-            {
-                "name": name,
-                "nodes": machine.num_nodes,
-                "gpus": machine.num_gpus,
-                "description": machine.description,
-            }
-            for name, machine in machines
-        ]
-        write_line(json.dumps(rows, indent=2))
-        return
-    width = max((len(name) for name, _ in machines), default=0)
-    lines = (
-        f"{name:<{width}} {machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs  "
-        f"{machine.description}".rstrip()
-        for name, machine in machines
-    )
-    write_line("\n".join(lines))
+    machine = read_topology(name)
+    return {
+        "name": name,
+        "nodes": machine.num_nodes,
+        "gpus": machine.num_gpus,
+        "description": machine.description,
+    }
+
+
+def _size(row: dict[str, Any]) -> str:
+    return f"{row['nodes']:>7,} nodes {row['gpus']:>8,} GPUs"
 
 
 def _formats() -> Mapping[str, Format]:
@@ -80,19 +74,15 @@ def _formats() -> Mapping[str, Format]:
     return FORMATS
 
 
+topology.add_command(preset_list("topologies", "their size", _preset, _size))
 topology.add_command(format_list("a machine", _formats))
 
 
 @topology.command(cls=Command)
-@_TOPOLOGIES
-@_TOPOLOGY_OPTION
-@hardware_options
+@_machine_options
 @output_option("Write the topology here; - is stdout, as without it.")
 @click.option("--name", help="Name of the machine. Default: that of the first file.")
-@quiet_option("No notes.")
-def convert(
-    topologies: tuple[str, ...], option: tuple[str, ...], **options: Any
-) -> None:
+def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
 
     Several of FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any
@@ -102,22 +92,14 @@ def convert(
     from placer.cli.output import write_document
     from placer.topology.compact import compact_document
 
-    machine = read_machine(options, _sources(topologies, option), options["name"])
+    machine = read_machine(options, _sources(options), options["name"])
     write_document(options["output"] or "-", compact_document(machine))
 
 
 @topology.command(cls=Command)
-@_TOPOLOGIES
-@_TOPOLOGY_OPTION
-@hardware_options
-@quiet_option("No notes.")
+@_machine_options
 @format_option("text", "json")
-def show(
-    topologies: tuple[str, ...],
-    option: tuple[str, ...],
-    format_name: str,
-    **options: Any,
-) -> None:
+def show(format_name: str, **options: Any) -> None:
     """Draw TOPOLOGY: its tiers and its tree.
 
     With --format json, print the compiled machine: a topology file with one entry a
@@ -129,7 +111,7 @@ def show(
     from placer.report.machine_text import draw
     from placer.topology.write import to_document
 
-    machine = read_machine(options, _sources(topologies, option))
+    machine = read_machine(options, _sources(options))
     if format_name == "json":
         write_line(json.dumps(to_document(machine), indent=2))
     else:
@@ -137,17 +119,9 @@ def show(
 
 
 @topology.command(cls=Command)
-@_TOPOLOGIES
-@_TOPOLOGY_OPTION
-@hardware_options
-@quiet_option("No notes.")
+@_machine_options
 @format_option("text", "json")
-def validate(
-    topologies: tuple[str, ...],
-    option: tuple[str, ...],
-    format_name: str,
-    **options: Any,
-) -> None:
+def validate(format_name: str, **options: Any) -> None:
     """Say whether every TOPOLOGY can be read by itself, with all that is wrong.
 
     FORMAT:FILE needs no --hardware here; with it, the machine that both give is built.
@@ -159,7 +133,7 @@ def validate(
 
     problems: list[Problem] = []
     rows = []
-    for source in _sources(topologies, option):
+    for source in _sources(options):
         try:
             rows.append(_row(source, read_alone(options, source)))
         except InputError as error:
@@ -200,9 +174,9 @@ def _row(source: str, machine: Topology | Tree) -> dict[str, Any]:
     }
 
 
-def _sources(arguments: tuple[str, ...], option: tuple[str, ...]) -> tuple[str, ...]:
+def _sources(options: dict[str, Any]) -> tuple[str, ...]:
     """The topologies named by the arguments and by ``-t``."""
-    sources = arguments + option
+    sources: tuple[str, ...] = options["topologies"] + options["option"]
     if not sources:
         raise click.UsageError("Missing argument 'TOPOLOGY'.")
     return sources

@@ -30,7 +30,7 @@ def test_list_names_every_preset():
     assert [line.split()[0] for line in lines] == list(preset_names("topologies"))
     for line in lines:
         machine = read_topology(line.split()[0])
-        assert f" {machine.num_nodes} nodes" in line
+        assert f" {machine.num_nodes:,} nodes" in line
         assert f" {machine.num_gpus} GPUs" in line
         assert machine.description in line
 
