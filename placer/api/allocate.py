@@ -31,7 +31,7 @@ from placer.arguments import (
 )
 from placer.errors import InputError, Problem, refuse
 from placer.job.rules import Rules
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.solve.run.budget import Budget
 from placer.sources.job_list import Listed, is_job_list, read_job_list
 from placer.topology.model import Topology
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, JobsLike, TopologyLike
     from placer.api.options import ObjectiveName
     from placer.arrays import BoolArray
+    from placer.placement.plan_like import PlanLike
 
-_PLANS = sequence("a list of plans", instance(Plan))
+_PLANS = sequence("a list of plans", PLAN)
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
 _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
@@ -54,7 +55,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
     busy=HOSTS,
     keep=_PLANS,
     move=_PLANS,
-    move_price=NUMBER,
+    move_price=DURATION,
     weights=_WEIGHTS,
     objective=TEXT | NOTHING,
     require=TEXT_BY_NAME | NOTHING,
@@ -74,9 +75,9 @@ def allocate(
     jobs: JobsLike,
     free: Sequence[str] | str | None = None,
     busy: Sequence[str] | str = (),
-    keep: Sequence[Plan] = (),
-    move: Sequence[Plan] = (),
-    move_price: float = 0.0,
+    keep: Sequence[PlanLike] = (),
+    move: Sequence[PlanLike] = (),
+    move_price: float | str = 0.0,
     weights: Mapping[str, float] | None = None,
     objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
@@ -106,10 +107,10 @@ def allocate(
         Free hosts, as names or as a host list; by default all that can be used.
     busy : sequence of str, or str
         Hosts that are not free.
-    keep, move : sequence of Plan
+    keep, move : sequence of Plan, Result, path or dict
         Jobs that run: those of ``keep`` stay on their nodes, those of ``move`` may move
         at the price of ``move_price``.
-    move_price : float
+    move_price : float or str
         In the unit of the objective, for each job that moves.
     weights : mapping of str to float, optional
         What a job counts, by its name; others as their file says, or 1.
@@ -154,6 +155,7 @@ def allocate(
     'n[2-3]'
     """
     time_limit = seconds_of(time_limit)
+    move_price = seconds_of(move_price, "move_price")
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
@@ -170,8 +172,8 @@ def allocate(
         [job for job, _ in listed],
         free,
         busy,
-        keep,
-        move,
+        [*map(plan_of, keep)],
+        [*map(plan_of, move)],
         move_price,
         objective,
         require,

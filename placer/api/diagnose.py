@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arguments import NUMBER, instance, sequence, takes
+from placer.arguments import NUMBER, sequence, takes
 from placer.errors import InputError, Problem, refuse
 from placer.explain.suspects import Run, Verdict, verdict_of
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
+    from placer.placement.plan_like import PlanLike
+
 
 @takes(
-    plans=sequence("a list of plans", instance(Plan)),
+    plans=sequence("a list of plans", PLAN),
     seconds=sequence("a list of lists of seconds", sequence("seconds", NUMBER)),
 )
 def diagnose(
-    plans: Sequence[Plan], seconds: Sequence[npt.ArrayLike | Sequence[float]]
+    plans: Sequence[PlanLike], seconds: Sequence[npt.ArrayLike | Sequence[float]]
 ) -> Verdict:
     """The node, link, stage, replica or rank that makes some ranks slow.
 
     Parameters
     ----------
-    plans : sequence of Plan
+    plans : sequence of Plan, Result, path or dict
         Placements of one job that it ran with, such as those of `vary`.
     seconds : sequence of array, shape (R,) each
         What each rank took in the run of each plan, waiting left out: its compute, or
@@ -46,11 +48,22 @@ def diagnose(
     InputError
         If there is not one finite time for each rank of each plan, the plans are of
         jobs with other sizes, or a plan does not record its axes.
+
+    Examples
+    --------
+    Two runs, each in a placement of its own, in which ranks on n1 take longer:
+
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> plans = placer.vary(plan, 2)
+    >>> on_n1 = [[host == "n1" for host in each.host_of_rank] for each in plans]
+    >>> seconds = [[1.2 if slow else 1.0 for slow in ranks] for ranks in on_n1]
+    >>> print(placer.diagnose(plans, seconds).named)
+    node n1
     """
     times = [np.asarray(own, dtype=np.float64) for own in seconds]
     runs = [
         Run(plan, np.arange(plan.world_size), own)
-        for plan, own in zip(plans, times, strict=False)
+        for plan, own in zip(map(plan_of, plans), times, strict=False)
     ]
     if not plans or len(plans) != len(times):
         message = f"{len(times)} lists of times for {len(plans)} plans"

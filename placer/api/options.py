@@ -13,20 +13,20 @@ from placer.units import parse_duration
 ObjectiveName = Literal["time", "hop-cost"]
 
 
-def seconds_of(time_limit: float | str) -> float:
-    """Seconds of a time limit: a number, or a text such as ``"5m"``.
+def seconds_of(duration: float | str, key: str = "time_limit") -> float:
+    """Seconds of an argument: a number, or a text such as ``"5m"``.
 
     Raises
     ------
     InputError
         If the text is no duration.
     """
-    if not isinstance(time_limit, str):
-        return time_limit
+    if not isinstance(duration, str):
+        return duration
     try:
-        return parse_duration(time_limit)
+        return parse_duration(duration)
     except ValueError as error:
-        raise InputError([Problem(str(error), key="time_limit")]) from None
+        raise InputError([Problem(str(error), key=key)]) from None
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.effort import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from placer.explain.difference import Saving
     from placer.job.model import Job
     from placer.placement.placement import Placement
+    from placer.placement.plan_like import PlanLike
     from placer.solve.problem.compiled import Problem as PlacementProblem
     from placer.topology.model import Topology
 
@@ -75,7 +76,7 @@ class _Found(NamedTuple):
     objective=TEXT | NOTHING,
     require=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
-    previous=instance(Plan) | NOTHING,
+    previous=PLAN | NOTHING,
     time_limit=DURATION,
     seed=INTEGER,
     effort=TEXT | INTEGER,
@@ -91,7 +92,7 @@ def place(
     objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
     rules: Rules | None = None,
-    previous: Plan | None = None,
+    previous: PlanLike | None = None,
     time_limit: float | str = 60.0,
     seed: int = 0,
     effort: Effort = MEASURABLE,
@@ -117,7 +118,7 @@ def place(
         Hard rules beside those of the job: axis or group -> tier.
     rules : Rules, optional
         Pins, hosts to avoid, replicas a domain and spares beside those of the job.
-    previous : Plan, optional
+    previous : Plan, Result, path or dict, optional
         Of equally good placements, the one that leaves the most ranks where this has
         them.
     time_limit : float, s, or str
@@ -171,7 +172,7 @@ def place(
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
-    earlier = None if previous is None else PreviousPlan(previous, machine)
+    earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
     budget = Budget(time_limit, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from placer.api.predict import scored_plan
-from placer.arguments import NOTHING, TEXT, Kind, instance, takes
+from placer.arguments import NOTHING, TEXT, Kind, takes
+from placer.files import is_file
 from placer.page.report_page import report_page
 from placer.page.side import Side
-from placer.placement.baselines import BaselineName, baseline
+from placer.placement.baselines import BASELINES, baseline
 from placer.placement.inputs import Inputs, inputs_of
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.started import order_in_use_of
 from placer.report.verdict import name_in_use
 
+if TYPE_CHECKING:
+    from placer.placement.baselines import BaselineName
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
+
+_IN_USE = "in-use"
 _TWO_NAMES = Kind(
     "two names",
     lambda value: (
@@ -23,14 +30,14 @@ _TWO_NAMES = Kind(
 
 
 @takes(
-    plan=instance(Plan),
-    before=instance(Plan) | TEXT | NOTHING,
+    plan=PLAN,
+    before=PLAN | NOTHING,
     names=_TWO_NAMES,
     path=TEXT,
 )
 def report_html(
-    plan: Plan,
-    before: Plan | BaselineName | Literal["in-use"] | None = "in-use",
+    plan: PlanLike,
+    before: PlanLike | BaselineName | Literal["in-use"] | None = "in-use",
     *,
     names: tuple[str, str] = ("", ""),
     path: str = "plan.json",
@@ -39,8 +46,8 @@ def report_html(
 
     Parameters
     ----------
-    plan : Plan
-    before : Plan, str or None
+    plan : Plan, Result, path or dict
+    before : Plan, Result, path, dict, str or None
         What to compare it with: a plan, the name of a baseline on the same hosts,
         ``in-use`` for the order that the job has today, or nothing. Without a launcher
         that is known, the order in use is ``given-order``.
@@ -69,19 +76,26 @@ def report_html(
     >>> placer.report_html(plan)[:15]
     '<!doctype html>'
     """
+    plan = plan_of(plan)
     after = Side(names[1] or "the plan", plan, _inputs(plan))
     if before is None:
         return report_page([after], path)
-    if isinstance(before, Plan):
-        old = Side(names[0] or "before", before, _inputs(before))
+    if not isinstance(before, str) or _is_path(before):
+        earlier = plan_of(before)
+        old = Side(names[0] or "before", earlier, _inputs(earlier))
         return report_page([old, after], path)
     inputs = inputs_of(plan)
     name: str = before
-    if before == "in-use":
+    if before == _IN_USE:
         before, name = order_in_use_of(plan), name_in_use(plan)
     placement = baseline(before, inputs.machine, inputs.job)
     usual = scored_plan(inputs, placement, f"baseline: {before}")
     return report_page([Side(names[0] or name, usual, inputs), after], path)
+
+
+def _is_path(name: str) -> bool:
+    """Whether it is a file, rather than the name of an order."""
+    return name not in (*BASELINES, _IN_USE) and is_file(name)
 
 
 def _inputs(plan: Plan) -> Inputs | None:

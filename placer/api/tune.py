@@ -155,6 +155,12 @@ def tune(
         If nothing is legal, or nothing that is fits.
     StoppedError
         If time was up before any choice was placed.
+
+    Examples
+    --------
+    >>> found = placer.tune("dgx-h100-4x8", "quickstart", gpus=16, tp=[4, 8])
+    >>> found.rows[0]["parallelism"]["tp"]
+    4
     """
     machine, work = read_inputs(topology, job)
     whole, machine = machine, allocate(machine, hosts, exclude)

@@ -15,11 +15,13 @@ from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
+from placer.placement.plan_like import PLAN, plan_of
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.rearrange.vary import varied
 
 if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
     from placer.placement.score import Score
 
 MOST = 64
@@ -28,13 +30,13 @@ DRAWN = 32
 
 
 @takes(
-    plan=instance(Plan),
+    plan=PLAN,
     count=INTEGER,
     seed=INTEGER,
     apart=instance(Verdict) | NOTHING,
 )
 def vary(
-    plan: Plan, count: int, *, seed: int = 0, apart: Verdict | None = None
+    plan: PlanLike, count: int, *, seed: int = 0, apart: Verdict | None = None
 ) -> list[Plan]:
     """The plan and others of the same cost in which what was together is apart.
 
@@ -43,7 +45,7 @@ def vary(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
     count : int
         Plans in all, 1 to 64.
     seed : int
@@ -54,6 +56,7 @@ def vary(
     Returns
     -------
     list of Plan
+        The given one first; each has the score that the model gives it.
 
     Raises
     ------
@@ -71,6 +74,7 @@ def vary(
     if not 1 <= count <= MOST:
         message = f"expected 1 to {MOST} placements, got {count}"
         raise InputError([Problem(message, key="count")])
+    plan = plan_of(plan)
     inputs = inputs_of_plan(plan)
     machine, job = inputs.machine, inputs.ruled(inputs.job)
     check_memory(machine, job)

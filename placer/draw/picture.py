@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import TYPE_CHECKING, Literal, get_args
 
-from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+from placer.arguments import NOTHING, PATH, TEXT, takes
 from placer.errors import Problem, refuse
+from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.cost.step import Step
     from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
 
 PictureName = Literal["map", "traffic", "timeline", "pipeline"]
 ColourName = Literal["role", "dp", "pp", "ep", "tp"]
@@ -77,21 +79,15 @@ class Picture:
             write_text(target, self.svg)
 
 
-def _is_plan(value: object) -> bool:
-    from placer.placement.plan import Plan  # numpy, which `placer --help` does without
-
-    return isinstance(value, Plan)
-
-
 @takes(
-    plan=Kind("a Plan", _is_plan),
+    plan=PLAN,
     picture=TEXT,
     colour=TEXT | NOTHING,
     zoom=TEXT | NOTHING,
     theme=TEXT,
 )
 def draw(
-    plan: Plan,
+    plan: PlanLike,
     picture: PictureName = "map",
     *,
     colour: ColourName | None = None,
@@ -102,7 +98,7 @@ def draw(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, Result, path or dict
     picture : str
         ``map`` (where the ranks are), ``traffic`` (bytes by tier), ``timeline`` (of a
         step) or ``pipeline`` (when the stages of the slowest replica work).
@@ -124,8 +120,14 @@ def draw(
     InputError
         If an argument is wrong, the plan does not give its axes, or the pipeline is
         asked for of a plan that keeps no inputs.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.draw(plan, "traffic").save("traffic.svg")
     """
     refuse(_problems(picture, colour, zoom, theme))
+    plan = plan_of(plan)
     if picture == "map":
         from placer.draw.placement_map import placement_map
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer import files
-from placer.arguments import PATH, instance, takes
+from placer.arguments import PATH, takes
 from placer.errors import InputError, Problem
-from placer.placement.plan import Plan
 from placer.placement.plan_decode import decode_plan
 from placer.placement.plan_encode import encode_plan
+from placer.placement.plan_like import PLAN, plan_of
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.placement.plan_like import PlanLike
 
 
 @takes(source=PATH)
@@ -20,6 +24,10 @@ def read_plan(source: str | PathLike[str]) -> Plan:
     """The plan in a file, compressed or not, or on standard input for ``-``.
 
     Keys of this version that are not known are left out; a newer version is refused.
+
+    Parameters
+    ----------
+    source : str or path
 
     Returns
     -------
@@ -31,6 +39,13 @@ def read_plan(source: str | PathLike[str]) -> Plan:
         If the plan is well formed but contradicts itself, such as two ranks on one GPU.
     InputError
         If the file cannot be read, is not a plan or is malformed.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.write_plan(plan, "plan.json")
+    >>> placer.read_plan("plan.json").nodes
+    ('n1', 'n2')
     """
     name = fspath(source)
     shown = files.shown_name(name)
@@ -38,12 +53,17 @@ def read_plan(source: str | PathLike[str]) -> Plan:
     return decode_plan(_parse(text, shown), shown)
 
 
-@takes(plan=instance(Plan), path=PATH)
-def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
-    """Write ``plan`` to ``path``, or to standard output for ``-``.
+@takes(plan=PLAN, path=PATH)
+def write_plan(plan: PlanLike, path: str | PathLike[str]) -> None:
+    """Write a plan to ``path``, or to standard output for ``-``.
 
     A name that ends in ``.gz`` or ``.zst`` compresses it; zstd is an extra,
     ``placer[zstd]``, before Python 3.14. Equal plans give equal bytes.
+
+    Parameters
+    ----------
+    plan : Plan, Result, path or dict
+    path : str or path
 
     Raises
     ------
@@ -51,8 +71,13 @@ def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
         If an argument is of a wrong type.
     OutputError
         If it cannot be written; an existing file is kept.
+
+    Examples
+    --------
+    >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+    >>> placer.write_plan(plan, "plan.json")
     """
-    files.write_compressed(fspath(path), encode_plan(plan))
+    files.write_compressed(fspath(path), encode_plan(plan_of(plan)))
 
 
 def _parse(text: str, source: str) -> object:

@@ -28,10 +28,11 @@ def test_returns(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Examples of a call run as they stand."""
+    """Every call has an example, which runs as it stands."""
     monkeypatch.chdir(tmp_path)
     text = inspect.getdoc(call(name)) or ""
     example = doctest.DocTestParser().get_doctest(
         text, {"placer": placer}, name, None, 0
     )
+    assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0

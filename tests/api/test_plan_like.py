@@ -9,6 +9,17 @@ import pytest
 
 import placer
 
+OTHER = placer.predict("dgx-h100-4x8", "quickstart", "slurm", hosts="n[2-3]")
+
+
+def placed(**how: Any) -> placer.Result:
+    return placer.place("dgx-h100-4x8", "quickstart", time_limit="1m", **how)
+
+
+def allocated(**how: Any) -> placer.Allocation:
+    return placer.allocate("dgx-h100-4x8", "quickstart", free="n[1-4]", **how)
+
+
 CALLS: dict[str, Callable[[Any], Any]] = {
     "score": placer.score,
     "score placement": lambda p: placer.score("dgx-h100-4x8", "quickstart", p),
@@ -17,6 +28,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "emit": lambda plan: placer.emit(plan, "slurm-hostfile"),
     "explain": lambda plan: placer.explain(plan, ranks=[3]),
     "replace": lambda p: placer.replace(p, failed="n1", time_limit="9s").plan.nodes,
+    "draw": lambda plan: placer.draw(plan, "traffic").svg,
+    "report": lambda plan: placer.report_html(plan, None),
+    "report against": lambda plan: placer.report_html(OTHER, plan),
+    "vary": lambda plan: [each.gpu_of_rank.tolist() for each in placer.vary(plan, 2)],
+    "diagnose": lambda plan: placer.diagnose([plan], [[1.0] * 15 + [2.0]]),
+    "previous": lambda plan: placed(previous=plan).plan.previous,
+    "keep": lambda plan: allocated(keep=[plan]).rows,
+    "move": lambda plan: allocated(move=[plan], move_price="1ms").rows,
 }
 
 
@@ -24,7 +43,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 def forms(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """A plan, and whatever else stands for it."""
     path = tmp_path_factory.mktemp("forms") / "plan.json"
-    found = placer.place("dgx-h100-4x8", "quickstart", hosts="n[1-3]", time_limit="1m")
+    found = placed(hosts="n[1-3]")
     placer.write_plan(found.plan, path)
     return [found.plan, found, path, str(path), json.loads(path.read_text())]
 
@@ -55,5 +74,7 @@ def test_durations_as_text() -> None:
     """Time limits are seconds or texts; what is neither is told by its name."""
     with pytest.raises(placer.InputError, match="time_limit: "):
         placer.place("dgx-h100-4x8", "quickstart", time_limit="soon")
+    with pytest.raises(placer.InputError, match="move_price: "):
+        allocated(move_price="much")
     found = placer.sweep("dgx-h100-4x8", "quickstart", dp=[2], time_limit="10s")
     assert len(found.rows) == 1

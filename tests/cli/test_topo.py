@@ -31,7 +31,7 @@ def test_list_names_every_preset():
     for line in lines:
         machine = read_topology(line.split()[0])
         assert f" {machine.num_nodes:,} nodes" in line
-        assert f" {machine.num_gpus} GPUs" in line
+        assert f" {machine.num_gpus:,} GPUs" in line
         assert machine.description in line
 
 
