@@ -74,13 +74,26 @@ class InfeasibleError(PlacerError):
 
     Attributes
     ----------
+    reason : str
+        Which rule cannot be kept, and by how much.
+    hints : tuple of str
+        What would make it fit, the smallest change first.
     is_proved : bool
         Whether there is none, rather than none that was found.
     """
 
-    def __init__(self, message: str, *, is_proved: bool = True) -> None:
+    def __init__(
+        self, reason: str, *, hints: Iterable[str] = (), is_proved: bool = True
+    ) -> None:
+        self.reason = reason
+        self.hints = tuple(hints)
         self.is_proved = is_proved
-        super().__init__(message)
+        super().__init__("\n  hint: ".join([reason, *self.hints]))
+
+    def of(self, what: str) -> InfeasibleError:
+        """The same, said of something that is named first."""
+        reason = f"{what}: {self.reason}"
+        return InfeasibleError(reason, hints=self.hints, is_proved=self.is_proved)
 
 
 class CheckError(PlacerError):

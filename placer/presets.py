@@ -17,7 +17,7 @@ _LIST_HINT = {
     "jobs": '"placer job list" shows all presets; a file needs its path',
     "models": "presets are {names}; any other model is written as a mapping: "
     "{{layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256}}, "
-    "or read from its config.json by -j hf:FILE",
+    "or read from its config.json, hf:FILE",
 }
 _SINGULAR = {"topologies": "topology", "jobs": "job", "models": "model"}
 

@@ -58,8 +58,7 @@ def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:
     try:
         own = offers.needed(0, granted, effort=NORMAL)
     except InfeasibleError as error:
-        message = f"the granted hosts cannot hold the job: {error}"
-        raise InfeasibleError(message) from None
+        raise error.of("the granted hosts cannot hold the job") from None
     best = found.together.offers[0]
     if own.cost < best.cost:  # never is what is granted better than the best
         best = own

@@ -27,8 +27,8 @@ def no_room(offers: Offers) -> InfeasibleError:
     without = _left_out(offers)
     return InfeasibleError(
         f"the {len(question.jobs)} jobs do not find room beside each other, though "
-        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free{budgets}\n"
-        f"  hint: {' or '.join(_ways_out(offers, wanted - free, without))}"
+        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free{budgets}",
+        hints=[" or ".join(_ways_out(offers, wanted - free, without))],
     )
 
 

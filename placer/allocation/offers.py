@@ -210,8 +210,7 @@ class Offers:
             found = self._worked_out(index, nodes, share, effort, allowed, ends, within)
         except InfeasibleError as error:
             self.is_unsure |= not error.is_proved
-            text = f"{who}{error}"
-            raise InfeasibleError(text, is_proved=error.is_proved) from None
+            raise (error.of(name) if len(jobs) > 1 else error) from None
         self._known[key] = found
         return found
 
@@ -304,8 +303,8 @@ class Offers:
 
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"
-                f"{_kept_out(question)}"
-                f"\n  hint: {smaller_job(part.topology.by_island, job)}"
+                f"{_kept_out(question)}",
+                hints=[smaller_job(part.topology.by_island, job)],
             )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed

@@ -10,6 +10,7 @@ from placer.arguments import INTEGERS, TEXTS, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
 from placer.explain.scene import Scene, name_parts
+from placer.naming import named
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of
@@ -151,7 +152,10 @@ def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
             shown = f'"{name}" is no group such as pp:37'
         hint = closest(axis, known) or f"known: {', '.join(known)}"
         if not known:
-            hint = "no group here sends anything; --rank shows messages between ranks"
+            hint = (
+                f"no group here sends anything; {named('ranks')} shows messages "
+                "between ranks"
+            )
         yield Problem(shown, hint=hint)
     elif not 0 <= index < len(known[axis]):
         count = len(known[axis])

@@ -31,6 +31,7 @@ from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
 from placer.job.orders import closed
 from placer.job.resize import resized
+from placer.naming import named
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import kept_topology
 from placer.placement.inputs_left import inputs_left, machine_left
@@ -346,13 +347,13 @@ def _plan_of(
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:
-    text = str(error)
+    hints = [*error.hints]
     if OUTSIDE in machine.unavailable.values():
-        text += f"\n  hint: or add hosts from {OUTSIDE} (--added, added=)"
-    return InfeasibleError(
-        f"{text}\n  hint: or let it shrink (--shrink, shrink=True): the fewest "
-        "replicas are given up"
+        hints.append(f"or add hosts from {OUTSIDE}: {named('added')}")
+    hints.append(
+        f"or let it shrink, {named('shrink', True)}: the fewest replicas are given up"
     )
+    return InfeasibleError(error.reason, hints=hints, is_proved=error.is_proved)
 
 
 def _option_problems(max_moves: int | None, within: float) -> Iterator[Problem]:

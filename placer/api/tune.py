@@ -35,6 +35,7 @@ from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
 from placer.job.rules import Rules
+from placer.naming import named
 from placer.placement.host_rules import with_rules
 from placer.placement.inputs import Inputs
 from placer.report.tune_words import degrees, sharding
@@ -223,8 +224,12 @@ def tune(
         )
         yours = own(search, work, mine, limit) if found.rows else None
     if not found.rows and found.is_cut:
-        hint = "" if stop() else "\n  hint: give it more time, such as --time-limit 5m"
-        raise StoppedError(f"stopped before any choice was placed{hint}")
+        more = (
+            ""
+            if stop()
+            else f"\n  hint: give it more time: {named('time_limit', '5m')}"
+        )
+        raise StoppedError(f"stopped before any choice was placed{more}")
     if not found.rows:
         raise _nothing(search, found, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit, seed)
@@ -275,13 +280,11 @@ def _result_problems(top: int, slack: float) -> Iterator[Problem]:
         yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
-def _wider(space: Space) -> str:
+def _wider(space: Space) -> list[str]:
     """A hint which lists leave too little to choose from."""
     lists = ("gpus", *SIZES, "sharding")
-    given = [f"--{name.replace('_', '-')}" for name in lists if getattr(space, name)]
-    if not given:
-        return ""
-    return f"\n  hint: give {' or '.join(given)} other values, or leave it out"
+    given = " or ".join(named(name) for name in lists if getattr(space, name))
+    return [f"give {given} other values, or leave it out"] if given else []
 
 
 def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
@@ -293,8 +296,8 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        hint = _wider(search.legal.space)
-        return InfeasibleError(f"no degrees are legal: {why or none}{hint}")
+        hints = _wider(search.legal.space)
+        return InfeasibleError(f"no degrees are legal: {why or none}", hints=hints)
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:
         (why, count), *_ = search.refusals.most_common(1)
@@ -311,6 +314,6 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
         more = f"or is {limit:,.0f} GB meant? A number without a unit counts bytes"
     return InfeasibleError(
         f"{unusable}{found.too_large:,} need more than "
-        f"{format_bytes(limit)} of memory; the least need is {format_bytes(needed)}\n"
-        f"  hint: that is {degrees(row)}, {modes}; {more}"
+        f"{format_bytes(limit)} of memory; the least need is {format_bytes(needed)}",
+        hints=[f"that is {degrees(row)}, {modes}; {more}"],
     )

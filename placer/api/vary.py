@@ -111,7 +111,7 @@ def vary(
     if len(plans) < count:
         raise InfeasibleError(
             f"of {count} placements of this cost that keep the rules only "
-            f"{len(plans)} {'was' if len(plans) == 1 else 'were'} found"
-            "\n  hint: ask for fewer, or leave out pins and budgets"
+            f"{len(plans)} {'was' if len(plans) == 1 else 'were'} found",
+            hints=["ask for fewer, or leave out pins and budgets"],
         )
     return plans

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
+
+from placer.errors import InfeasibleError
 
 _OWN = "Options"
 # Options by heading, in the order in which help prints them. What is not here is the
@@ -26,7 +29,6 @@ _HEADING_OF = {
     for heading, options in HEADINGS.items()
     for option in options.split()
 }
-_OWN = "Options"
 _INPUTS = (
     "-t T, -j J",
     "Machine and job instead of those that a plan file keeps, with the options that "
@@ -36,7 +38,16 @@ _INPUT_HEADINGS = ("Machine", "Job")
 
 
 class Command(click.Command):
-    """A command whose help has its options under headings."""
+    """A command with options under headings, whose JSON says what is infeasible."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; where no placement keeps the rules, JSON says which and how far."""
+        try:
+            return super().invoke(ctx)
+        except InfeasibleError as error:
+            if ctx.params.get("format_name") == "json":
+                _write_verdict(error)
+            raise
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -60,6 +71,14 @@ class PlanCommand(Command):
         for heading in _INPUT_HEADINGS:
             rows.pop(heading, None)
         return {_OWN: [*rows.pop(_OWN, []), _INPUTS], **rows}
+
+
+def _write_verdict(error: InfeasibleError) -> None:
+    from placer.cli.output import write_text
+    from placer.placement.plan_encode import json_text
+    from placer.report.verdict import infeasible_verdict
+
+    write_text("-", json_text({"verdict": infeasible_verdict(error)}))
 
 
 def _grouped(

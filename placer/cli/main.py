@@ -23,6 +23,7 @@ from placer.errors import (
     PlacerError,
 )
 from placer.files import inputs_kept
+from placer.naming import as_options
 from placer.version import __version__
 
 # One module a command, imported when the command is asked for; by what they are for.
@@ -180,7 +181,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever goes wrong becomes a message and an exit code."""
         try:
-            with inputs_kept(), _usage_told():
+            with as_options(), inputs_kept(), _usage_told():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise

@@ -11,6 +11,7 @@ from placer.degrees.choice import JOINED
 from placer.degrees.frameworks import FRAMEWORKS
 from placer.errors import Problem
 from placer.job.memory import MODULES
+from placer.naming import named
 
 if TYPE_CHECKING:
     from placer.degrees.space import Space
@@ -38,11 +39,11 @@ def problems(
             yield Problem(f"expected at least 1, got {count}", key="gpus")
         elif count > machine.num_gpus:
             has = f"{machine.name} has {machine.num_gpus:,} that can be used"
-            hint = "ask for fewer, or leave --gpus out for as many as help"
+            hint = f"ask for fewer, or leave {named('gpus')} out for as many as help"
             message = f"{count:,} GPUs are asked for, and {has}"
             yield Problem(message, key="gpus", hint=hint)
     if not 0 < memory < inf:
-        hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
+        hint = f"{named('memory', '80GB')}, or a topology that says gpu: memory"
         message = f"how much memory a GPU of {machine.name} has is not known"
         yield Problem(message, key="memory", hint=hint)
     yield from unknown_framework(space.framework)
@@ -78,7 +79,7 @@ def _not_there(space: Space, model: Model) -> Iterator[Problem]:
     if not model.experts:
         for key in ("ep", "etp"):
             if any(size > 1 for size in getattr(space, key)):
-                hint = f"leave --{key} out"
+                hint = f"leave {named(key)} out"
                 yield Problem("the model has no experts", key=key, hint=hint)
     lacking = dict.fromkeys(_OF_EXPERTS, "experts") if not model.experts else {}
     if not model.kv_lora_rank:
@@ -87,7 +88,7 @@ def _not_there(space: Space, model: Model) -> Iterator[Problem]:
         for module in name.split(JOINED):
             if module in lacking:
                 message = f"{module}: the model has no {lacking[module]}"
-                hint = "leave it out of --recompute"
+                hint = f"leave it out of {named('recompute')}"
                 yield Problem(message, key="recompute", hint=hint)
 
 

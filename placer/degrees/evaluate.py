@@ -185,7 +185,7 @@ class Evaluation:
             found = solve(problem, Budget(limit, stop))
         except InfeasibleError as error:
             bound = inf if error.is_proved else 0.0
-            return Answer(bound, refusal=str(error).partition("\n")[0])
+            return Answer(bound, refusal=error.reason.partition("\n")[0])
         if found.stop_reason == "interrupted":
             return None
         costs = score_with(problem.model, found.placement)

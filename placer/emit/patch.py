@@ -62,7 +62,7 @@ def render(plan: Plan) -> str:
     if started is None:
         raise EmitError(
             "the plan knows no script that starts its job: read the job from one "
-            "(-j megatron:pretrain.sh), or take the format of your launcher"
+            "(megatron:pretrain.sh), or take the format of your launcher"
         )
     if started.name in _BY_HAND:
         raise EmitError(

@@ -94,7 +94,7 @@ def _require_its_order(axes: Parallelism) -> None:
     if not all(np.array_equal(own[a], other[a]) for a in ("tp", "cp", "pp", "dp")):
         raise EmitError(
             "torchtitan numbers ranks by tp-cp-dp-pp, innermost first, but this "
-            f"plan's order is {'-'.join(axes.order)}; place the job with --order "
+            f"plan's order is {'-'.join(axes.order)}; place the job in the order "
             "tp-cp-ep-dp-pp"
         )
 

@@ -68,7 +68,7 @@ class _Pool:
                 except NoHelpError:
                     if _is_soon(self.stop):
                         return
-                    hint = "for lack of memory? Try fewer --workers"
+                    hint = "for lack of memory? Try fewer workers"
                     raise PlacerError(f"a worker process ended, {hint}") from None
         for future in pending:
             future.cancel()

@@ -26,7 +26,7 @@ RULES: dict[BaselineName, str] = {
     "sorted-hosts": "fills hosts in the order of their names as text",
     "megatron-default": "fills hosts as they are given, ranks numbered tp-cp-ep-dp-pp",
     "replica-major": "fills hosts as they are given, ranks numbered tp-cp-ep-pp-dp",
-    "random": "fills hosts in a random order, by --seed",
+    "random": "fills hosts in a random order, by the seed",
 }
 
 

@@ -77,8 +77,8 @@ def rules_left(rules: Rules, machine: Topology) -> Rules:
         hosts = tuple(host for host in pin.hosts if host in there)
         if not hosts:
             raise InfeasibleError(
-                f"{pin}: all of these hosts have failed"
-                "\n  hint: place the job again without this pin"
+                f"{pin}: all of these hosts have failed",
+                hints=["place the job again without this pin"],
             )
         pins.append(Pin(pin.ranks, hosts))
     avoid = tuple(host for host in rules.avoid if host in there)

@@ -13,6 +13,7 @@ from placer.hostlist import compress, expand
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
+from placer.naming import named
 from placer.placement.host_rules import rules_left, with_rules
 from placer.placement.plan_rules import form_problems, rules_of
 from placer.placement.planned import planned_job
@@ -173,10 +174,10 @@ def inputs_of(
     """
     kept = plan.inputs
     if not kept and (topology is None or job is None):
-        given = {"topology (-t)": topology, "job (-j)": job}
-        missing = " and the ".join(name for name, one in given.items() if one is None)
+        given = {"topology": topology, "job": job}
+        missing = " and ".join(named(key) for key in given if given[key] is None)
         message = "the plan does not keep its inputs: an older placer made it"
-        raise InputError([Problem(message, hint=f"give the {missing} it was made for")])
+        raise InputError([Problem(message, hint=f"give {missing} as it was made for")])
     refuse(_form_problems(kept))
     found = _Kept(kept)
     topology_used = topology or found.read("topology", decode_topology)
@@ -223,13 +224,14 @@ def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> Non
         Problem(
             f"the plan was made for another {what}: {_named(stated)}; "
             f"given is {own.name}, sha256 {own.sha256[:12]}",
-            hint=f"leave out {option}, for the plan keeps its {what}; or give --force"
+            hint=f"leave out {named(what)}, for the plan keeps its {what}; or give "
+            f"{named('force', True)}"
             if plan.inputs
-            else f"give the {what} it was made for, or --force",
+            else f"give the {what} it was made for, or {named('force', True)}",
         )
-        for what, option, own, stated in (
-            ("topology", "-t", topology, plan.topology),
-            ("job", "-j", job, plan.job),
+        for what, own, stated in (
+            ("topology", topology, plan.topology),
+            ("job", job, plan.job),
         )
         if own is not None and own.sha256 != stated.get("sha256")
     )
@@ -291,14 +293,17 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
     """Problems of inputs in the plan that are not those it names."""
-    for what, option, own, stated in (
-        ("topology", "-t", topology, plan.topology),
-        ("job", "-j", job, plan.job),
+    for what, own, stated in (
+        ("topology", topology, plan.topology),
+        ("job", job, plan.job),
     ):
         if own.sha256 != stated.get("sha256"):
             message = (
                 f"the plan keeps another {what} than it names: it says "
                 f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
             )
-            hint = f"the plan was changed: make it again, give {option}, or --force"
+            hint = (
+                f"the plan was changed: make it again, give {named(what)}, or "
+                f"{named('force', True)}"
+            )
             yield Problem(message, key=_path(what), hint=hint)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError, Problem, refuse
+from placer.naming import named
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def inputs_left(
     if not {*(there if hosts is None else hosts)} - {*exclude}:
         ranks = inputs.job.parallelism.world_size
         text = f"every host has failed: the job needs {ranks:,} GPUs, none is left"
-        raise InfeasibleError(f"{text}\n  hint: add hosts (--added, added=)")
+        raise InfeasibleError(text, hints=[f"add hosts: {named('added')}"])
     return replace(inputs, hosts=hosts, exclude=exclude, use_spares=True)
 
 

@@ -107,7 +107,7 @@ def _check_format(form: Form) -> None:
     found = form.data.get("format")
     if found != FORMAT:
         got = "none" if found is None else shown(found)
-        hint = "this command wants the JSON that `placer place -o` writes"
+        hint = "a plan is the JSON that `placer place -o` writes"
         form.add("format", f'not a plan: expected "{FORMAT}", got {got}', hint)
         form.fail()
     version = form.whole("version", form.get("version"), 1)

@@ -138,7 +138,7 @@ def _json(text: str, source: str) -> list[Entry]:
     )
     if read is None or form.data.get("version") != 1:
         message = "neither a rank map nor a node map of version 1"
-        hint = "those of `placer emit PLAN json` and torchrun-map; plans go to --plan"
+        hint = "those of `placer emit PLAN json` and torchrun-map; a plan is no map"
         raise InputError([Problem(message, source, hint=hint)])
     entries = read(form)
     form.fail()

@@ -17,6 +17,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.errors import Problem, refuse
+from placer.naming import named
 from placer.readers.clusters import MAX_ASYMMETRY, Clusters, clusters_of, median
 from placer.readers.findings import Findings, Level, NodeFacts, some
 from placer.units import parse_bandwidth
@@ -53,7 +54,8 @@ def read(text: str, source: str) -> Findings:
             f'the GPUs of "{hosts[host]}" are {len(sizes)} groups by bandwidth, of '
             f"{', '.join(map(str, sizes))} GPUs; hosts like it: {len(apart)}"
         )
-        hint = "give rows of hosts, and the slowest of a node in the --hardware file"
+        slowest = named("hardware", "FILE")
+        hint = f"give rows of hosts, and the slowest of a node by {slowest}"
         refuse([Problem(message, source, hint=hint)])
     between, within = _by_host(speeds, of_name, len(hosts))
     found = clusters_of(between)

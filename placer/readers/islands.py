@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from placer.errors import Problem, refuse
 from placer.hostlist import compress
+from placer.naming import named
 
 Parts = tuple[tuple[int, ...], ...]
 
@@ -66,7 +67,8 @@ def usual_islands(
     sizes = {len(island) for island in usual}
     hint = (
         f"to place on it as if it had no {link}, leave this source out and give "
-        f"--gpus-per-node {len(names)} and a --hardware file whose node is not scale_up"
+        f"{named('gpus_per_node', str(len(names)))} and {named('hardware', 'FILE')}, "
+        "whose node is not scale_up"
     )
     if len(usual) > 1 and (len(sizes) > 1 or sizes == {1}):
         if 1 in sizes:

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 
 from placer.document import Value, parse_answer
 from placer.document.tree import visible
+from placer.naming import named
 from placer.readers.findings import Findings, some
 from placer.readers.kubernetes_gpus import count_gpus
 from placer.readers.label_orders import orders_of
@@ -87,7 +88,9 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     for key in sorted(set(rules.tiers) - present):
         near = get_close_matches(key, present, n=1)
         hint = f'did you mean "{near[0]}"?' if near else ""
-        file.top.problem(f'--label: no node has the label "{visible(key)}"', hint)
+        file.top.problem(
+            f'{named("labels")}: no node has the label "{visible(key)}"', hint
+        )
     rows = label_levels(present, rules)
     levels = tuple(replace(row.level, key=_usual(row.keys, labels)) for row in rows)
     findings = Findings(source, levels, gpu=_product(labels))
@@ -297,5 +300,5 @@ def _note_unused(findings: Findings, keys: list[str]) -> None:
         findings.unused["label"] = len(keys)
         findings.notes.append(
             f"labels that look like topology and are not used: {some(keys, 8)}; "
-            f"--label {keys[0]}=TIER reads one"
+            f"{named('labels', {keys[0]: 'TIER'})} reads one"
         )

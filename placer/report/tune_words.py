@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.cost import DIFFERENCE
+from placer.naming import named
 from placer.report.words import compared, share_text, within_noise
 from placer.units import format_bytes, format_seconds
 
@@ -120,7 +121,8 @@ def short(found: Mapping[str, Any]) -> str:
     """Why there are fewer rows than were asked for."""
     if not found["is_short"]:
         return ""
-    return "Time was up before more choices were placed; --time-limit gives more."
+    more = named("time_limit")
+    return f"Time was up before more choices were placed; {more} gives more."
 
 
 def fewer(found: Mapping[str, Any]) -> str:

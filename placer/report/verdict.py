@@ -28,9 +28,10 @@ from placer.report.words import (
 from placer.units import format_bytes, plural
 
 if TYPE_CHECKING:
+    from placer.errors import InfeasibleError
     from placer.placement.plan import Plan
 
-KEEP, MOVE = "keep", "move"
+KEEP, MOVE, INFEASIBLE = "keep", "move", "infeasible"
 VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
 Facts = Mapping[str, Any]
@@ -66,6 +67,18 @@ def sentences(plan: Plan, facts: Facts) -> list[str]:
         found = [*_compared(plan, facts), _where(plan), _hours(plan, facts)]
         found.append(unbeaten(plan.bound))
     return [*filter(None, [*found, _memory(plan.score)])]
+
+
+def infeasible_verdict(error: InfeasibleError) -> dict[str, Any]:
+    """The verdict where no placement keeps the rules, in the form of a plan's."""
+    text = "; ".join([*error.reason.splitlines(), *error.hints])
+    return {
+        "advice": INFEASIBLE,
+        "proved": error.is_proved,
+        "reason": error.reason,
+        "hints": [*error.hints],
+        "text": f"Infeasible: {text}",
+    }
 
 
 def is_kept(plan: Plan) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from placer.document import parse_document
 from placer.errors import InputError
+from placer.naming import named
 from placer.sources import deepspeed
 from placer.sources.accelerate_launch import settings_of_script
 from placer.sources.findings import GPUS, Asked, Findings, Unknown
@@ -208,7 +209,7 @@ def _read_deepspeed(settings: Settings, asked: Asked) -> None:
     for key in inner:
         unknown = settings.unknown(prefix + key)
         if unknown is not None:
-            hint = f"--set {prefix}{key}=VALUE"
+            hint = named("settings", {prefix + key: "VALUE"})
             inner[key] = inner[key]._replace(value=Unknown(unknown[1].text, hint))
     stage = inner.pop("zero_stage", None)
     renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
@@ -226,7 +227,9 @@ def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:
     """Findings of a DeepSpeed JSON that a source names; a note where it is missing."""
     included = asked.include(found.source, name)
     if included is None:
-        found.notes.append(f"{name} is not beside it: join -j deepspeed:FILE")
+        found.notes.append(
+            f"{name} is not beside it: join {named('job', 'deepspeed:FILE')}"
+        )
         return Findings(found.source)
     try:
         return deepspeed.read(*included, asked)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.naming import named
 from placer.sources.adapter_modules import (
     FUSED,
     OF_VOCABULARY,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from placer.sources.settings import Settings
 
 _KEY = "adapters.parameters"
-_HINT = f"--set job.{_KEY}=N"
 # How PEFT, ms-swift and LLaMA-Factory call every matrix of every layer.
 _EVERY = ("all-linear", "all_linear", "all")
 # NeMo 1's names.
@@ -171,7 +171,7 @@ def _ask(found: Findings, adapted: _Adapted, doubt: str) -> None:
     """Ask for the parameters of adapters that are in doubt."""
     if doubt:
         message = f"adapters that {doubt} cannot be counted"
-        found.ask(_KEY, message, _HINT, adapted.place)
+        found.ask(_KEY, message, named("settings", {f"job.{_KEY}": "N"}), adapted.place)
 
 
 def _doubt(

@@ -11,6 +11,7 @@ from placer.document import document_of, open_document, parse_document
 from placer.errors import InputError, Problem, refuse
 from placer.formats import Source, open_text
 from placer.job.read import decode_job
+from placer.naming import entry, named
 from placer.presets import find_file, preset_names
 from placer.sources.findings import Scalar, one_line
 from placer.sources.registry import FORMATS
@@ -81,4 +82,4 @@ def _placed(problem: Problem, keys: Mapping[str, Scalar]) -> Problem:
 
 
 def _option(key: str) -> str:
-    return "--name" if key == "name" else f"--set job.{one_line(key)}"
+    return named(key) if key == "name" else entry("settings", f"job.{one_line(key)}")

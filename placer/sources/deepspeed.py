@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.document import parse_answer
+from placer.naming import named
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings
 from placer.sources.settings import AUTO, Settings, settings_of, words_of
 
@@ -202,6 +203,6 @@ def _question(fact: str, key: str, place: Place) -> Callable[[Findings], None]:
     def ask(found: Findings) -> None:
         if not found.has(fact):
             message = f'{key} is "{AUTO}": the trainer of transformers sets it'
-            found.ask(fact, message, f"--set job.{fact}=N", place)
+            found.ask(fact, message, named("settings", {f"job.{fact}": "N"}), place)
 
     return ask

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from placer.naming import named
 from placer.sources.findings import Asked, Unknown
 from placer.sources.settings import Setting, plain_value
 
@@ -140,7 +141,11 @@ class _Resolver:
         given = self.asked.setting(str(name))
         if given is not None:
             return plain_value(given)
-        return default[0] if default else Unknown(str(name), f"--set {name}=VALUE")
+        return (
+            default[0]
+            if default
+            else Unknown(str(name), named("settings", {str(name): "VALUE"}))
+        )
 
 
 def _absolute(name: str, key: str) -> str:

@@ -27,6 +27,7 @@ from placer.document import closest
 from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, capped, refuse
 from placer.job.model import Job
+from placer.naming import entry, named
 from placer.sources import report
 from placer.sources.changed import changed_job
 from placer.sources.convert import assumptions, to_job, to_text
@@ -254,16 +255,16 @@ def _refuse_all(joined: Findings) -> None:
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
     values: dict[str, tuple[Scalar, str]] = {
-        key: (value, f"--set {_JOB_KEY}{key}")
+        key: (value, entry("settings", f"{_JOB_KEY}{key}"))
         for key, value in _keys_set(options).items()
     }
     if options.gpus is not None:
-        values[GPUS] = options.gpus, "--gpus"
+        values[GPUS] = options.gpus, named("gpus")
     if options.tflops is not None:
-        values["compute.tflops_per_gpu"] = options.tflops, "--tflops"
+        values["compute.tflops_per_gpu"] = options.tflops, named("tflops")
     if options.micro_batch_time is not None:
         time = options.micro_batch_time
-        values["compute.micro_batch_time"] = time, "--micro-batch-time"
+        values["compute.micro_batch_time"] = time, named("micro_batch_time")
     found = Findings("")
     for key, (value, origin) in values.items():
         found.facts[key] = Fact(value, "given", origin, Place(origin))
@@ -294,7 +295,7 @@ def _unused(options: Options, asked: Asked) -> list[Problem]:
     return [
         Problem(
             f"no source has a variable {visible(name)}",
-            f"--set {visible(name)}",
+            entry("settings", visible(name)),
             hint=closest(name, asked.used) or "job.KEY sets a key of the job",
         )
         for name in options.settings or {}
@@ -308,9 +309,12 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
     Keys of the job, its name among them, may be set.
     """
     complete = f"the job {job.name} is complete"
-    hint = "--set job.KEY=VALUE sets a key of it, as placer job convert writes them"
+    hint = (
+        f"{named('settings', {'job.KEY': 'VALUE'})} sets a key of it, as placer job "
+        "convert writes them"
+    )
     problems = [
-        Problem(f"{complete} and takes no {_option(key)}", key=key, hint=hint)
+        Problem(f"{complete} and takes no {named(key)}", key=key, hint=hint)
         for key in options.given()
         if key not in ("settings", "name", "strict")
     ]
@@ -319,11 +323,6 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
         message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))
     refuse(problems)
-
-
-def _option(keyword: str) -> str:
-    """The option of the command line that a keyword of the library stands for."""
-    return "--set" if keyword == "settings" else f"--{keyword.replace('_', '-')}"
 
 
 def _named(name: str) -> str:

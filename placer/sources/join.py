@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placer.errors import Problem, refuse
+from placer.naming import named
 from placer.sources.findings import Fact, Findings, Kind, shown
 
 _WORTH: dict[Kind, int] = {"given": 0, "read": 1, "derived": 2, "assumed": 3}
@@ -48,5 +49,6 @@ def join(findings: Sequence[Findings]) -> Findings:
 
 def _contradiction(key: str, first: Fact, second: Fact) -> Problem:
     message = f"{shown(second.value)} here, {shown(first.value)} in {first.origin}"
-    hint = f"correct one, or say which holds: --set job.{key}={shown(second.value)}"
+    holds = named("settings", {f"job.{key}": shown(second.value)})
+    hint = f"correct one, or say which holds: {holds}"
     return Problem(message, *second.place, key, hint)

@@ -10,6 +10,7 @@ from math import prod
 
 from placer.document import parse_document
 from placer.errors import InputError
+from placer.naming import named
 from placer.sources.findings import DP_MULTIPLE, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
 from placer.sources.settings import Settings, settings_of
@@ -92,7 +93,9 @@ def _include_model(settings: Settings, name: str, asked: Asked) -> None:
             return
         settings.values = shape | settings.values
         return
-    found.notes.append(f"models/{name}.yml is not beside it: join -j maxtext:FILE")
+    found.notes.append(
+        f"models/{name}.yml is not beside it: join {named('job', 'maxtext:FILE')}"
+    )
 
 
 def _read_shape(settings: Settings) -> None:

@@ -11,6 +11,7 @@ import re
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.job.models import read_model
+from placer.naming import entry
 from placer.sources import adapters, core_rules
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.megatron.launches import read_world
@@ -74,7 +75,7 @@ class _Variables:
         for name in names:
             given = self.asked.setting(name)
             if given is not None:
-                return text_at(given, Place(f"--set {name}"))
+                return text_at(given, Place(entry("settings", name)))
         for values in (self.given, self.defaults):
             for name in names:
                 if name in values and values[name].text not in ("", "null", "None"):

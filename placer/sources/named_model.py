@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.naming import named
 from placer.sources.settings import words_of
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ def ask_for_model(settings: Settings, *keys: str) -> None:
     name = words_of(unknown[1]) if unknown else settings.text(*keys)
     if not name:
         return
-    option = f", or --set {unknown[0]}=VALUE" if unknown else ""
+    option = f", or {named('settings', {unknown[0]: 'VALUE'})}" if unknown else ""
 
     def ask(found: Findings) -> None:
         if not found.has("model.layers"):
             message = f"the shape of {name} is not in the file"
-            hint = f"join its config.json: -j hf:FILE{option}"
+            hint = f"join its config.json: {named('job', 'hf:FILE')}{option}"
             found.ask("model.layers", message, hint, place)
 
     settings.found.rules.append(ask)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from placer.document import parse_document
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources import adapters, core_rules, mcore
 from placer.sources.bridge_recipe import (
     HF_NAME,
@@ -45,7 +46,6 @@ _OLDER = (
     *("model.activation", "model.megatron_amp_O2"),
 )
 _BUCKET = 128 * 1024**2
-_RECIPE = "the recipe says it: join it, -j nemo:RECIPE.py"
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -232,5 +232,6 @@ def _ask_for_sizes(found: Findings, place: Place) -> None:
     for axis in ("tp", "pp", "cp"):
         key = f"parallelism.{axis}"
         if not found.has(key):
-            hint = f"--set job.{key}=N"
-            found.ask(key, f"no file says it: {_RECIPE}", hint, place)
+            joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
+            hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
+            found.ask(key, "no file says it, the recipe does", hint, place)

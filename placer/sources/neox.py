@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
+from placer.naming import named
 from placer.sources.deepspeed import read_deepspeed
 from placer.sources.findings import GPUS, Asked, Findings
 from placer.sources.settings import Settings, settings_of
@@ -138,5 +139,8 @@ def _read_vocabulary(settings: Settings) -> None:
 def _ask(found: Findings, tokenizer: str, place: Place) -> None:
     if not found.has("model.vocab"):
         message = f"the words of the {tokenizer} are in a file of their own"
-        hint = "--set job.model.vocab=N, or join -j hf:config.json"
+        hint = (
+            f"{named('settings', {'job.model.vocab': 'N'})}, or join "
+            f"{named('job', 'hf:config.json')}"
+        )
         found.ask("model.vocab", message, hint, place)

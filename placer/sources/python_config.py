@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from placer.document import closest
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources.findings import Asked, Place
 from placer.sources.python_flow import Reader
 from placer.sources.python_leaves import leaves
@@ -83,9 +84,11 @@ def _chosen(
         return found[chosen]
     few = ", ".join(list(found)[:12]) + (", ..." if len(found) > 12 else "")
     message = f"there is no function {visible(select)}" if select else "which function"
-    hint = f"--select one of {few}" if found else "it returns no configuration"
+    hint = (
+        f"{named('select')} is one of {few}" if found else "it returns no configuration"
+    )
     hint = (closest(select, found) if select else "") or hint
-    raise InputError([Problem(message, source, key="--select", hint=hint)])
+    raise InputError([Problem(message, source, key="select", hint=hint)])
 
 
 def _returns_record(node: ast.FunctionDef) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources.findings import Asked, Place
 from placer.sources.python_leaves import CLASS, Record, is_unknown, unknown
 from placer.sources.python_values import (
@@ -225,7 +226,7 @@ class Expressions:
             return self.setting(plain_value(given), node)
         if default is not None:
             return default
-        return self.unknown(node, f"--set {name}=VALUE")
+        return self.unknown(node, named("settings", {name: "VALUE"}))
 
     def _record(
         self,

@@ -10,6 +10,7 @@ from placer.document import Document, Value
 from placer.document.aliases import MERGE
 from placer.document.scalars import as_boolean, as_integer, raw
 from placer.errors import Problem
+from placer.naming import entry, named
 from placer.sources.findings import (
     GPUS,
     Asked,
@@ -53,7 +54,7 @@ class Settings:
     values : mapping of str to Setting
         By dotted key, in the order of the file.
     asked : Asked, optional
-        Its ``--set KEY=VALUE`` stands before what the file says.
+        Its ``settings`` stand before what the file says.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Settings:
             if given in _NOTHING:
                 return None
             if given is not None:
-                return key, Setting(plain_value(given), Place(f"--set {key}"))
+                return key, Setting(plain_value(given), Place(entry("settings", key)))
             setting = self.values.get(key)
             if setting is not None and setting.value not in (None, *_NOTHING):
                 return key, _filled_in(setting)
@@ -110,7 +111,7 @@ class Settings:
         key, (unknown, place) = got
         words = f"is {words_of(unknown)}, which the file does not tell"
         message = unknown.message or (f"{key} {words}" if fact else words)
-        hint = unknown.hint or f"--set {key}=VALUE"
+        hint = unknown.hint or named("settings", {key: "VALUE"})
         question = Problem(message, *place, fact or key, hint)
         before = self.questions.get(key)
         if before is None:
@@ -220,11 +221,11 @@ class Settings:
         if self.asked is None:
             return None
         if fact == GPUS and self.asked.gpus is not None:
-            return Setting(self.asked.gpus, Place("--gpus"))
+            return Setting(self.asked.gpus, Place(named("gpus")))
         given = self.asked.settings.get(f"job.{fact}")
         if given is None:
             return None
-        return Setting(plain_value(given), Place(f"--set job.{fact}"))
+        return Setting(plain_value(given), Place(entry("settings", f"job.{fact}")))
 
     def copy(
         self, fact: str, *keys: str, minimum: int = 1, maximum: int = 10**9

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
+from placer.naming import named
 from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, GPUS, Findings, Place
 from placer.sources.usual import assume_usual, says_time
 
@@ -25,7 +26,6 @@ _NEEDED = {
     "micro_batch": "the number of sequences of a micro-batch",
     "micro_batches": "the number of micro-batches of a replica and step",
 }
-_SHAPE_HINT = "join -j hf:config.json, or "
 
 
 def settle(found: Findings, machine: Topology | None = None) -> None:
@@ -73,7 +73,8 @@ def _replicas(found: Findings) -> None:
         if size > 1
     )
     gpus = found.integer(GPUS)
-    hint = f"--gpus N, a multiple of {product:,}" if product > 1 else "--gpus N"
+    multiple = f", a multiple of {product:,}" if product > 1 else ""
+    hint = named("gpus", "N") + multiple
     if not gpus and any(question.key == GPUS for question in found.asked):
         return
     if not gpus:
@@ -98,7 +99,9 @@ def _check_given(found: Findings, world: int) -> None:
     if given is not None and given.kind == "given" and given.value != world:
         dp = found.facts[_DP]
         message = f"the sources say {world:,} GPUs: dp {dp.value}, {dp.origin}"
-        found.problem(GPUS, message, f"leave it out, or --set job.{_DP}=N")
+        found.problem(
+            GPUS, message, f"leave it out, or {named('settings', {f'job.{_DP}': 'N'})}"
+        )
     elif given is None or given.value != world:
         found.facts.pop(GPUS, None)
         found.derive(GPUS, world, "tp x cp x pp x dp")
@@ -148,7 +151,7 @@ def _nearest(found: Findings, batch: int, one: int) -> str:
         if 0 < world <= most and batch % (one * (world // replica)) == 0
     )
     near = next(fits, 0)
-    return f"the nearest that fits is --gpus {near}" if near else ""
+    return f"the nearest that fits is {named('gpus', str(near))}" if near else ""
 
 
 def _ask(found: Findings) -> None:
@@ -159,10 +162,14 @@ def _ask(found: Findings) -> None:
             continue
         if key == "micro_batches" and asked & {_DP, GPUS} and found.has(GLOBAL_BATCH):
             continue  # follows from the GPUs
-        shape = _SHAPE_HINT if key.startswith("model.") else ""
-        hint = f"{shape}--set job.{key}=N"
+        hint = named("settings", {f"job.{key}": "N"})
+        if key.startswith("model."):
+            hint = f"join {named('job', 'hf:config.json')}, or {hint}"
         found.ask(key, f"{words} is not said", hint)
     if not says_time(found):
         message = "how long the work takes is in no source"
-        hint = "--micro-batch-time TIME (measured), or --tflops RATE of a GPU"
+        hint = (
+            f"{named('micro_batch_time', 'TIME')} (measured), or "
+            f"{named('tflops', 'RATE')} of a GPU"
+        )
         found.ask("compute", message, hint, Place(found.source))

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources import adapters, mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
@@ -188,7 +189,7 @@ def _ask_for_batch(found: Findings, place: Place) -> None:
     for key in ("micro_batch", "micro_batches"):
         if not found.has(key):
             message = "use_dynamic_bsz fills micro-batches by tokens"
-            found.ask(key, message, f"--set job.{key}=N", place)
+            found.ask(key, message, named("settings", {f"job.{key}": "N"}), place)
 
 
 def _read_megatron(settings: Settings) -> None:

@@ -10,6 +10,7 @@ from itertools import product
 from typing import TypeVar
 
 from placer.errors import InputError, Problem, refuse
+from placer.naming import named
 from placer.units import parse_bandwidth, parse_number
 
 Point = Mapping[str, int | float]
@@ -136,7 +137,9 @@ def grid(axes: Iterable[Axis]) -> list[Point]:
     listed = list(axes)
     keys = [axis.key for axis in listed]
     if not listed:
-        raise InputError("nothing to sweep: give for example --dp 64,128")
+        raise InputError(
+            f"nothing to sweep: give lists, such as sizes of {named('dp')}"
+        )
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(f"{key} is swept twice: put all its values in one list")

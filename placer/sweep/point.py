@@ -113,6 +113,7 @@ def _text(error: PlacerError) -> str:
             for problem in error.problems
         )
         return "; ".join(parts)
-    text, _, hint = str(error).partition("\n  hint: ")
-    text = text.replace("\n", "; ")
-    return f"{text} ({hint})" if hint else text
+    if isinstance(error, InfeasibleError):
+        hints = f" ({'; '.join(error.hints)})" if error.hints else ""
+        return error.reason.replace("\n", "; ") + hints
+    return str(error)

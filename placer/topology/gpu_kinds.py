@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from placer.document import closest
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.presets import preset_names
 
 # The preset of a machine of the usual hosts of each GPU.
@@ -78,7 +79,7 @@ def hosts_of_gpu(name: str) -> str:
     if kind and HOSTS[kind] in preset_names("topologies"):
         return HOSTS[kind]
     hint = closest(name.upper(), HOSTS) or f"known: {', '.join(HOSTS)};"
-    hint += " --hardware T takes another machine's links and GPUs"
+    hint += f" {named('hardware', 'T')} takes another machine's links and GPUs"
     shown = "".join(c if c.isprintable() else "?" for c in name[:80])
     raise InputError([Problem(f'no host of "{shown}" is known', key="gpu", hint=hint)])
 

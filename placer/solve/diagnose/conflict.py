@@ -39,8 +39,8 @@ def infeasible(topology: Machine, job: Job) -> InfeasibleError:
         return InfeasibleError(
             f"the job needs {job.world_size:,} GPUs, the machine "
             f'"{topology.name}" has {topology.num_gpus:,} usable '
-            f"({_left_out(topology)})"
-            f"\n  hint: {smaller_job(topology, job)}"
+            f"({_left_out(topology)})",
+            hints=[smaller_job(topology, job)],
         )
     lines = missing_parts(topology, job)
     relaxed = smallest_relaxation(topology, job)
@@ -58,8 +58,7 @@ def infeasible(topology: Machine, job: Job) -> InfeasibleError:
     is_proved = is_packed_never(topology, job) or _is_proved(topology, job, ENDLESS)
     if not is_proved:
         lines = ["no placement was found that keeps what is required", *lines]
-    text = "\n".join([*lines, f"  hint: {hint}"])
-    return InfeasibleError(text, is_proved=is_proved)
+    return InfeasibleError("\n".join(lines), hints=[hint], is_proved=is_proved)
 
 
 def smallest_relaxation(topology: Machine, job: Job) -> Job | None:
@@ -142,6 +141,7 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     if job.world_size > topology.num_gpus or trials.fits(plain) is False:
         return infeasible(topology, plain)
     lines: list[str] = []
+    hints: list[str] = []
     is_proved = any(broken_counts(topology, job))
     others = job
     while True:
@@ -149,17 +149,17 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         told, sure = _told(topology, blamed, smallest, trials)
         lines += told
         is_proved |= sure
-        hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
-        if hints:
-            lines.append(f"  hint: it fits {', or '.join(hints)}")
+        fits = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
+        if fits:
+            hints.append(f"it fits {', or '.join(fits)}")
         for rule in blamed:
             others = rule.without(others)
         # No rule of a conflict helps where those that are left cannot be kept either.
-        if hints or not blamed or trials.fits(others) is not False:
+        if fits or not blamed or trials.fits(others) is not False:
             break
     if not is_proved and tools.budget.is_over():
-        lines.append("  hint: give it more time, such as --time-limit 5m")
-    return InfeasibleError("\n".join(lines), is_proved=is_proved)
+        hints.append("give it more time, such as 5m")
+    return InfeasibleError("\n".join(lines), hints=hints, is_proved=is_proved)
 
 
 def _told(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.errors import InputError, Problem
+from placer.naming import named
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
@@ -125,7 +126,8 @@ def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
         problem = Problem(
             "the time objective needs a model, groups or traffic",
             key="model",
-            hint="add a model with its compute time, or use --objective hop-cost",
+            hint="add a model with its compute time, or give "
+            f"{named('objective', 'hop-cost')}",
         )
         raise InputError([problem])
     return TimeObjective(StepModel(topology, job))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from placer.document import Document, Value, parse_answer
 from placer.document.tree import visible
 from placer.errors import InputError
+from placer.naming import named
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.shell.questions import ask
 from placer.sources.shell.text import Text, parts_of, text_at
@@ -143,7 +144,10 @@ def _miss(found: Findings, arguments: Arguments, message: str, place: Place) -> 
     if arguments.noted("zero_stage") is not None:
         found.notes.append(f"{message}: DeepSpeed's defaults are assumed")
         return
-    hint = "put it beside the script, or --set job.data_parallel.sharding=zero1"
+    hint = (
+        "put it beside the script, or "
+        f"{named('settings', {'job.data_parallel.sharding': 'zero1'})}"
+    )
     found.ask("data_parallel.sharding", message, hint, place)
 
 

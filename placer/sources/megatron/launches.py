@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources.findings import GPUS, Asked, Findings, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
 from placer.sources.shell.questions import ask, depends, question, setting
@@ -137,7 +138,9 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
         )
         message = f"it starts {count} programs: {places}"
         place = launches[1].place
-        raise InputError([Problem(message, *place, hint="say which: --select NUMBER")])
+        raise InputError(
+            [Problem(message, *place, hint=f"say which: {named('select', 'NUMBER')}")]
+        )
     return launches[0]
 
 
@@ -218,7 +221,7 @@ def read_world(
     if unsure and asked.gpus is None:
         message, hint = question("the number of GPUs", unsure[0])
         found.unsure.add(GPUS)
-        found.ask(GPUS, message, f"{hint}, or --gpus N", unsure[0].place)
+        found.ask(GPUS, message, f"{hint}, or {named('gpus', 'N')}", unsure[0].place)
     elif each is not None:
         world = _count(each) * (1 if nodes is None else _count(nodes))
         if world:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import Problem
+from placer.naming import named
 from placer.sources.findings import Findings, Unknown
 from placer.sources.shell.text import Text, is_settable, opens, readable
 
@@ -21,7 +22,11 @@ def question(label: str, text: Text, key: str = "") -> tuple[str, str]:
     causes = [cause for part in parts for cause in part.causes]
     hint = setting(causes) or setting([part.name for part in parts])
     if not hint:
-        hint = f"--set job.{key}=VALUE" if key else "write its value in the script"
+        hint = (
+            named("settings", {f"job.{key}": "VALUE"})
+            if key
+            else "write its value in the script"
+        )
     if causes:
         return depends(causes), hint
     return f"{label} is {_shown(readable(text.text))}, which nothing sets", hint
@@ -36,7 +41,7 @@ def setting(names: list[str]) -> str:
     """The options that give the first of names that can be set; empty without."""
     settable = [name for name in dict.fromkeys(names) if is_settable(name)]
     causes = settable[:_MOST_NAMES]
-    return " ".join(f"--set {name}=VALUE" for name in causes)
+    return named("settings", dict.fromkeys(causes, "VALUE")) if causes else ""
 
 
 def ask(found: Findings, key: str, label: str, text: Text) -> None:
@@ -86,10 +91,10 @@ def end(script: Script) -> list[Problem]:
         return []
     place, names = script.ended.place, list(script.ended.names)
     at = f"the script ends at line {place.line}"
-    hint = " ".join(f"--set {name}=x" for name in names if is_settable(name))
+    hint = setting(names)
     if not names:
         message = f"{at} before it starts anything"
-        hint = "set what it depends on: --set NAME=VALUE"
+        hint = f"set what it depends on: {named('settings', {'NAME': 'VALUE'})}"
     elif names == ["1"]:
         message = f"{at} as no arguments are given"
     else:

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from placer.errors import InputError, Problem
+from placer.naming import entry
 from placer.sources.findings import Asked, Place
 from placer.sources.shell.conditions import HOLDS
 from placer.sources.shell.either import Either, Value, blurred, is_same
@@ -90,7 +91,7 @@ class Environment:
         """The value of a variable; None when neither a setting nor the script says."""
         given = self.asked.setting(name)
         if given is not None:
-            return text_at(given, Place(f"--set {name}"))
+            return text_at(given, Place(entry("settings", name)))
         if name in self.state.values:
             return self.state.values[name]
         here = Place(self.source)
@@ -122,7 +123,7 @@ class Environment:
         """Whether a setting says what a variable is, which it has from here on."""
         given = self.asked.setting(name)
         if given is not None:
-            self.state.values[name] = text_at(given, Place(f"--set {name}"))
+            self.state.values[name] = text_at(given, Place(entry("settings", name)))
         return given is not None
 
     def default(self, name: str, value: Text) -> None:
@@ -143,7 +144,7 @@ class Environment:
             given = self.asked.setting(str(number))
             if given is None:
                 break
-            found.append(text_at(given, Place(f"--set {number}")))
+            found.append(text_at(given, Place(entry("settings", str(number)))))
         return found
 
     def output(self, command: Text, place: Place) -> Text:
