@@ -14,6 +14,7 @@ from contextvars import ContextVar
 _OPTIONS = {
     "topology": "-t",
     "job": "-j",
+    "path": "-o",
     "settings": "--set",
     "labels": "--label",
     "ranks": "--rank",

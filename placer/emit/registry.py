@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import EmitError, InputError, Problem
+from placer.naming import named
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -304,7 +305,8 @@ def render(plan: Plan, name: str) -> str:
     row = format_called(name)
     if row.folder:
         message = f'"{name}" is several files: name a folder to write them to'
-        raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
+        hint = f"{named('path', 'FOLDER')}; it is made if need be"
+        raise InputError([Problem(message, hint=hint)])
     text: str = row.written(plan)
     return text
 

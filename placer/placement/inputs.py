@@ -175,9 +175,11 @@ def inputs_of(
     kept = plan.inputs
     if not kept and (topology is None or job is None):
         given = {"topology": topology, "job": job}
-        missing = " and ".join(named(key) for key in given if given[key] is None)
+        missing = [key for key in given if given[key] is None]
+        whole = " and the ".join(missing)
+        hint = f"give the {whole} it was made for: {', '.join(map(named, missing))}"
         message = "the plan does not keep its inputs: an older placer made it"
-        raise InputError([Problem(message, hint=f"give {missing} as it was made for")])
+        raise InputError([Problem(message, hint=hint)])
     refuse(_form_problems(kept))
     found = _Kept(kept)
     topology_used = topology or found.read("topology", decode_topology)

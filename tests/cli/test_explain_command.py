@@ -94,7 +94,7 @@ def test_an_older_plan_asks_for_its_inputs(plan: Path) -> None:
     plan.write_text(json.dumps(content))
     found = run("explain", plan, "--rank", 0)
     assert found.exit_code == 2
-    assert "topology (-t) and the job (-j)" in found.stderr
+    assert "give the topology and the job it was made for: -t, -j" in found.stderr
 
 
 def test_another_topology_needs_force(plan: Path) -> None:

@@ -154,7 +154,7 @@ def test_an_older_plan_needs_its_inputs(folder: Path) -> None:
     for name, command in COMMANDS.items():
         alone = run_on(path, command)
         assert alone.exit_code == 2, name
-        assert "give the topology (-t) and the job (-j)" in alone.stderr
+        assert "give the topology and the job it was made for: -t, -j" in alone.stderr
         assert run_on(path, command, *inputs_in(folder)).exit_code in (0, 1), name
     for command in (("emit", "slurm-hostfile"), ("draw",)):
         assert run_on(path, command).exit_code == 0

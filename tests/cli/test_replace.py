@@ -99,7 +99,7 @@ def test_hosts_outside_the_allocation_are_a_way_out(tmp_path: Path) -> None:
     assert run("place", *inputs, "-q", "-o", path).exit_code == 0
     found = run("replace", path, "--failed", "n1")
     assert found.exit_code == 3
-    assert "add hosts from outside the allocation (--added" in found.stderr
+    assert "add hosts from outside the allocation: --added" in found.stderr
     found = run("replace", path, "--failed", "n1", "--added", "n3")
     assert found.exit_code == 0, found.output
 

@@ -32,7 +32,7 @@ def test_islands_of_different_sizes():
     assert problem.message == (
         "the 8 GPUs are XGMI islands of different sizes: GPU[0-2]; GPU[3-7]"
     )
-    assert "--gpus-per-node 8" in problem.hint
+    assert "gpus_per_node=8" in problem.hint
 
 
 def test_what_the_hint_of_islands_says(tmp_path):

@@ -153,7 +153,7 @@ def test_unused_labels_are_named(tmp_path):
     assert tier_names(machine) == ["node", "cluster"]
     (note,) = [note for note in notes if "not used" in note]
     assert "example.com/rack" in note
-    assert "--label example.com/rack=TIER" in note
+    assert 'labels={"example.com/rack": "TIER"}' in note
     assert "gpu.product" not in note
     assert any("ignored 1 label" in note for note in notes)
 

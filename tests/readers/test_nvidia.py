@@ -161,7 +161,7 @@ def test_islands_that_are_refused(text, words):
     """A GPU without NVLink beside others; hosts whose islands are not the same."""
     problem = problem_of(read, "topo-m", text, "source")
     assert words in problem.message
-    assert "--gpus-per-node" in problem.hint
+    assert "gpus_per_node=" in problem.hint
 
 
 @pytest.mark.parametrize("text", [PAIRS, labelled({"n1": PAIRS, "n2": PAIRS})])

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from placer.naming import as_options
 from placer.sources.job import Options, open_job
+
+
+@pytest.fixture(autouse=True)
+def read_by_the_command() -> Iterator[None]:
+    """What is asked for is called as on the command line."""
+    with as_options():
+        yield
 
 
 @pytest.fixture

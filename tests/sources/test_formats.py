@@ -264,7 +264,8 @@ def test_sizes_of_a_recipe_are_asked_for(job_of):
     text = texts.NEMO.replace("  tensor_model_parallel_size: 2\n", "")
     problems = problems_of(job_of, "nemo", text, gpus=16, given=MODEL)
     assert [p.key for p in problems] == ["parallelism.tp"]
-    assert problems[0].hint == "--set job.parallelism.tp=N"
+    recipe = "join the recipe, -j nemo:RECIPE.py"
+    assert problems[0].hint == f"{recipe}, or --set job.parallelism.tp=N"
 
 
 def test_nemo_rl(job_of, tmp_path):

@@ -157,7 +157,7 @@ def test_a_script_that_ends_asks_for_what_it_lacks(tmp_path):
     text += 'if [ -z "$SLURM_JOB_ID" ]; then sbatch "$0"; exit; fi\n'
     text += f'[ -n "$KEY" ] || exit 1\nsrun python pretrain_gpt.py {PLAIN}'
     message = "the script ends at line 4 as KEY is not set"
-    assert asked(tmp_path, text) == [(message, "--set KEY=x")]
+    assert asked(tmp_path, text) == [(message, "--set KEY=VALUE")]
     assert read(tmp_path, text, KEY="x")["parallelism.dp"] == 16
     assert read(tmp_path, text, KEY="x", SLURM_NNODES="4")["parallelism.dp"] == 32
 
@@ -273,7 +273,7 @@ def test_verl_names_why_nothing_starts(tmp_path):
     """A script that ends says where, one without a trainer says what is wanted."""
     start = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp"
     told = asked(tmp_path, f'[ -z "$K" ] && exit 1\n{start}', "verl")
-    assert told == [("the script ends at line 1 as K is not set", "--set K=x")]
+    assert told == [("the script ends at line 1 as K is not set", "--set K=VALUE")]
     told = asked(tmp_path, f"{start}\n{start} trainer.nnodes=2", "verl")
     assert told[0][0] == "it starts 2 programs: 1 at line 1, 2 at line 2"
     told = asked(tmp_path, f"A=$(cmd)\n{start} trainer.nnodes=2 $A", "verl")

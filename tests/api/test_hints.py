@@ -1,0 +1,140 @@
+"""Hints call inputs as their reader gave them: keywords in Python, else options."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import placer
+from placer.cli.grouped import HEADINGS
+from placer.cli.main import main
+from tests.sources.texts import TEXTS
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKERS = {"Problem", "InputError", "InfeasibleError", "Unknown", "problem", "ask"}
+# What is only reached from the command line.
+COMMANDS_ONLY = {"cli", "calibrate", "logs"}
+
+
+def options_of(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Long options of a command and of all its commands."""
+    for parameter in command.params:
+        yield from (o for o in getattr(parameter, "opts", ()) if o.startswith("--"))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            own = command.get_command(context, name)
+            assert own is not None
+            yield from options_of(own, context)
+
+
+# Other programs have their own -o and --format, which hints may speak of.
+OPTIONS = {*options_of(main, click.Context(main))} - {*HEADINGS["Output"].split()}
+
+
+def named_in(text: str) -> set[str]:
+    """Options of placer that a text names, but for those of whole commands."""
+    told = re.sub(r"`[^`]*`", "", text)
+    sources = re.findall(r"(?<!\S)-[tj] [\w-]+:", told)
+    return {*re.findall(r"(?<![\w-])--[a-z][a-z-]*(?![\w-])", told)} & OPTIONS | {
+        *sources
+    }
+
+
+def hint_texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Texts of hints and of what is raised or asked for."""
+    for node in ast.walk(tree):
+        inside: list[ast.AST] = []
+        if isinstance(node, ast.Call):
+            maker = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            inside = [*node.args, *node.keywords] if maker in MAKERS else []
+        elif isinstance(node, ast.Assign):
+            names = {getattr(target, "id", "") for target in node.targets}
+            inside = [node.value] if names & {"hint", "hints"} else []
+        for part in inside:
+            for one in ast.walk(part):
+                if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                    yield one
+
+
+def test_no_hint_is_written_for_the_command_line() -> None:
+    """What the library may raise names no option of the command."""
+    found = [
+        f"{path.relative_to(ROOT)}:{text.lineno}: {text.value}"
+        for path in sorted((ROOT / "placer").rglob("*.py"))
+        if not COMMANDS_ONLY & {*path.parts}
+        for text in hint_texts(ast.parse(path.read_text()))
+        if named_in(str(text.value))
+    ]
+    assert found == []
+
+
+def told(source: str) -> list[str]:
+    """Problems of a job as the library raises them."""
+    try:
+        placer.read_job(source)
+    except placer.InputError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_job_with_a_line_less(name: str, tmp_path: Path) -> None:
+    """Whatever a job lacks is asked for by keyword; the command asks by option."""
+    path = tmp_path / "source"
+    lines = TEXTS[name].splitlines(keepends=True)
+    for left_out in range(len(lines)):
+        path.write_text("".join(lines[:left_out] + lines[left_out + 1 :]))
+        assert not named_in(" ".join(told(f"{name}:{path}")))
+    path.write_text(TEXTS[name])
+    asked = CliRunner().invoke(main, ["job", "validate", f"{name}:{path}"]).stderr
+    assert named_in(asked)
+    assert not re.search(r"\b(gpus|tflops|settings|select|micro_batch_time)=", asked)
+
+
+CALLS: dict[str, tuple[Callable[[], Any], list[str], str, str]] = {
+    "gpu": (
+        lambda: placer.read_topology("rack:2 node:4 gpu:8", gpu="x1"),
+        ["topology", "show", "rack:2 node:4 gpu:8", "--gpu", "x1"],
+        "hardware=T takes",
+        "--hardware T takes",
+    ),
+    "objective": (
+        lambda: placer.place("dgx-h100-4x8", "quickstart", require={"dp": "nod"}),
+        ["place", "-t", "dgx-h100-4x8", "-j", "quickstart", "--require", "dp=nod"],
+        "require.dp: ",
+        "require.dp: ",
+    ),
+    "degrees": (
+        lambda: placer.tune("dgx-h100-4x8", "quickstart", tp=[64]),
+        ["tune", "-t", "dgx-h100-4x8", "-j", "quickstart", "--tp", "64"],
+        "give tp other values",
+        "give --tp other values",
+    ),
+    "pace": (
+        lambda: placer.read_job("quickstart", tflops=300),
+        ["job", "show", "quickstart", "--tflops", "300"],
+        'takes no tflops\n  hint: settings={"job.KEY": "VALUE"} sets',
+        "takes no --tflops\n  hint: --set job.KEY=VALUE sets",
+    ),
+    "setting": (
+        lambda: placer.read_job("quickstart", settings={"TP": "8"}),
+        ["job", "show", "quickstart", "--set", "TP=8"],
+        'settings["TP"]: no source has a variable TP',
+        "--set TP: no source has a variable TP",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_both_are_told_in_their_own_words(name: str) -> None:
+    """The same fault names the keyword in Python and the option on a terminal."""
+    call, words, keyword, option = CALLS[name]
+    with pytest.raises(placer.PlacerError) as error:
+        call()
+    assert keyword in str(error.value)
+    assert option in CliRunner().invoke(main, words).stderr
