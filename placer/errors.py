@@ -6,10 +6,13 @@ carries all problems of a file at once, each with its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 MOST_PROBLEMS = 20
+
+T = TypeVar("T")
 
 
 class PlacerError(Exception):
@@ -40,6 +43,11 @@ class Problem:
     column: int = 0
     key: str = ""
     hint: str = ""
+
+    @property
+    def is_of_a_source(self) -> bool:
+        """Whether it stands in a file, or is of the file; what is asked for is not."""
+        return bool(self.line or not self.key)
 
     def __str__(self) -> str:
         place = self.source
@@ -136,3 +144,46 @@ def refuse(problems: Iterable[Problem]) -> None:
     found = list(problems)
     if found:
         raise InputError(capped(found))
+
+
+def read_all(reads: Iterable[Callable[[], T]]) -> list[T]:
+    """What each of the calls gives.
+
+    Raises
+    ------
+    InputError
+        With the problems of all of them.
+    """
+    found: list[T] = []
+    problems: list[Problem] = []
+    notes: list[str] = []
+    for read in reads:
+        try:
+            found.append(read())
+        except InputError as error:
+            problems += error.problems
+            notes += error.notes
+    if problems:
+        raise InputError(capped(problems), notes)
+    return found
+
+
+def read_before(read: Callable[[], T], others: Iterable[Callable[[], object]]) -> T:
+    """What ``read`` gives, which the others need.
+
+    Raises
+    ------
+    InputError
+        If it cannot: with what is wrong in the sources of the others, too. What they
+        leave open is no problem, as the first may say it.
+    """
+    try:
+        return read()
+    except InputError as error:
+        problems = [*error.problems]
+        for other in others:
+            try:
+                other()
+            except InputError as also:
+                problems += filter(lambda one: one.is_of_a_source, also.problems)
+        raise InputError(capped(problems), error.notes) from None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from placer.arguments import PATH, instance, sequence, takes
-from placer.errors import refuse
+from placer.errors import read_before, refuse
 from placer.job.model import Job
 from placer.placement.inputs import Inputs, inputs_of, kept_topology
 from placer.placement.tier_names import unknown_tiers
@@ -42,7 +42,9 @@ def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:
     InputError
         If one cannot be read, or the job names a tier that the machine lacks.
     """
-    machine = _read_topology(topology, job)
+    machine = read_before(
+        lambda: _read_topology(topology, job), [lambda: read_given_job(job)]
+    )
     work = read_given_job(job, machine)
     refuse(unknown_tiers(machine, work.require.items(), work.rules))
     return machine, work

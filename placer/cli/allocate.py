@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 
     from placer.allocation.allocation import Allocation, JobNodes
     from placer.job.model import Job
-    from placer.placement.plan import Plan
     from placer.sources.job_list import Listed
     from placer.topology.model import Topology
+
+    Jobs = Sequence[Job | Listed]
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -162,15 +165,24 @@ def _found(
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
     from placer.cli.machine import read_machine
+    from placer.errors import read_all
 
-    machine = read_machine(options)
+    named = options["job"]
+    sources = [named] if isinstance(named, str) else [*named]
+
+    def jobs_on(machine: Topology | None, quiet: bool) -> list[Callable[[], Jobs]]:
+        told = options | {"quiet": quiet}
+        return [partial(_jobs_of, source, told, machine) for source in sources]
+
+    machine = read_machine(options, beside=jobs_on(None, quiet=True))
+    jobs = read_all(jobs_on(machine, options["quiet"]))
     return run(
         machine,
-        _jobs(options, machine),
+        [*chain.from_iterable(jobs)],
         free=options["free"],
         busy=options["busy"] or (),
-        keep=_read_plans(options["keep"]),
-        move=_read_plans(options["move"]),
+        keep=options["keep"],
+        move=options["move"],
         move_price=options["move_price"],
         weights=options["weights"],
         objective=options["objective"],
@@ -188,24 +200,14 @@ def _found(
     )
 
 
-def _jobs(options: dict[str, Any], machine: Topology) -> list[Job | Listed]:
+def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> Jobs:
+    """The jobs that one ``-j`` names."""
     from placer.cli.options import teller
     from placer.sources.job_list import is_job_list, read_job_list
 
-    named = options["job"]
-    found: list[Job | Listed] = []
-    for source in [named] if isinstance(named, str) else named:
-        if is_job_list(source):
-            found += read_job_list(source, teller(options), machine)
-        else:
-            found.append(read_given_job(options | {"job": (source,)}, machine))
-    return found
-
-
-def _read_plans(paths: tuple[str, ...]) -> list[Plan]:
-    from placer.placement.plan_file import read_plan
-
-    return [read_plan(path) for path in paths]
+    if is_job_list(source):
+        return read_job_list(source, teller(options), machine)
+    return [read_given_job(options | {"job": (source,)}, machine)]
 
 
 def _write(found: Allocation, options: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.cli.options import Whole
+
 if TYPE_CHECKING:
     from placer.engines.engine import Engine
 
@@ -17,7 +19,7 @@ def engine_options(function: _Function) -> _Function:
     """``--workers`` and ``--scheduler``."""
     workers = click.option(
         "--workers",
-        type=click.IntRange(1, 1024),
+        type=Whole(1, 1024),
         metavar="N",
         help="Processes. Default: one a core that is granted.",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
+from click.core import iter_params_for_processing
 
 from placer.errors import InfeasibleError
 
@@ -39,6 +40,28 @@ _INPUT_HEADINGS = ("Machine", "Job")
 
 class Command(click.Command):
     """A command with options under headings, whose JSON says what is infeasible."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options; where several have a bad value, tell all of them."""
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadParameter as first:
+            if len(told := self._faults(ctx, given)) < 2:
+                raise
+            message = "\nerror: ".join(fault.format_message() for fault in told)
+            raise click.UsageError(message, ctx) from first
+
+    def _faults(self, ctx: click.Context, args: list[str]) -> list[click.BadParameter]:
+        """What is wrong with the value of each option and argument."""
+        options, rest, order = self.make_parser(ctx).parse_args(args)
+        found = []
+        for parameter in iter_params_for_processing(order, self.get_params(ctx)):
+            try:
+                parameter.handle_parse_result(ctx, options, rest)
+            except click.BadParameter as fault:
+                found.append(fault)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; where no placement keeps the rules, JSON says which and how far."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from placer.cli import complete
+from placer.cli.options import Whole
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -78,7 +79,7 @@ def _hardware_options(function: _Function) -> _Function:
     )
     gpus = click.option(
         "--gpus-per-node",
-        type=click.IntRange(1, 1024),
+        type=Whole(1, 1024),
         metavar="N",
         help="GPUs of nodes that no FORMAT:FILE counts. Default: as the hardware says.",
     )
@@ -115,7 +116,7 @@ def gpus_option(function: _Function) -> _Function:
     """``--gpus``, of a job whose sources do not say how many it has."""
     return click.option(
         "--gpus",
-        type=click.IntRange(1),
+        type=Whole(1),
         metavar="N",
         help="Ranks of a job from FORMAT:FILE. Default: as the files say, else the "
         "GPUs of the hosts.",

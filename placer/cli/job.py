@@ -59,23 +59,15 @@ def read_given_job(
         return _given_job(options, machine, hosts, ranks, cuts_batch)
 
 
-def job_problems(options: dict[str, Any]) -> list[Problem]:
-    """What is wrong with the sources of a job, whatever the machine is.
+def read_quietly(options: dict[str, Any]) -> None:
+    """Read the sources of a job, whatever the machine is.
 
-    What they leave open, the machine may say: that is no problem here.
+    Raises
+    ------
+    InputError
+        If anything is wrong with them.
     """
-    from placer.errors import InputError
-
-    try:
-        _read_job(options | {"quiet": True}, None, None)
-    except InputError as error:
-        return [problem for problem in error.problems if _is_of_a_source(problem)]
-    return []
-
-
-def _is_of_a_source(problem: Problem) -> bool:
-    """Whether it stands in a file, or is of the file; what is asked for is not."""
-    return bool(problem.line or not problem.key)
+    _read_job(options | {"quiet": True}, None, None)
 
 
 def _given_job(

@@ -180,14 +180,14 @@ def step_environment(
 
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
-    from placer.cli.machine import read_machine_of_job
+    from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem
 
     if not options["hosts"]:
         hint = "give --hosts, or run this in sbatch or salloc"
         message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
         raise InputError([Problem(message, hint=hint)])
-    machine = read_machine_of_job(options)
+    machine = read_machine(options)
     result = place(
         machine,
         read_given_job(options, machine, options["hosts"]),

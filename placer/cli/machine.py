@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.options import teller
@@ -13,12 +14,37 @@ if TYPE_CHECKING:
 
 
 def read_machine(
-    options: dict[str, Any], sources: Sequence[str] = (), name: str | None = None
+    options: dict[str, Any],
+    sources: Sequence[str] = (),
+    name: str | None = None,
+    beside: Sequence[Callable[[], object]] | None = None,
 ) -> Topology:
     """The machine of ``-t``, or of ``sources``, and of the options beside them.
 
-    What the readers have to say goes to stderr, unless the command is quiet.
+    What the readers have to say goes to stderr, unless the command is quiet. Where the
+    machine cannot be read, the error says what is wrong with the jobs, too.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `topology_option`.
+    sources : sequence of str
+    name : str, optional
+        Of the machine.
+    beside : sequence of callable, optional
+        Each reads a job without the machine; by default the one of ``-j``.
     """
+    from placer.cli.job import read_quietly
+    from placer.errors import read_before
+
+    if beside is None:
+        beside = [partial(read_quietly, options)] if options.get("job") else []
+    return read_before(lambda: _read(options, sources, name), beside)
+
+
+def _read(
+    options: dict[str, Any], sources: Sequence[str], name: str | None
+) -> Topology:
     from placer.presets import RENAMED
     from placer.readers.machine import read_topology
     from placer.sources.hint import host_hint
@@ -39,21 +65,6 @@ def read_machine(
         hint=lambda: host_hint(job or (), settings, options.get("select")),
         note=teller(options),
     )
-
-
-def read_machine_of_job(options: dict[str, Any]) -> Topology:
-    """The machine of ``-t``, beside the job of ``-j``.
-
-    Where it cannot be read, the error says what is wrong with the job, too.
-    """
-    from placer.cli.job import job_problems
-    from placer.errors import InputError
-
-    try:
-        return read_machine(options)
-    except InputError as error:
-        problems = [*error.problems, *job_problems(options)]
-        raise InputError(problems, error.notes) from None
 
 
 def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:

@@ -32,6 +32,23 @@ class OneOf(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx) + meant
 
 
+class Whole(click.types.IntParamType):
+    """A whole number from ``least``, to ``most`` where there is one."""
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """The number that ``value`` is."""
+        number: int = super().convert(value, param, ctx)
+        if number < self.least or (self.most is not None and number > self.most):
+            words = "or more" if self.most is None else f"to {self.most:,}"
+            self.fail(f"expected {self.least:,} {words}, got {number:,}", param, ctx)
+        return number
+
+
 def seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
     from placer.units import parse_duration
@@ -96,7 +113,7 @@ def seed_option(function: _Function) -> _Function:
     """``--seed``."""
     return click.option(
         "--seed",
-        type=click.IntRange(0, 2**31 - 1),
+        type=Whole(0, 2**31 - 1),
         metavar="N",
         default=0,
         help="Seed of everything random. Default: 0.",

@@ -19,6 +19,7 @@ from placer.cli.interrupt import end
 from placer.cli.job import read_given_job
 from placer.cli.old_names import tell_new_name
 from placer.cli.options import (
+    Whole,
     hosts_option,
     objective_option,
     require_option,
@@ -108,7 +109,7 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
 )
 @click.option(
     "--workers",
-    type=click.IntRange(1, 1024),
+    type=Whole(1, 1024),
     metavar="N",
     help="Threads that search at a time. Default: one a core that is granted. The "
     "result does not depend on it.",
@@ -149,8 +150,7 @@ def _search(
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
     """The search that the options describe, its inputs read."""
     from placer.api.place import place
-    from placer.cli.machine import read_machine_of_job
-    from placer.placement.plan_file import read_plan
+    from placer.cli.machine import read_machine
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options)
@@ -159,7 +159,7 @@ def _search(
             "--free names hosts beside those of the job, and these need --hosts. To "
             "choose among free hosts: placer allocate --free."
         )
-    machine = read_machine_of_job(options)
+    machine = read_machine(options)
     job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key], key)
@@ -168,8 +168,6 @@ def _search(
     rules = rules_of_options(options)
     if options["first_host_first"]:
         rules = rules.and_also(first_host_first(machine, hosts, exclude))
-    before = options["previous"]
-    previous = None if before is None else read_plan(before)
     return lambda progress, stop: place(
         machine,
         job,
@@ -178,7 +176,7 @@ def _search(
         objective=options["objective"],
         require=options["require"],
         rules=rules,
-        previous=previous,
+        previous=options["previous"],
         time_limit=options["time_limit"],
         seed=options["seed"],
         effort=options["effort"],

@@ -59,11 +59,10 @@ def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
     InputError
         If one cannot be read.
     """
-    from placer.cli.machine import read_machine, read_machine_of_job
+    from placer.cli.machine import read_machine
     from placer.placement.inputs import kept_topology
 
-    read = read_machine_of_job if options["job"] else read_machine
-    machine = read(options) if options["topology"] else None
+    machine = read_machine(options) if options["topology"] else None
     if not options["job"]:
         return Given(machine, None)
     kept = None if plan is None or machine else kept_topology(plan)
@@ -87,12 +86,12 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     click.UsageError
         If machine or job are nowhere.
     """
-    from placer.cli.machine import read_machine_of_job
+    from placer.cli.machine import read_machine
     from placer.placement.inputs import Inputs
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options, why)
-    hosts, machine = options["hosts"], read_machine_of_job(options)
+    hosts, machine = options["hosts"], read_machine(options)
     return Inputs(
         machine,
         read_given_job(options, machine, hosts),

@@ -9,7 +9,7 @@ import click
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand
 from placer.cli.interrupt import end
-from placer.cli.options import share
+from placer.cli.options import Whole, share
 from placer.cli.plan_inputs import given_inputs, plan_input_options
 from placer.cli.plan_output import write_made
 from placer.cli.searching import run_search, search_options
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--max-moves",
-    type=click.IntRange(0),
+    type=Whole(0),
     metavar="N",
     help="Most ranks that may move, whatever that costs.",
 )

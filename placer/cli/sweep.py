@@ -154,11 +154,11 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
 def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
-    from placer.cli.machine import read_machine_of_job
+    from placer.cli.machine import read_machine
     from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
-    machine = read_machine_of_job(options)
+    machine = read_machine(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return run(

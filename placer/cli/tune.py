@@ -21,6 +21,7 @@ from placer.cli.list_options import (
     size_option,
 )
 from placer.cli.options import (
+    Whole,
     format_option,
     hosts_option,
     quiet_option,
@@ -59,7 +60,7 @@ _PASSED = (
 @size_option("--gpus", "GPUs to use. Default: as many as help.")
 @click.option(
     "--global-batch",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N",
     help="Samples of a step. Default: as the job says.",
 )
@@ -91,7 +92,7 @@ _PASSED = (
 )
 @click.option(
     "--top",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=10,
     metavar="N",
     help="Rows to print. Default: 10.",
@@ -103,7 +104,7 @@ _PASSED = (
 )
 @click.option(
     "--row",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=1,
     metavar="N",
     help="Row whose flags are printed and that -o and --job-output write. Default: 1.",
@@ -139,7 +140,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     out, those whose lower bound is above the best placement found need no placement.
     """
     from placer.api.tune import tune as run
-    from placer.cli.machine import read_machine_of_job
+    from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem, StoppedError
     from placer.files import check_target
     from placer.topology.allocation import allocate
@@ -152,7 +153,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     check_plot(options["plot"])
     options = with_folder(options)
     with interrupts.searching() as stop:
-        machine = read_machine_of_job(options)
+        machine = read_machine(options)
         gpus, hosts = options["gpus"], options["hosts"]
         try:
             found = run(

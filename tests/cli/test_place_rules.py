@@ -86,3 +86,28 @@ def test_problems_of_the_file_have_their_place(tmp_path: Path) -> None:
     found = run("place", "-t", MACHINE, "-j", path)
     assert found.exit_code == 2
     assert f"{path}:8:7: rules.pin[0]: the topology has no host" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "hint"),
+    [
+        (["place", "--spares", "rack=3"], "3 spare nodes in every rack", "it fits"),
+        (["place", "--hosts", "r1-n[1-3]"], "needs 8 GPUs", "dp 3 would fit"),
+        (["allocate", "--free", "r1-n1"], "needs 8 GPUs, 2 are free", "dp 1 would"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_json_says_what_is_infeasible(
+    job: str, words: list[str], reason: str, hint: str
+) -> None:
+    """Exit code 3 with JSON: the verdict, the rule with its counts, what would fit."""
+    found = run(*words, "-t", MACHINE, "-j", job, "--format", "json")
+    assert found.exit_code == 3
+    verdict = json.loads(found.stdout)["verdict"]
+    assert (verdict["advice"], verdict["proved"]) == ("infeasible", True)
+    assert reason in verdict["reason"]
+    assert hint in verdict["hints"][0]
+    assert verdict["text"].startswith("Infeasible: ")
+    assert f"infeasible: {verdict['reason']}\n  hint: " in found.stderr
+    text = run(*words, "-t", MACHINE, "-j", job)
+    assert (text.exit_code, text.stdout) == (3, "")

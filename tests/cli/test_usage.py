@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import placer
 from placer.cli.main import main
 
 
@@ -46,7 +47,12 @@ def test_both_inputs_are_asked_for(
 
 
 @pytest.mark.parametrize(
-    "words", [("place",), ("tune",), ("sweep",), ("score", "launcher:slurm")]
+    "words",
+    [
+        *(("place",), ("tune",), ("sweep",), ("allocate",)),
+        *(("score", "launcher:slurm"), ("calibrate", "megatron-log:LOG")),
+    ],
+    ids=" ".join,
 )
 def test_faults_of_machine_and_job_are_told_together(
     tmp_path: Path, words: tuple[str, ...]
@@ -55,6 +61,9 @@ def test_faults_of_machine_and_job_are_told_together(
     machine, job = tmp_path / "machine.yaml", tmp_path / "job.yaml"
     machine.write_text("format: placer/topology\nversion: 1\nname: m\nbogus: 1\n")
     job.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
+    log = tmp_path / "LOG"
+    log.write_text(" iteration 1/ 9 | elapsed time per iteration (ms): 155.7 |\n" * 3)
+    words = tuple(word.replace("LOG", str(log)) for word in words)
     found = run(*words, "-t", str(machine), "-j", str(job))
     assert found.exit_code == 2
     for path in (machine, job):
@@ -75,3 +84,39 @@ def test_what_the_machine_may_say_is_not_asked_for(tmp_path: Path) -> None:
     found = run("place", "-t", str(machine), "-j", f"megatron:{script}")
     assert found.exit_code == 2
     assert "run.sh" not in found.stderr
+
+
+def test_faults_of_several_jobs_are_told_together(tmp_path: Path) -> None:
+    """One bad job does not hide another, whether the machine is good or not."""
+    paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
+    for path in paths:
+        path.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
+    jobs = [word for path in paths for word in ("-j", str(path))]
+    for machine in ("dgx-h100-4x8", str(tmp_path / "gone.yaml")):
+        found = run("allocate", "-t", machine, *jobs)
+        assert found.exit_code == 2
+        for path in paths:
+            assert f'{path}:4:1: unknown key "bogus"' in found.stderr
+
+
+def test_a_library_call_tells_machine_and_job_together() -> None:
+    """So does a call from Python."""
+    with pytest.raises(placer.InputError) as error:
+        placer.place("gone.yaml", "megatron:gone.sh")
+    assert [p.source for p in error.value.problems] == ["gone.yaml", "gone.sh"]
+
+
+def test_bad_values_of_options_are_told_together() -> None:
+    """Each option with a bad value has a line, in the order typed, and one hint."""
+    words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
+    *told, hint = run(*words).stderr.splitlines()
+    assert [line.split("'")[1] for line in told] == [*words[1::2]]
+    assert all(line.startswith("error: Invalid value for ") for line in told)
+    assert hint == "  hint: placer place --help"
+
+
+def test_a_range_is_told_in_words() -> None:
+    """A number that is too small or too large is told what it may be."""
+    found = run("place", "--gpus", "0", "--workers", "5000").stderr
+    assert "expected 1 or more, got 0" in found
+    assert "expected 1 to 1,024, got 5,000" in found
