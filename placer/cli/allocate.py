@@ -69,17 +69,16 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 
 @click.command(
     cls=Command,
-    epilog="Example: placer allocate -t machine.yaml -j llama.yaml -j qwen.yaml "
-    '--busy "r[01-04]t[01-18]" -o plans',
+    epilog="Example: placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy",
 )
 @topology_option()
-@job_option("Each is one job, or a file of several.")
+@job_option("Each -j is one job, or a file of several.")
 @source_options
 @_hosts(
     "--free",
-    "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: every node.",
+    "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: all.",
 )
-@_hosts("--busy", "Hosts that are not free, as a list or @FILE.")
+@_hosts("--busy", "Hosts that are not free: a list or @FILE.")
 @_plans("--keep", "Plan of a job that runs and stays. Repeatable.")
 @_plans("--move", "Plan of a job that runs and may move. Repeatable.")
 @click.option(
@@ -87,8 +86,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     metavar="TIME",
     callback=seconds,
     default="0",
-    show_default=True,
-    help="What moving a job costs, in seconds of a step.",
+    help="What moving a job costs, as time of a step: 5ms. Default: 0.",
 )
 @click.option(
     "--weight",
@@ -96,28 +94,27 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     multiple=True,
     callback=_weights,
     metavar="NAME=W",
-    help="Weight of the step time of a job beside the others. Default: 1. Repeatable.",
+    help="Weight of a job's step time beside the others. Default: 1. Repeatable.",
 )
 @click.option(
     "--apart",
     metavar="TIER",
     shell_complete=complete.tiers,
-    help="Tier that jobs do not share: with rack, no two jobs have hosts in one rack.",
+    help="Tier that jobs must not share: with rack, no rack has hosts of two jobs.",
 )
 @click.option(
     "--tolerance",
     metavar="SHARE",
     callback=share,
     default="0",
-    show_default=True,
-    help="How much longer a step may be for a more useful rest: 1%.",
+    help="How much longer a step may be for a more useful rest: 1%. Default: 0.",
 )
 @click.option(
     "--demand",
     metavar="LIST",
     shell_complete=complete.files,
-    help="Nodes that jobs to come want, and how often: 16=4,8=3,1. @FILE, such as the "
-    "queue of squeue -h -t PD -o %D. Default: 16=4,8=3,4=2,1=1.",
+    help="Nodes that jobs to come want, and how often: 16=4,8=3,1, or @FILE with what "
+    "squeue -h -t PD -o %D prints. Default: 16=4,8=3,4=2,1=1.",
 )
 @_hosts("--grade", "Hosts that the job was granted: say how good they are.")
 @objective_option
@@ -128,7 +125,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     "--output",
     metavar="PATH",
     shell_complete=complete.files,
-    help="Write the plan of every job and requests for schedulers into this folder.",
+    help="Folder for the plan of every job and requests for schedulers.",
 )
 @seed_option
 @time_limit_option("the whole search")
@@ -138,8 +135,8 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 def allocate(context: click.Context, /, **options: Any) -> None:
     """Choose the nodes of jobs among those that are free.
 
-    The step times, weighted and added, are the least. Of allocations that cost the
-    same, the one that leaves the most useful rest is taken.
+    The weighted sum of the step times is made as small as possible. Of allocations
+    that cost the same, the one that leaves the most useful rest is taken.
     """
     options = with_folder(options)
     if options["output"] == "-":

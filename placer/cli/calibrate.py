@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    epilog="Example: placer calibrate megatron-log:run.out -j megatron:pretrain.sh",
+    epilog="Example: placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml",
 )
 @click.argument(
     "sources",
@@ -36,32 +36,39 @@ if TYPE_CHECKING:
     shell_complete=complete.files,
 )
 @topology_option()
-@job_option("For logs.")
+@job_option("For logs only.")
 @hosts_option
-@click.option("--test", default="", metavar="NAME", help="Of nccl-tests: all_reduce.")
+@click.option(
+    "--test",
+    default="",
+    metavar="NAME",
+    help="Test of nccl-tests, where the file does not say it: all_reduce.",
+)
 @source_options
-@click.option("--links", is_flag=True, help="Of layouts: efficiencies of tiers too.")
-@output_option("Of nccl-tests, or --links: write the machine here, as fitted.")
+@click.option(
+    "--links",
+    is_flag=True,
+    help="Fit the efficiencies of tiers, too, to points that differ in layout.",
+)
+@output_option("Write the machine with the fitted links here (nccl-tests and --links).")
 @quiet_option("No notes.")
 @format_option("text", "json", "yaml")
 def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:
-    """Compute times and efficiencies from measurements.
+    """Fit compute times and link efficiencies to measurements.
 
-    SOURCE is a file (- is stdin) of measured points, which names a machine, a job and
-    two or more points: dp, micro_batches and step_time, or step_times of several runs.
-    The first line printed goes into the job file; intervals need repeated runs or more
-    points.
+    SOURCE is a file (- is stdin) of measured points. It names a machine, a job and two
+    or more points: dp, micro_batches and step_time, or step_times of several runs. The
+    first line printed goes into the job file. Intervals need repeated runs or more
+    points. With --links the points may differ in layout (tp, pp, micro_batch, recompute
+    and so on), and also tell the efficiencies of the machine's tiers.
 
-    Or SOURCE is a log of Megatron-LM, torchtitan or MLPerf (megatron-log:FILE,
-    torchtitan-log:FILE, mlperf-log:FILE), with -t and -j for what ran; several are runs
-    of the same job.
+    Or SOURCE is a log of Megatron-LM, torchtitan or MLPerf: megatron-log:FILE,
+    torchtitan-log:FILE, mlperf-log:FILE. Then -t and -j say what ran. Several logs are
+    runs of the same job.
 
-    Or SOURCE is what all_reduce_perf and others of nccl-tests print (nccl-tests:FILE),
-    with -t for the machine: the efficiencies and latencies of its tiers. What -o writes
-    serves as -t and as --hardware.
-
-    With --links, points may differ in layout (tp, pp, micro_batch, recompute and so on)
-    and also tell the efficiencies of the machine's tiers.
+    Or SOURCE is nccl-tests:FILE, what all_reduce_perf and the like print. Then -t is
+    the machine, and the answer is the efficiencies and latencies of the tiers. What -o
+    writes serves as -t and as --hardware.
     """
     from placer.calibrate.sources import NCCL_TESTS, POINTS, open_source
 

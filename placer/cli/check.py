@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     cls=PlanCommand,
     help=f"""Check a plan, independently of the solver.
 
-    The placement is checked first; then score, baselines, gap and status are worked out
+    First the placement is checked. Then score, baselines, gap and status are worked out
     again and compared with what the plan says. The exit code is 0 when all holds and 1
     when something does not.
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.argument("plan", shell_complete=complete.placements)
 @placement_options
-@click.option("--bound", is_flag=True, help="Prove the lower bound again, too.")
+@click.option("--bound", is_flag=True, help="Also prove the lower bound again.")
 @time_limit_option("the search that a bound may rest on")
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     "next_path",
     metavar="PLAN",
     shell_complete=complete.files,
-    help="Where several fit alike, write the placement to run next: one of the same "
-    "cost that tells them apart.",
+    help="Where several fit alike, write the placement to run next here: it costs the "
+    "same and tells them apart.",
 )
 @format_option("text", "json")
-@quiet_option("Only the one to blame.")
+@quiet_option("Print only what is slow, and no notes.")
 @click.pass_context
 def diagnose(
     context: click.Context,
@@ -45,9 +45,10 @@ def diagnose(
 ) -> None:
     """Say which node, link, stage, replica or rank is slow.
 
-    PLAN is a placement the job ran with, such as one of ``--next``; TIMES a CSV file of
-    that run with the columns ``rank,seconds`` (or ``stage``, ``replica``), what each
-    took without waiting. The exit code is 1 when nothing stands out yet.
+    PLAN is a placement that the job ran with, such as one of --next.
+    TIMES is a CSV file of that run with the columns rank,seconds (or stage, or
+    replica): what each took without waiting. The exit code is 1 when nothing stands
+    out yet.
     """
     from placer.api.diagnose import diagnosed
     from placer.cli.output import write_text

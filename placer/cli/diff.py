@@ -23,13 +23,12 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
     cls=PlanCommand,
     help=f"""Report what changed from one placement to another.
 
-    OLD and NEW are each {KINDS_HELP}. The last three are of the machine and the job of
-    -t and -j, or of those that the other plan keeps. `placer score --list` lists the
-    names.
+    Lists ranks that moved, groups whose domain changed, cost, links and critical path
+    before and after, and the work of a restart. The exit code is 0 when there is no
+    difference and 1 when there is one.
 
-    Ranks that moved, groups whose domain changed, cost, links and critical path before
-    and after, and the work of a restart. The exit code is 0 when there is no difference
-    and 1 when there is one.""",
+    OLD and NEW are each {KINDS_HELP}. The last three take machine and job from -t and
+    -j, else from the other plan. `placer score --list` lists the names.""",
     epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.json",
 )
 @click.argument("old", shell_complete=complete.placements)

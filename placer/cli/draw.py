@@ -27,9 +27,9 @@ _FORMATS = ("svg", "png")
     help=f"""Draw a placement: the map, the traffic or a step over time.
 
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
-    that leave their domain where these are few. `pipeline` draws when the stages of the
-    slowest replica work. `scaling` draws the rows that
-    `placer sweep --format json` printed. `placer report` has all pictures on one page.
+    that leave their domain where there are few. `pipeline` shows when the stages of the
+    slowest replica work. For `scaling`, PLAN is what `placer sweep --format json`
+    printed. `placer report` has all pictures on one page.
 
     {PLAN_HELP}""",
     epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
@@ -47,8 +47,8 @@ _FORMATS = ("svg", "png")
     "--colour",
     "--color",
     type=OneOf(["role", "dp", "pp", "ep", "tp"]),
-    help="Colours of the map: roles of a workload, replicas, stages, or groups of the "
-    "axis. Default: the first of them with members.",
+    help="What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
+    "groups of ep or tp. Default: the first of them with members.",
 )
 @click.option(
     "--zoom",
@@ -59,8 +59,7 @@ _FORMATS = ("svg", "png")
     "--theme",
     type=OneOf(["auto", "light", "dark"]),
     default="auto",
-    show_default=True,
-    help="Colours of text and background; auto follows the reader's (PNG: light).",
+    help="Colours of text and background. Default: auto, as the viewer's (PNG: light).",
 )
 @click.option(
     "--format",
@@ -71,8 +70,8 @@ _FORMATS = ("svg", "png")
 )
 @placement_options
 @output_option(
-    "Write the picture here; - is stdout. Default: on a terminal a "
-    "file named after PLAN, else stdout."
+    "Write the picture here; - is stdout. Default: a file named after PLAN on a "
+    "terminal, else stdout."
 )
 @quiet_option("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:

@@ -38,12 +38,11 @@ def _print_formats(
     cls=PlanCommand,
     help=f"""Write the rank map of a placement for a launcher.
 
-    The text goes to standard output. With -o the file is written, and a script reads
-    where from standard output.
+    The text goes to standard output. With -o it goes to a file, and standard output has
+    the path of the file, for scripts.
 
     {PLAN_HELP}""",
-    epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
-    "-o hosts.txt)",
+    epilog="Example: placer emit plan.json slurm-hostfile -o hosts.txt",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -57,12 +56,12 @@ def _print_formats(
     "--output",
     metavar="PATH",
     shell_complete=complete.files,
-    help="Write here; print the path. A folder for the formats of several files.",
+    help="Write here and print the path. For formats of several files: a folder.",
 )
 @click.option(
     "--role",
     metavar="NAME[:INSTANCE]",
-    help="Of a workload: only this role, or this instance, with ranks from 0.",
+    help="Only this role of a workload, or this instance, with ranks from 0.",
 )
 @click.option(
     "--list",

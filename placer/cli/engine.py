@@ -21,7 +21,7 @@ def engine_options(function: _Function) -> _Function:
         "--workers",
         type=Whole(1, 1024),
         metavar="N",
-        help="Processes. Default: one a core that is granted.",
+        help="Processes that work at a time. Default: one per core that is granted.",
     )
     scheduler = click.option(
         "--scheduler",

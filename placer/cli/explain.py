@@ -34,10 +34,10 @@ def _ranks(
     cls=PlanCommand,
     help=f"""Say where ranks, groups or hosts are, and why there.
 
-    Domains, groups and partners, the links between them and what they cost; and which
-    exchange with another rank, node or replica would come closest to being better.
-    Without --rank, --group and --host: the group that a step waits for, or rank 0
-    where all groups are alike.
+    Shows domains, groups and partners, the links between them and what they cost,
+    and the exchange with another rank, node or replica that comes closest to being
+    better. Without --rank, --group and --host it shows the group that a step waits
+    for, or rank 0 where all groups are alike.
 
     {PLAN_HELP}""",
     epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07",
@@ -49,7 +49,7 @@ def _ranks(
     multiple=True,
     callback=_ranks,
     metavar="N",
-    help="Rank, or ranks as 0-3,12. Repeatable.",
+    help="Rank or ranks, such as 0-3,12. Repeatable.",
 )
 @click.option(
     "--group",
@@ -57,7 +57,7 @@ def _ranks(
     multiple=True,
     metavar="AXIS:N",
     shell_complete=complete.groups,
-    help="Group number N of an axis, counted from 0: pp:37. Repeatable.",
+    help="Group of an axis by number, from 0: pp:37. Repeatable.",
 )
 @click.option(
     "--host",
@@ -65,7 +65,7 @@ def _ranks(
     multiple=True,
     metavar="H",
     shell_complete=complete.hosts,
-    help="Host, or hosts as n[1-4]. Repeatable.",
+    help="Host or hosts, such as n[1-4]. Repeatable.",
 )
 @placement_options
 @format_option("text", "json")

@@ -10,36 +10,74 @@ from click.core import iter_params_for_processing
 
 from placer.errors import InfeasibleError
 
+_WHOLE = "\N{NON-BREAKING HYPHEN}"
 _OWN = "Options"
 # Options by heading, in the order in which help prints them. What is not here is the
 # command's own.
 HEADINGS = {
-    "Machine": "--topology --hardware --gpu --gpus-per-node --label --oversubscription",
+    "Machine": "--topology --gpu --hardware --gpus-per-node --label --oversubscription "
+    "--nic-rate",
     "Job": "--job --gpus --tflops --micro-batch-time --set --select --order",
-    "Hosts": "--hosts --exclude --free --busy",
+    "Hosts": "--hosts --exclude --free --busy --grade",
     _OWN: "",
-    "Rules": "--require --even --pin --avoid --at-most --spares",
+    "Rules": "--require --even --pin --avoid --at-most --spares --apart "
+    "--first-host-first --previous",
     "Degrees": "--tp --cp --ep --etp --pp --vp --dp --micro-batch --micro-batches "
     "--global-batch --recompute --sharding --framework --memory",
     "Search": "--objective --gap --effort --seed --time-limit --workers --scheduler",
-    "Output": "--output --job-output --format --report --plot --strict --verbose "
-    "--quiet --debug --help",
+    "Output": "--output --job-output --vary --format --plot --top --row --explain "
+    "--verbose --quiet",
+    "Help": "--debug --help",
 }
 _HEADING_OF = {
     option: heading
     for heading, options in HEADINGS.items()
     for option in options.split()
 }
+_PLACE_OF = {option: place for place, option in enumerate(_HEADING_OF)}
+# Headings of what a plan file keeps, and what stands in their place.
+_KEPT = ("Machine", "Job", "Hosts")
 _INPUTS = (
     "-t T, -j J",
-    "Machine and job instead of those that a plan file keeps, with the options that "
-    "place has for them.",
+    "Machine and job, where PLAN keeps none or others are wanted, with the options "
+    "that place has for them.",
 )
-_INPUT_HEADINGS = ("Machine", "Job")
+_HOSTS = (
+    "--hosts H",
+    "Hosts in launch order, where PLAN is no plan file. Default: all.",
+)
+_SEED = ("--seed N", "Seed of baseline:random. Default: 0.")
+
+
+class _Formatter(click.HelpFormatter):
+    """Help in lines that do not break at hyphens, so that options stay whole."""
+
+    def write(self, string: str) -> None:
+        """Write text whose lines are broken."""
+        super().write(string.replace(_WHOLE, "-"))
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", _WHOLE))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write rows of two columns."""
+        whole = [(one, other.replace("-", _WHOLE)) for one, other in rows]
+        super().write_dl(whole, col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A context with help that keeps options whole."""
+
+    formatter_class = _Formatter
 
 
 class Command(click.Command):
     """A command with options under headings, whose JSON says what is infeasible."""
+
+    context_class = Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options; where several have a bad value, tell all of them."""
@@ -86,14 +124,32 @@ class Command(click.Command):
 
 
 class PlanCommand(Command):
-    """A command on a plan, which has its machine and its job in itself."""
+    """A command on a plan, which has its machine, its job and its hosts in itself."""
 
     def rows(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Rows of help, the command's own first; machine and job are one row."""
+        """Rows of help, the command's own first; of inputs there are a few rows."""
         rows = super().rows(ctx)
-        for heading in _INPUT_HEADINGS:
+        inputs = [_INPUTS]
+        if "Hosts" in rows:
+            inputs.append(_HOSTS)
+            # Without a search it is the seed of a baseline.
+            if [flags for flags, _ in rows.get("Search", ())] == ["--seed N"]:
+                del rows["Search"]
+                inputs.append(_SEED)
+        for heading in _KEPT:
             rows.pop(heading, None)
-        return {_OWN: [*rows.pop(_OWN, []), _INPUTS], **rows}
+        own = sorted(rows.pop(_OWN, []), key=lambda row: row[0] == "--force")
+        return {_OWN: [*own, *inputs], **rows}
+
+
+class Group(click.Group):
+    """A group of commands, which help lists in the order of the code."""
+
+    context_class = Context
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Names of the commands."""
+        return list(self.commands)
 
 
 def _write_verdict(error: InfeasibleError) -> None:
@@ -107,9 +163,9 @@ def _write_verdict(error: InfeasibleError) -> None:
 def _grouped(
     parameters: Iterable[click.Parameter], ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """Rows of help by heading, headings in their order and none empty."""
+    """Rows of help by heading, in the order of `HEADINGS` and none empty."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for parameter in parameters:
+    for parameter in sorted(parameters, key=lambda p: _PLACE_OF.get(p.opts[-1], -1)):
         record = parameter.get_help_record(ctx)
         if isinstance(parameter, click.Option) and record is not None:
             heading = _HEADING_OF.get(parameter.opts[-1], _OWN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command
+from placer.cli.grouped import Command, Context
 from placer.cli.options import output_option
 from placer.cli.output import write_line, write_text
 
@@ -19,9 +19,9 @@ from placer.cli.output import write_line, write_text
 @click.argument(
     "names", nargs=-1, metavar="[COMMAND]...", shell_complete=complete.commands
 )
-@click.option("--man", is_flag=True, help="Print the page of the manual instead.")
+@click.option("--man", is_flag=True, help="Print the manual page instead.")
 @output_option(
-    "Folder that gets the pages of COMMAND and of all its commands, with --man."
+    "Folder for the manual pages of COMMAND and of the commands in it, with --man."
 )
 @click.pass_context
 def help(
@@ -29,7 +29,8 @@ def help(
 ) -> None:
     """Show the help of a command.
 
-    COMMAND may be of several words, such as "topology show". Without it: the commands.
+    COMMAND may have several words, such as topology show. Without COMMAND, all commands
+    are listed.
     """
     from placer.cli.manual import page, pages
     from placer.files import make_folder
@@ -63,5 +64,5 @@ def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
         own, command, _ = group.resolve_command(context, [name])
         if command is None:  # only in completion
             break
-        context = click.Context(command, info_name=own, parent=context)
+        context = Context(command, info_name=own, parent=context)
     return context

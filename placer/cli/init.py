@@ -42,13 +42,13 @@ _WEAK = ("hosts", "names", "bandwidth")
 @job_option("Default: the one file here that starts a job.")
 @source_options
 @hosts_option
-@click.option("--force", is_flag=True, help=f"Write over a {NAME} that is there.")
-@quiet_option("Print nothing, ask nothing")
+@click.option("--force", is_flag=True, help=f"Overwrite a {NAME} that is there.")
+@quiet_option("Print nothing and ask nothing.")
 def init(**options: Any) -> None:
-    """Write placer.yaml: commands here need no -t, -j.
+    """Write placer.yaml, so that commands need no -t and -j.
 
-    They then take machine and job from there. On a terminal it asks for the GPUs, the
-    uplinks and the rate that no file says.
+    Commands in this folder then take machine and job from it. On a terminal it asks for
+    the GPUs, the uplinks and the rate that no file says.
     """
     from placer.cli.output import write_line, write_text
     from placer.errors import InputError, Problem

@@ -15,13 +15,10 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
-    'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE, such '
-    "as slurm:topology.conf. FORMAT:FILE is repeatable."
+    'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE such '
+    "as slurm:topology.conf. Several FORMAT:FILE are joined."
 )
-_JOB = (
-    "Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh. "
-    "FORMAT:FILE is repeatable."
-)
+_JOB = "Preset, file (- is stdin), or FORMAT:FILE such as megatron:pretrain.sh."
 
 
 def topology_option(
@@ -56,8 +53,8 @@ def _uplinks_option(function: _Function) -> _Function:
         metavar="TIER=N",
         shell_complete=complete.tiers,
         callback=_ratios,
-        help="How many times the links into a tier are oversubscribed: spine=2. "
-        "Default: as the machine or the hardware says, else 1. Repeatable.",
+        help="Oversubscription of the links into a tier: spine=2. Default: what the "
+        "machine or the hardware says, else 1. Repeatable.",
     )(function)
 
 
@@ -66,22 +63,22 @@ def _hardware_options(function: _Function) -> _Function:
         "--hardware",
         metavar="T",
         shell_complete=complete.topologies,
-        help="Topology that gives the links and the GPUs a node that a text or a "
-        "FORMAT:FILE lacks. Default: as --gpu.",
+        help="Topology with the links and the GPUs per node that a text or a "
+        "FORMAT:FILE does not say. Default: the usual hosts of --gpu.",
     )
     gpu = click.option(
         "--gpu",
         metavar="NAME",
         shell_complete=complete.gpus,
-        help="GPU of the nodes, such as h100 or gb200: links and GPUs a node as in "
-        "the usual hosts. Default: as the files say, else the usual GPU of such "
-        "hosts.",
+        help="GPU of the nodes, such as h100 or gb200, which also says the links. "
+        "Default: what the files say, else the usual GPU of such hosts.",
     )
     gpus = click.option(
         "--gpus-per-node",
         type=Whole(1, 1024),
         metavar="N",
-        help="GPUs of nodes that no FORMAT:FILE counts. Default: as the hardware says.",
+        help="GPUs per node, where no file counts them. Default: those of the "
+        "hardware.",
     )
     labels = click.option(
         "--label",
@@ -89,7 +86,7 @@ def _hardware_options(function: _Function) -> _Function:
         multiple=True,
         metavar="KEY=TIER",
         callback=_label_tiers,
-        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out. "
+        help="Tier that a label of Kubernetes nodes names. KEY= ignores a label. "
         "Repeatable.",
     )
     return gpu(hardware(gpus(labels(function))))
@@ -118,7 +115,7 @@ def gpus_option(function: _Function) -> _Function:
         "--gpus",
         type=Whole(1),
         metavar="N",
-        help="Ranks of a job from FORMAT:FILE. Default: as the files say, else the "
+        help="Ranks of a job from FORMAT:FILE. Default: what the files say, else all "
         "GPUs of the hosts.",
     )(function)
 
@@ -129,13 +126,14 @@ def script_options(function: _Function) -> _Function:
         "--tflops",
         type=float,
         metavar="RATE",
-        help="Sustained rate of a GPU in a job from FORMAT:FILE, in TFLOP/s. Default: "
-        "a usual share of the GPU's peak.",
+        help="Sustained TFLOP/s per GPU of a job from FORMAT:FILE. Default: a usual "
+        "share of the GPU's peak.",
     )
     time = click.option(
         "--micro-batch-time",
         metavar="TIME",
-        help="Measured time of a micro-batch on a stage, instead of --tflops: 120ms.",
+        help="Measured time of one micro-batch on one stage, instead of --tflops: "
+        "120ms.",
     )
     settings = click.option(
         "--set",
@@ -143,20 +141,20 @@ def script_options(function: _Function) -> _Function:
         multiple=True,
         callback=_settings,
         metavar="NAME=VALUE",
-        help="Variable of a job's script; job.KEY=VALUE sets a key of the job. "
+        help="Set a variable of the job's script, or a key of the job: job.KEY=VALUE. "
         "Repeatable.",
     )
     select = click.option(
         "--select",
         metavar="NAME",
-        help="Function or launch of a job's script, where it has several.",
+        help="Function or launch to read, where the job's script has several.",
     )
     verbose = click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Also where each key of a job from FORMAT:FILE comes from, and how a "
-        "search went.",
+        help="Also say where each value of a job from FORMAT:FILE comes from, and how "
+        "a search went.",
     )
     return tflops(time(settings(select(verbose(function)))))
 
@@ -180,8 +178,8 @@ def order_option(function: _Function) -> _Function:
     return click.option(
         "--order",
         metavar="ORDER",
-        help="Number ranks in this order, whatever the job says: tp-cp-ep-pp-dp, or "
-        "auto (chosen by place, taken from the plan elsewhere).",
+        help="Rank order, whatever the job says: tp-cp-ep-pp-dp, or auto (place "
+        "chooses it, other commands take that of the plan).",
     )(function)
 
 

@@ -9,7 +9,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
-from placer.cli.grouped import Command
+from placer.cli.grouped import Command, Group
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
 from placer.cli.job import notes_told, read_given_job
 from placer.cli.options import format_option, output_option, quiet_option
@@ -30,12 +30,12 @@ def _job_options(function: _Function) -> _Function:
     return argument(source_options(quiet_option("No notes.")(function)))
 
 
-@click.group()
+@click.group(cls=Group, epilog="Example: placer job show megatron:pretrain.sh")
 def job() -> None:
     """List, show, validate and convert jobs.
 
-    JOB is a preset, or a file (- is standard input). Or FORMAT:FILE, what another
-    program is given, as "placer job formats" lists; several of these are joined.
+    JOB is a preset, a file (- is stdin), or FORMAT:FILE, what another program is given.
+    `placer job formats` lists these; several of them are joined.
     """
 
 
@@ -60,22 +60,29 @@ def _formats() -> Mapping[str, Format]:
     return FORMATS
 
 
-job.add_command(preset_list("jobs", "how many ranks they have", _preset, _size))
+job.add_command(preset_list("jobs", "their number of ranks", _preset, _size))
 job.add_command(format_list("a job", _formats))
 
 
-@job.command(cls=Command)
+@job.command(
+    cls=Command,
+    epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml",
+)
 @_job_options
 @click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
-@click.option("--name", help="Name of the job. Default: that of the first file.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the job. Default: that of the first file.",
+)
 @output_option("Write the job here; - is stdout, as without it.")
 def convert(jobs: tuple[str, ...], **options: Any) -> None:
-    """Write what JOB says as one job file, with the origin of each value.
+    """Write JOB as one job file, with the origin of each value.
 
-    Of a preset or a job file every default is written out.
+    For a preset or a job file every default is written out.
 
-    What was read, derived, assumed and ignored goes to stderr, one line a key. What is
-    missing is asked for, each with the option that says it.
+    What was read, derived, assumed and ignored goes to stderr, one line per key. What
+    is missing is asked for, with the option that says it.
     """
     from placer.cli.output import write_document, write_text, yaml_text
     from placer.job.model import Job
@@ -101,13 +108,16 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
             click.echo(line, err=True)
 
 
-@job.command(cls=Command)
+@job.command(
+    cls=Command,
+    epilog="Example: placer job validate job.yaml megatron:pretrain.sh",
+)
 @_job_options
 @format_option("text", "json")
 def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Say whether JOB can be read, with all that is wrong.
 
-    Several of FORMAT:FILE are one job; a preset or a file is a job of its own.
+    Several FORMAT:FILE are one job together, every preset and file is one.
     """
     import json
 
@@ -144,11 +154,14 @@ def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [*alone, *([joined] if joined else ())]
 
 
-@job.command(cls=Command)
+@job.command(
+    cls=Command,
+    epilog="Example: placer job show megatron:pretrain.sh --gpus 64",
+)
 @_job_options
 @format_option("text", "json")
 def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
-    """Show JOB.
+    """Show the sizes, the model and the rules of JOB.
 
     With --format json, print it as a job file with every default written out.
     """

@@ -48,15 +48,14 @@ _FOR_A_NEW_PLAN = (
 @click.command(
     cls=Command,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
-    "srun python train.py",
+    epilog="Example: placer launch -t cluster.yaml -j job.yaml srun python train.py",
 )
 @topology_option()
 @job_option()
 @source_options
 @click.option(
     "--plan",
-    metavar="P",
+    metavar="PLAN",
     shell_complete=complete.files,
     help="Run by this plan instead of making one.",
 )
@@ -65,30 +64,31 @@ _FOR_A_NEW_PLAN = (
     "--hosts",
     metavar="H",
     shell_complete=complete.hosts,
-    help='Allocation in launch order: "n[01-16]" or @FILE. Default: that of Slurm.',
+    help='Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
+    "the Slurm allocation.",
 )
 @seed_option
 @time_limit_option("the search")
 @output_option(
-    "Write the plan here, and beside it the host file. Default: placer-JOBID.json."
+    "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
 @click.option(
     "--per-node/--per-rank",
     "per_node",
     default=None,
-    help="One task a node, as torchrun, deepspeed, accelerate, ms-swift and Ray want "
-    "it, or a rank. "
-    "Default: what COMMAND, or a script that it names, starts.",
+    help="One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray want, "
+    "or one per rank. Default: what COMMAND, or a script that it names, starts.",
 )
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(**options: Any) -> None:
     """Plan for this Slurm allocation and run COMMAND by it.
 
-    COMMAND sees SLURM_HOSTFILE and what belongs to it, MASTER_ADDR, MASTER_PORT,
-    JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for it alone: later steps are
-    not reordered. The hosts are those of --hosts, else of SLURM_JOB_NODELIST. A COMMAND
-    that would undo the plan is refused, with what to write instead.
+    COMMAND gets SLURM_HOSTFILE with the variables that go with it, MASTER_ADDR,
+    MASTER_PORT, JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for COMMAND
+    alone: later steps are not reordered. The hosts are those of --hosts, else of
+    SLURM_JOB_NODELIST. A COMMAND that would undo the plan is refused, with what to
+    write instead.
     """
     from placer.emit.slurm_hostfile import render, render_nodes
     from placer.errors import refuse

@@ -14,6 +14,7 @@ from typing import IO, Any, NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
+from placer.cli.grouped import Context
 from placer.cli.interrupt import interrupts
 from placer.errors import (
     CheckError,
@@ -103,6 +104,8 @@ def _usage_told() -> Iterator[None]:
 
 class Commands(click.Group):
     """The group of all commands, loaded one by one."""
+
+    context_class = Context
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands, most used first."""

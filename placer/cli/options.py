@@ -105,7 +105,7 @@ def hosts_option(function: _Function) -> _Function:
         "--hosts",
         metavar="H",
         shell_complete=complete.hosts,
-        help='Allocation in launch order: "n[01-16]" or @FILE. Default: every node.',
+        help='Hosts of the job in launch order: "n[01-16]" or @FILE. Default: all.',
     )(function)
 
 
@@ -127,8 +127,7 @@ def time_limit_option(search: str) -> Callable[[_Function], _Function]:
         callback=seconds,
         metavar="TIME",
         default="60",
-        show_default=True,
-        help=f"When to stop {search}: 90, 90s, 5m.",
+        help=f"When to stop {search}: 90, 90s, 5m. Default: 60 seconds.",
     )
 
 
@@ -139,8 +138,7 @@ def format_option(*formats: str) -> Callable[[_Function], _Function]:
         "format_name",
         type=OneOf(formats),
         default=formats[0],
-        show_default=True,
-        help="What to print.",
+        help=f"What to print. Default: {formats[0]}.",
     )
 
 
@@ -161,7 +159,7 @@ def objective_option(function: _Function) -> _Function:
     return click.option(
         "--objective",
         type=OneOf(["time", "hop-cost"]),
-        help="What to minimise. Default: time; hop cost when the job has only weights.",
+        help="What to minimise. Default: time, or hop cost for a job of weights alone.",
     )(function)
 
 

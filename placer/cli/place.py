@@ -55,8 +55,7 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
 
 @click.command(
     cls=Command,
-    epilog="Example: placer place -t slurm:topology.conf -j megatron:pretrain.sh "
-    "-o plan.json",
+    epilog="Example: placer place -t slurm:topology.conf -j megatron:pretrain.sh",
 )
 @topology_option()
 @job_option()
@@ -67,14 +66,14 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     "--exclude",
     metavar="H",
     shell_complete=complete.hosts,
-    help="Hosts not to use, as a list or @FILE.",
+    help="Hosts not to use: a list or @FILE.",
 )
 @click.option(
     "--free",
     metavar="H",
     shell_complete=complete.hosts,
-    help="Other free hosts, as a list, @FILE or sinfo:FILE: say in one line what the "
-    "best allocation of all would save.",
+    help="Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
+    "allocation of all of them would save.",
 )
 @objective_option
 @require_option("the job's")
@@ -82,36 +81,36 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
 @click.option(
     "--first-host-first",
     is_flag=True,
-    help="Keep rank 0 on the first host by name, where launch scripts expect it.",
+    help="Keep rank 0 on the first host by name, as some launch scripts expect.",
 )
 @click.option(
     "--gap",
     callback=share,
     metavar="SHARE",
-    help="Exit with 1 unless the gap is proved this small: 1%.",
+    help="Exit with 1 unless the gap is proved to be this small: 1%.",
 )
 @click.option(
     "--previous",
     metavar="PLAN",
     shell_complete=complete.files,
-    help="Plan to keep to: of equally good placements, the one that moves the fewest "
-    "ranks.",
+    help="Plan to stay close to: of equally good placements, the one that moves the "
+    "fewest ranks is taken.",
 )
 @click.option(
     "--effort",
     callback=_effort,
     metavar="EFFORT",
     default=MEASURABLE,
-    help="When to stop without a proof: quick (constructions only), measurable (when "
-    "no run would show what is left, or the search hardly helps any more), normal (the "
-    "latter), full (when the time is over) or a number of generations. Measurable, the "
-    "default, also keeps your order where nothing measurable is to win.",
+    help="When to stop without a proof: quick (after the constructions), normal (when "
+    "the search hardly helps any more), full (when time is up), a number of "
+    "generations, or measurable: as normal, or when no run would show what is left. "
+    "That is the default, and keeps your order where nothing measurable is to win.",
 )
 @click.option(
     "--workers",
     type=Whole(1, 1024),
     metavar="N",
-    help="Threads that search at a time. Default: one a core that is granted. The "
+    help="Threads that search at a time. Default: one per core that is granted. The "
     "result does not depend on it.",
 )
 @click.option(

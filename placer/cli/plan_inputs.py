@@ -39,7 +39,7 @@ def plan_input_options(function: _Function) -> _Function:
     force = click.option(
         "--force",
         is_flag=True,
-        help="Take topology and job although the plan was made for others.",
+        help="Take -t and -j although the plan was made for others.",
     )
     return topology(job(source_options(order_option(force(function)))))
 

@@ -20,8 +20,8 @@ def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
 
     def add(function: _Function) -> _Function:
         output = output_option(
-            "Write the plan here, compressed for .json.gz and .json.zst; - is stdout, "
-            "then no summary."
+            "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
+            "without a summary."
         )
         silence = quiet_option(f"{quiet}; with -o PATH no summary either.")
         return output(format_option("text", "json")(silence(function)))

@@ -32,42 +32,41 @@ if TYPE_CHECKING:
     "--failed",
     shell_complete=complete.hosts,
     metavar="H",
-    help="Hosts that cannot be used any more, as a list or @FILE.",
+    help="Hosts that cannot be used any more: a list or @FILE.",
 )
 @click.option(
     "--added",
     shell_complete=complete.hosts,
     metavar="H",
-    help="Hosts to use beside those of the allocation, as a list or @FILE.",
+    help="Hosts to use beside those of the allocation: a list or @FILE.",
 )
 @click.option(
     "--max-moves",
     type=Whole(0),
     metavar="N",
-    help="Most ranks that may move, whatever that costs.",
+    help="Move at most so many ranks, whatever that costs.",
 )
 @click.option(
     "--within",
     callback=share,
     default="0.1%",
-    show_default=True,
     metavar="SHARE",
-    help="How far above the cost before the failure the new one may be.",
+    help="How much more than before the failure a step may cost. Default: 0.1%.",
 )
 @click.option(
     "--shrink",
     is_flag=True,
-    help="Give up the fewest replicas if the job does not fit any more.",
+    help="Give up as few replicas as possible if the job does not fit any more.",
 )
 @search_options
 @click.pass_context
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place a job again after hosts have failed.
 
-    Ranks on other hosts stay where they are, as far as the cost allows, and no host
-    outside the plan's allocation is used unless it is --added. Prints what moves, what
-    it costs, what more moves would save and the difference from PLAN, or the new plan
-    with --format json.
+    Ranks on other hosts stay where they are as far as the cost allows. Hosts outside
+    the plan's allocation are used only where --added names them. Prints what moves,
+    what it costs, what more moves would save and the difference from PLAN, or with
+    --format json the new plan.
     """
     _, exit_code = run_search(
         options,

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     cls=PlanCommand,
     help=f"""Write the web page of a placement beside another.
 
-    What it is worth, why, and where its ranks are; one file that needs no other.
+    The page says what the placement is worth, why, and where the ranks are. It is one
+    file that needs no other.
 
     {PLAN_HELP}""",
     epilog="Example: placer report plan.json --against launcher:slurm -o report.html",
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     "--against",
     metavar="PLAN",
     shell_complete=complete.placements,
-    help="What to compare it with. Default: the order that the job has today, that of "
-    "the launcher in its script, else its hosts as given.",
+    help="Placement to compare it with. Default: the order that the job has today: that "
+    "of the launcher in the script, else the hosts as given.",
 )
 @placement_options
 @output_option(
-    "Write the page here; - is stdout. Default: on a terminal a "
-    "file named after PLAN, else stdout."
+    "Write the page here; - is stdout. Default: a file named after PLAN on a terminal, "
+    "else stdout."
 )
 @quiet_option("No notes.")
 def report(plan: str, against: str | None, **options: Any) -> None:

@@ -119,7 +119,7 @@ _OPTIONS = (
         "--avoid",
         metavar="H",
         shell_complete=complete.hosts,
-        help="Hosts to leave free as far as possible, as a list or @FILE.",
+        help="Hosts to leave free if possible: a list or @FILE.",
     ),
     click.option(
         "--at-most",
@@ -127,8 +127,7 @@ _OPTIONS = (
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",
-        help="Most replicas that may have ranks in one domain of the tier: rack=2. "
-        "Repeatable.",
+        help="Most replicas with ranks in one domain of the tier: rack=2. Repeatable.",
     ),
     click.option(
         "--spares",
@@ -136,7 +135,7 @@ _OPTIONS = (
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",
-        help="Nodes to keep free in every domain of the tier that is used: rack=1. "
+        help="Nodes to keep free in each domain of the tier that is used: rack=1. "
         "Repeatable.",
     ),
 )

@@ -43,18 +43,17 @@ _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say why: critical path, worst groups, slowest replica, busiest links.",
+    help="Also say why: critical path, worst groups, slowest replica, busiest links.",
 )
 @list_option("List the launchers and the baselines, with their rules, and exit.")
-@output_option("Also write the placement as a plan here; - is stdout, then no score.")
+@output_option("Also write the placement as a plan here; - is stdout, without a score.")
 @click.option(
     "--format",
     "format_name",
     type=OneOf(["text", "json", "html"]),
     metavar="[text|json]",
     default="text",
-    show_default=True,
-    help="What to print.",
+    help="What to print. Default: text.",
 )
 @quiet_option("No notes.")
 def score(**options: Any) -> None:

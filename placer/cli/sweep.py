@@ -83,15 +83,15 @@ def _ratios(
 @size_option("--pp", "Pipeline sizes.")
 @size_option("--cp", "Context-parallel sizes.")
 @size_option("--ep", "Expert-parallel sizes.")
-@size_option("--vp", "Chunks a pipeline rank.")
-@size_option("--gpus", "GPUs; dp follows.")
-@size_option("--global-batch", "Samples of a step; micro-batches follow.")
-@size_option("--micro-batches", "Micro-batches of a replica and step.")
+@size_option("--vp", "Chunks per pipeline rank.")
+@size_option("--gpus", "Numbers of GPUs; dp follows.")
+@size_option("--global-batch", "Samples per step; micro-batches follow.")
+@size_option("--micro-batches", "Micro-batches per replica and step.")
 @click.option(
     "--nic-rate",
     metavar="LIST",
     callback=_rates,
-    help="Bandwidths a GPU of every scale-out tier: 50GB/s,100GB/s.",
+    help="Bandwidths per GPU of every scale-out tier: 50GB/s,100GB/s.",
 )
 @click.option(
     "--oversubscription",
@@ -100,7 +100,7 @@ def _ratios(
     shell_complete=complete.tiers,
     multiple=True,
     callback=_ratios,
-    help="Ratios of TIER, by default the outermost: 1,2,4. Repeatable.",
+    help="Ratios of TIER, else of the outermost tier: 1,2,4. Repeatable.",
 )
 @framework_option
 @hosts_option
@@ -122,11 +122,11 @@ def _ratios(
 def sweep(context: click.Context, /, **options: Any) -> None:
     """Score the best placement over a grid of sizes.
 
-    For the question how the step time changes with a size, a NIC or an uplink: every
-    point is placed. To find the best degrees of a job: `placer tune`.
+    Shows how the step time changes with a size, a NIC or an uplink: every point is
+    placed. For the best degrees of a job use `placer tune`.
 
     Every combination of the lists is a row, in the order given. Rank 1 trains the most
-    samples a second. With --dp or --gpus the micro-batches of a replica stay and the
+    samples per second. With --dp or --gpus the micro-batches of a replica stay and the
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """

@@ -9,7 +9,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
-from placer.cli.grouped import Command
+from placer.cli.grouped import Command, Group
 from placer.cli.input_options import hardware_options
 from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
@@ -37,18 +37,20 @@ def _machine_options(function: _Function) -> _Function:
         multiple=True,
         metavar="T",
         shell_complete=complete.topologies,
-        help="The same as the argument.",
+        help="TOPOLOGY, as other commands take it.",
     )
     return argument(option(hardware_options(quiet_option("No notes.")(function))))
 
 
-@click.group()
+@click.group(
+    cls=Group, epilog="Example: placer topology show slurm:topology.conf --gpu h100"
+)
 def topology() -> None:
     """List, show, validate and convert topologies.
 
-    TOPOLOGY is a preset, a file (- is standard input), or a synthetic string such as
-    "block:16 rack:8 node:18 gpu:4". Or FORMAT:FILE, what another program knows of the
-    machine, as "placer topology formats" lists; several of these are joined by node.
+    TOPOLOGY is a preset, a file (- is stdin), a text such as "rack:8 node:18 gpu:4", or
+    FORMAT:FILE, what another program knows of the machine. `placer topology formats`
+    lists these; several of them are joined by node.
     """
 
 
@@ -78,15 +80,22 @@ topology.add_command(preset_list("topologies", "their size", _preset, _size))
 topology.add_command(format_list("a machine", _formats))
 
 
-@topology.command(cls=Command)
+@topology.command(
+    cls=Command,
+    epilog="Example: placer topology convert slurm:topology.conf --gpu h100",
+)
 @_machine_options
 @output_option("Write the topology here; - is stdout, as without it.")
-@click.option("--name", help="Name of the machine. Default: that of the first file.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the machine. Default: that of the first file.",
+)
 def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
 
-    Several of FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any
-    other JSON.
+    Several FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any other
+    is JSON.
     """
     from placer.cli.machine import read_machine
     from placer.cli.output import write_document
@@ -96,14 +105,17 @@ def convert(**options: Any) -> None:
     write_document(options["output"] or "-", compact_document(machine))
 
 
-@topology.command(cls=Command)
+@topology.command(
+    cls=Command,
+    epilog='Example: placer topology show "rack:4 node:18 gpu:4"',
+)
 @_machine_options
 @format_option("text", "json")
 def show(format_name: str, **options: Any) -> None:
-    """Draw TOPOLOGY: its tiers and its tree.
+    """Draw the tiers and the tree of TOPOLOGY.
 
-    With --format json, print the compiled machine: a topology file with one entry a
-    node and its domain at every tier.
+    With --format json, print the compiled machine: a topology file with one entry per
+    node, and the domain of the node at every tier.
     """
     import json
 
@@ -118,13 +130,17 @@ def show(format_name: str, **options: Any) -> None:
         write_line(draw(machine))
 
 
-@topology.command(cls=Command)
+@topology.command(
+    cls=Command,
+    epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json",
+)
 @_machine_options
 @format_option("text", "json")
 def validate(format_name: str, **options: Any) -> None:
-    """Say whether every TOPOLOGY can be read by itself, with all that is wrong.
+    """Say whether TOPOLOGY can be read, with all that is wrong.
 
-    FORMAT:FILE needs no --hardware here; with it, the machine that both give is built.
+    Each is read by itself. FORMAT:FILE needs no --hardware here; with --hardware the
+    machine that both give is built.
     """
     import json
 

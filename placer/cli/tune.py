@@ -50,25 +50,24 @@ _PASSED = (
 
 @click.command(
     cls=Command,
-    epilog="Example: placer tune -t azure-gb200-mlperf-v6 -j llama3.1-405b-mlperf-v6 "
-    "--gpus 4096 --global-batch 1024 -o plan.json",
+    epilog="Example: placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json",
 )
 @topology_option()
 @job_option()
 @script_options
 @hosts_option
-@size_option("--gpus", "GPUs to use. Default: as many as help.")
+@size_option("--gpus", "Numbers of GPUs to use. Default: as many as help.")
 @click.option(
     "--global-batch",
     type=Whole(1),
     metavar="N",
-    help="Samples of a step. Default: as the job says.",
+    help="Samples per step. Default: what the job says.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     callback=size_in_bytes,
-    help="Memory of a GPU: 80GB. Default: as the machine says.",
+    help="Memory per GPU: 80GB. Default: what the machine says.",
 )
 @framework_option
 @size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
@@ -76,19 +75,19 @@ _PASSED = (
 @size_option("--ep", "Only these expert-parallel sizes.")
 @size_option("--etp", "Only these tensor-parallel sizes of experts.")
 @size_option("--pp", "Only these pipeline sizes.")
-@size_option("--vp", "Only so many chunks a pipeline rank.")
-@size_option("--micro-batch", "Only so many samples a micro-batch.")
+@size_option("--vp", "Only these numbers of chunks per pipeline rank.")
+@size_option("--micro-batch", "Only these numbers of samples per micro-batch.")
 @click.option(
     "--recompute",
     metavar="LIST",
     callback=names,
-    help="Only these modes: none, full, op, or modules as moe_act+mlp.",
+    help="Only these modes: none, full, op, or modules such as moe_act+mlp.",
 )
 @click.option(
     "--sharding",
     metavar="LIST",
     callback=names,
-    help="Only these: ddp, zero1, zero2, zero3, hsdp.",
+    help="Only these modes: ddp, zero1, zero2, zero3, hsdp.",
 )
 @click.option(
     "--top",
@@ -100,7 +99,7 @@ _PASSED = (
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say why the first row is better than the next, and than the job's own.",
+    help="Say why the first row beats the second, and the job's own degrees.",
 )
 @click.option(
     "--row",
@@ -132,12 +131,12 @@ _PASSED = (
 def tune(context: click.Context, /, **options: Any) -> None:
     """Choose tp, cp, ep, pp and dp together with the placement.
 
-    For the question which degrees are best: bad ones are left out early. To see the
-    step time at every point of a grid: `placer sweep`.
+    Finds the best degrees, and drops bad ones early. For the step time at every point
+    of a grid use `placer sweep`.
 
-    All degrees that the framework accepts are considered, with their micro-batches,
-    interleaving, recomputation and sharding. Those that do not fit into memory are left
-    out, those whose lower bound is above the best placement found need no placement.
+    All degrees that the framework accepts are considered, with micro-batches,
+    interleaving, recomputation and sharding. Degrees that do not fit into memory are
+    left out, and so are those with a lower bound above the best placement found.
     """
     from placer.api.tune import tune as run
     from placer.cli.machine import read_machine

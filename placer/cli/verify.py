@@ -12,8 +12,7 @@ from placer.cli.output import write_line
 
 @click.command(
     cls=Command,
-    epilog="Example: srun -m arbitrary placer verify plan.json --report | "
-    "placer verify plan.json --collected -",
+    epilog="Example: srun -m arbitrary placer verify plan.json --report > reports.txt",
 )
 @click.argument("plan", shell_complete=complete.files)
 @click.option(
@@ -25,8 +24,8 @@ from placer.cli.output import write_line
     "--collected",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Compare the reports in FILE (- is stdin); prefixes and other lines may stand "
-    "around them.",
+    help="Compare the reports in FILE (- is stdin). Prefixes and other lines between "
+    "them do no harm.",
 )
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")
@@ -41,9 +40,9 @@ def verify(
 ) -> None:
     """Compare where processes run with a plan.
 
-    Inside a job, started as the training program is: this process alone. With --report
-    in every process and then --collected: the whole job. The exit code is 0 when all
-    are where the plan has them and 1 when not.
+    Started inside a job as the training program is, it checks this process alone. For
+    the whole job, run it with --report in every process, then once with --collected.
+    The exit code is 0 when all processes are where the plan has them and 1 when not.
     """
     from placer.launch.process import this_process
 

@@ -1,6 +1,8 @@
 """``placer help``: the help of any command, and pages of the manual."""
 
+import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -75,16 +77,64 @@ def test_the_first_page_has_exit_codes_and_commands() -> None:
     assert r"placer\-place(1)" in page
 
 
-@pytest.mark.parametrize("width", ["80", "120"])
-def test_summaries_are_whole(width: str) -> None:
+def names_of(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:
+    """Names of a command and of all the commands in it."""
+    yield " ".join(names)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            own = command.get_command(click.Context(command), name)
+            assert own is not None
+            yield from names_of(own, (*names, name))
+
+
+PAGES = [*names_of(main)]
+LISTS = ("list", "formats")
+
+
+def helped(name: str, width: int) -> list[str]:
+    """Lines of the help of a command on a terminal that is so wide."""
+    words = [*name.split(), "--help"]
+    found = CliRunner().invoke(main, words, terminal_width=width)
+    return found.stdout.splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", ["", "topology", "job"])
+def test_summaries_are_whole(name: str, width: int) -> None:
     """A summary says what a command does in one line, and none is cut."""
-    found = CliRunner().invoke(main, ["--help"], env={"COLUMNS": width}).stdout
-    rows = [line for line in found.splitlines() if line[2:].split(" ")[0] in COMMANDS]
-    assert [row.split()[0] for row in rows] == list(COMMANDS)
-    for row in rows:
+    lines = helped(name, width)
+    group = main if not name else main.get_command(click.Context(main), name)
+    commands = group.list_commands(click.Context(group))
+    rows = [line for line in lines if line[2:].split(" ")[0] in commands]
+    assert [row.split()[0] for row in rows] == list(commands)
+    for row in rows if width >= 80 else ():
         assert row.endswith(".")
         assert not row.endswith("...")
         assert len(row[2:].split(maxsplit=1)[1]) < 60
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_help(name: str, width: int) -> None:
+    """A page fits the terminal, breaks no option, and ends its sentences."""
+    lines = helped(name, width)
+    assert max(map(len, lines)) <= width
+    page = "\n".join(lines)
+    # Ranges as click writes them, markup, types of the program, and two old phrases.
+    assert not re.search(r"<=|``|INTEGER|FLOAT|TEXT\b|\[default|given again", page)
+    assert not re.search(r"\b([Ii]ts|of which)\b", page)
+    assert not re.search(r"\w-$", page, re.MULTILINE)
+    options = page[re.search(r"^\w+:$", page, re.MULTILINE).start() :]
+    rows = re.findall(r"^  -.*(?:\n {6}.*)*", options, re.MULTILINE)
+    assert [row for row in rows if not row.endswith(".")] == []
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if not name.endswith(LISTS)])
+def test_every_command_shows_an_example(name: str) -> None:
+    """The last line is a command that can be typed, whole at 80 columns."""
+    last = helped(name, 80)[-1]
+    assert last.startswith("  Example: ")
+    assert f"placer {name}".strip() in last
 
 
 def test_options_are_under_headings() -> None:
@@ -105,12 +155,3 @@ def test_a_plan_needs_no_machine() -> None:
     found = run("check", "--help").stdout
     assert "-t T, -j J" in found
     assert "--hardware" not in found
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_plain(name: str) -> None:
-    """No help speaks of types of the program, or leaves open whose a thing is."""
-    found = run(name, "--help").stdout
-    for words in ("INTEGER", "FLOAT", "Its ", "of which", "given again"):
-        assert words not in found
-    assert max(map(len, found.splitlines())) <= 80
