@@ -24,7 +24,7 @@ def test_every_command_with_jobs_has_it(name: str) -> None:
     assert command is not None
     found = [p for p in command.params if "-v" in p.opts]
     assert len(found) == 1, name
-    assert "where each key of a job from FORMAT:FILE comes from" in (
+    assert "where each value of a job from FORMAT:FILE comes from" in (
         found[0].help or ""
     )
 
