@@ -41,6 +41,7 @@ def named(keyword: str, value: str | Mapping[str, str] | bool = "") -> str:
         Of the library's call.
     value : str, mapping of str to str, or bool
         A word in capitals stands for what the user has to choose; True is of a flag.
+        Without it the input alone.
     """
     if _has_options.get():
         option = _option(keyword)
@@ -50,9 +51,9 @@ def named(keyword: str, value: str | Mapping[str, str] | bool = "") -> str:
     if isinstance(value, Mapping):
         entries = ", ".join(f'"{key}": "{one}"' for key, one in value.items())
         return f"{keyword}={{{entries}}}"
-    if isinstance(value, str) and not (value.isupper() or value.isdecimal()):
-        value = f'"{value}"' if value else value
-    return f"{keyword}={value}" if value else keyword
+    if value and isinstance(value, str) and not (value.isupper() or value.isdecimal()):
+        value = f'"{value}"'
+    return f"{keyword}={value}"
 
 
 def entry(keyword: str, key: str) -> str:

@@ -32,8 +32,10 @@ class OneOf(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx) + meant
 
 
-class Whole(click.types.IntParamType):
+class Whole(click.ParamType[int]):
     """A whole number from ``least``, to ``most`` where there is one."""
+
+    name = "integer"
 
     def __init__(self, least: int, most: int | None = None) -> None:
         self.least, self.most = least, most
@@ -42,10 +44,13 @@ class Whole(click.types.IntParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """The number that ``value`` is."""
-        number: int = super().convert(value, param, ctx)
+        try:
+            number = int(value)
+        except ValueError:
+            number = self.least - 1
         if number < self.least or (self.most is not None and number > self.most):
             words = "or more" if self.most is None else f"to {self.most:,}"
-            self.fail(f"expected {self.least:,} {words}, got {number:,}", param, ctx)
+            self.fail(f"expected {self.least:,} {words}, got {value}", param, ctx)
         return number
 
 

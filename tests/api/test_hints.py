@@ -112,13 +112,13 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str], str, str]] = {
     "degrees": (
         lambda: placer.tune("dgx-h100-4x8", "quickstart", tp=[64]),
         ["tune", "-t", "dgx-h100-4x8", "-j", "quickstart", "--tp", "64"],
-        "give tp other values",
+        "give tp= other values",
         "give --tp other values",
     ),
     "pace": (
         lambda: placer.read_job("quickstart", tflops=300),
         ["job", "show", "quickstart", "--tflops", "300"],
-        'takes no tflops\n  hint: settings={"job.KEY": "VALUE"} sets',
+        'takes no tflops=\n  hint: settings={"job.KEY": "VALUE"} sets',
         "takes no --tflops\n  hint: --set job.KEY=VALUE sets",
     ),
     "setting": (

@@ -119,4 +119,4 @@ def test_a_range_is_told_in_words() -> None:
     """A number that is too small or too large is told what it may be."""
     found = run("place", "--gpus", "0", "--workers", "5000").stderr
     assert "expected 1 or more, got 0" in found
-    assert "expected 1 to 1,024, got 5,000" in found
+    assert "expected 1 to 1,024, got 5000" in found

@@ -138,7 +138,7 @@ def test_what_is_missing_is_named() -> None:
     with pytest.raises(placer.InputError) as error:
         inputs_of(tiny_plan())
     assert error.value.problems[0].hint == (
-        "give the topology and the job it was made for: topology, job"
+        "give the topology and the job it was made for: topology=, job="
     )
     with pytest.raises(placer.InputError) as error:
         inputs_of(tiny_plan(), topology)
