@@ -15,7 +15,8 @@ CALLS = [name for name in placer.__all__ if name[0].islower()]
 
 def call(name: str) -> Callable[..., Any]:
     found = getattr(placer, name)
-    return found if inspect.isfunction(found) else getattr(found, name)
+    function: Callable[..., Any] = getattr(found, "__wrapped__", found)
+    return found if inspect.isfunction(found) else function
 
 
 @pytest.mark.parametrize("name", CALLS)
