@@ -76,8 +76,8 @@ _FOR_A_NEW_PLAN = (
     "--per-node/--per-rank",
     "per_node",
     default=None,
-    help="One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray want, "
-    "or one per rank. Default: what COMMAND, or a script that it names, starts.",
+    help="One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
+    "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
 )
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

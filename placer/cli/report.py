@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     "--against",
     metavar="PLAN",
     shell_complete=complete.placements,
-    help="Placement to compare it with. Default: the order that the job has today: that "
-    "of the launcher in the script, else the hosts as given.",
+    help="Placement to compare it with. Default: the order that the job has today, "
+    "from the launcher in the script, else from the hosts as given.",
 )
 @placement_options
 @output_option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from placer.document import parse_document
 from placer.errors import InputError, Problem
+from placer.naming import named
 from placer.sources.megatron.arguments import arguments_of, name_of
 from placer.sources.megatron.launches import launch_of_command, select
 from placer.sources.settings import Setting, Settings, plain_value, settings_of
@@ -68,7 +69,8 @@ def settings_of_script(
         return Settings(found, given, asked)
     included = asked.include(source, str(file.value))
     if included is None:
-        message, hint = f"{file.value} is not beside it", f"-j accelerate:{file.value}"
+        message = f"{file.value} is not beside it"
+        hint = named("job", f"accelerate:{file.value}")
         raise InputError([Problem(message, *file.place, "--config_file", hint)])
     values = settings_of(parse_document(*included, aliases=True), found, asked).values
     return Settings(found, {**values, **given}, asked)

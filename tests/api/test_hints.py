@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import click
 import pytest
@@ -45,6 +45,10 @@ def named_in(text: str) -> set[str]:
     }
 
 
+def is_name(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
+
+
 def hint_texts(tree: ast.AST) -> Iterator[ast.Constant]:
     """Texts of hints and of what is raised or asked for."""
     for node in ast.walk(tree):
@@ -53,8 +57,8 @@ def hint_texts(tree: ast.AST) -> Iterator[ast.Constant]:
             maker = getattr(node.func, "attr", getattr(node.func, "id", ""))
             inside = [*node.args, *node.keywords] if maker in MAKERS else []
         elif isinstance(node, ast.Assign):
-            names = {getattr(target, "id", "") for target in node.targets}
-            inside = [node.value] if names & {"hint", "hints"} else []
+            names = [n.id for t in node.targets for n in ast.walk(t) if is_name(n)]
+            inside = [node.value] if {*names} & {"hint", "hints"} else []
         for part in inside:
             for one in ast.walk(part):
                 if isinstance(one, ast.Constant) and isinstance(one.value, str):
