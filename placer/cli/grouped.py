@@ -20,12 +20,12 @@ HEADINGS = {
     "Job": "--job --gpus --tflops --micro-batch-time --set --select --order",
     "Hosts": "--hosts --exclude --free --busy --grade",
     _OWN: "",
-    "Rules": "--require --even --pin --avoid --at-most --spares --apart "
+    "Rules": "--require --pin --avoid --at-most --spares --apart "
     "--first-host-first --previous",
     "Degrees": "--tp --cp --ep --etp --pp --vp --dp --micro-batch --micro-batches "
     "--global-batch --recompute --sharding --framework --memory",
     "Search": "--objective --gap --effort --seed --time-limit --workers --scheduler",
-    "Output": "--output --job-output --vary --format --plot --top --row --explain "
+    "Output": "--output --job-output --format --plot --top --row --explain "
     "--verbose --quiet",
     "Help": "--debug --help",
 }
