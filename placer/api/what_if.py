@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain.score import costs_with
 from placer.topology.uplinks import oversubscribed
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
 
@@ -23,7 +21,7 @@ MOST_RANKS = 1 << 15
 
 
 def what_if(
-    machine: Topology, job: Job, chosen: Placement, usual: Placement
+    machine: Topology, model: StepModel, chosen: Placement, usual: Placement
 ) -> list[dict[str, Any]]:
     """What a plan saves beside the usual placement with other values.
 
@@ -31,7 +29,8 @@ def what_if(
     ----------
     machine : Topology
         The allocation.
-    job : Job
+    model : StepModel
+        Of the job on it.
     chosen, usual : Placement
 
     Returns
@@ -41,6 +40,7 @@ def what_if(
         Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
         from the assumed one in whether the plan is faster by more than runs differ.
     """
+    job = model.job
     members = sum(group.num_members for group in job.groups)
     if job.world_size + members > MOST_RANKS:
         return []
@@ -48,38 +48,39 @@ def what_if(
     found: list[dict[str, Any]] = []
     if OVERSUBSCRIPTION in assumed:
         for ratio in _RATIOS:
-            steps = _steps(oversubscribed(machine, ratio), job, chosen, usual)
+            other = StepModel(oversubscribed(machine, ratio), job)
+            steps = _steps(other, chosen, usual)
             found.append(_entry(OVERSUBSCRIPTION, ratio, steps))
     rate = assumed.get(RATE)
     if rate is not None and job.compute.tflops_per_gpu:
-        found += _at_other_rates(rate, machine, job, chosen, usual)
+        found += _at_other_rates(rate, model, chosen, usual)
     return found
 
 
 def _at_other_rates(
-    rate: Assumption, machine: Topology, job: Job, chosen: Placement, usual: Placement
+    rate: Assumption, model: StepModel, chosen: Placement, usual: Placement
 ) -> Iterator[dict[str, Any]]:
     """The ends of the rate's interval, where they change the verdict."""
     if rate.interval is None or isinstance(rate.value, str):
         return
-    ends = []
+    ends, job = [], model.job
     for value in rate.interval:
         sustained = job.compute.tflops_per_gpu * value / rate.value
         compute = replace(job.compute, tflops_per_gpu=sustained)
-        steps = _steps(machine, replace(job, compute=compute), chosen, usual)
+        other = StepModel(model.topology, replace(job, compute=compute))
+        steps = _steps(other, chosen, usual)
         ends.append((value, steps))
-    verdict = _is_faster(*_steps(machine, job, chosen, usual))
+    verdict = _is_faster(*_steps(model, chosen, usual))
     if any(_is_faster(*steps) != verdict for _, steps in ends):
         yield from (_entry(RATE, value, steps) for value, steps in ends)
 
 
 def _steps(
-    machine: Topology, job: Job, chosen: Placement, usual: Placement
+    model: StepModel, chosen: Placement, usual: Placement
 ) -> tuple[float, float]:
     """The step of both placements, s."""
-    model = StepModel(machine, job)
-    own, other = (costs_with(model, one)["step_time_s"] for one in (chosen, usual))
-    return float(own), float(other)
+    own, other = (model.step(one.gpu_of_rank) for one in (chosen, usual))
+    return float(own.step_time_s), float(other.step_time_s)
 
 
 def _entry(key: str, value: float, steps: tuple[float, float]) -> dict[str, Any]:

@@ -62,10 +62,6 @@ def _block(start: str, items: list[str], end: str, indent: str) -> str:
     return f"{start}\n{indent}  {separator.join(items)}\n{indent}{end}"
 
 
-def _scalar(value: object) -> str:
-    return json.dumps(value, allow_nan=False, default=_plain)
-
-
 def _holds_containers(values: Iterable[object]) -> bool:
     """Whether any value is a mapping or a list; each type is looked at once."""
     kinds = {*map(type, values)}
@@ -77,3 +73,6 @@ def _plain(value: object) -> object:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no place in a plan")
+
+
+_scalar = json.JSONEncoder(allow_nan=False, default=_plain).encode
