@@ -186,9 +186,7 @@ def hottest_links(
             **way.name(link),
             "bytes": total,
             "busy_s": busy_s,
-            **(
-                {"share_by_axis": _shares(way, link, total, traffic)} if by_axis else {}
-            ),
+            **_shares(way, link, total, traffic if by_axis else {}),
         }
         for busy_s, total, way, link in found[:HOTTEST_LINKS]
     ]
