@@ -175,9 +175,9 @@ def _decision(plan: Plan, facts: Facts, broken: str) -> str:
     saved = f"{'saves' if share > 0 else 'costs'} {saved}" if share else "no faster"
     if facts["advice"] == KEEP:
         return f"Nothing measurable to win: {saved}"
-    if share > 0:
-        return f"Move: {saved}{_hours(plan, facts)}"
-    return f"Move, as {broken.partition(':')[0]}: {saved}"
+    if broken and facts["reason"] == broken:
+        return f"Move, as {broken.partition(':')[0]}: {saved}"
+    return f"Move: {saved}{_hours(plan, facts)}"
 
 
 def _repaired(plan: Plan) -> Iterator[str]:
