@@ -16,6 +16,7 @@ from placer.report.words import (
     amount,
     compared,
     each,
+    gap_words,
     gpu_hours_a_day,
     knows_work,
     no_worse,
@@ -149,7 +150,8 @@ def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> st
         return "no better one was found"
     if saved > JITTER:
         return f"another saves {saved_text('time', facts, period)}, which is not sure"
-    return f"nothing measurable to win ({share_text(saved or bound['gap'])})"
+    share = share_text(saved) if saved else gap_words(bound["gap"])
+    return f"nothing measurable to win ({share})"
 
 
 def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
@@ -165,7 +167,7 @@ def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
         if facts["advice"] == MOVE and facts["reason"] != broken:
             yield f"in your order {facts['reason']}"
     yield unbeaten(plan.bound)
-    yield f"the plan: {_worth(plan)} on {_where(plan)}"
+    yield f"the plan: {_worth(plan)} on {_where(plan)}{_hours(plan, facts)}"
 
 
 def _decision(plan: Plan, facts: Facts, broken: str) -> str:
@@ -177,7 +179,7 @@ def _decision(plan: Plan, facts: Facts, broken: str) -> str:
         return f"Nothing measurable to win: {saved}"
     if broken and facts["reason"] == broken:
         return f"Move, as {broken.partition(':')[0]}: {saved}"
-    return f"Move: {saved}{_hours(plan, facts)}"
+    return f"Move: {saved}"
 
 
 def _repaired(plan: Plan) -> Iterator[str]:
@@ -216,11 +218,12 @@ def _where(plan: Plan) -> str:
 
 
 def _hours(plan: Plan, facts: Facts) -> str:
-    """GPU hours a day that are saved, where a step is work."""
-    if plan.bound["objective"] != "time" or not knows_work(plan.score):
+    """GPU hours a day that are saved, where anybody can measure that there are any."""
+    is_time, share = plan.bound["objective"] == "time", facts.get("saved_share", 0.0)
+    if not (is_time and facts.get("advice") == MOVE and knows_work(plan.score)):
         return ""
-    hours = gpu_hours_a_day(plan.world_size, facts["saved_share"])
-    return f", {hours:,.0f} GPU hours a day" if hours >= 1 else ""
+    hours = gpu_hours_a_day(plan.world_size, share)
+    return f", saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
 
 
 def _costs(plan: Plan) -> str:
