@@ -29,7 +29,7 @@ from placer.arguments import (
 )
 from placer.cores import granted_cores
 from placer.cost.step import StepModel
-from placer.errors import InputError, Problem, refuse
+from placer.errors import InputError, Problem, StoppedError, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from placer.placement.placement import Placement
     from placer.solve.problem.compiled import Problem as PlacementProblem
     from placer.topology.model import Topology
+
+
+# Seconds a rank that scores, verdict and check take at the end of the time.
+ANSWER_S = 4e-5
 
 
 class _Asked(NamedTuple):
@@ -174,7 +178,8 @@ def place(
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(previous, machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
-    budget = Budget(time_limit, stop, workers=workers or granted_cores())
+    answer_s = min(ANSWER_S * ruled_job.world_size, time_limit / 2)
+    budget = Budget(time_limit - answer_s, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
     plan = checked_plan(
@@ -208,14 +213,18 @@ def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
 
         chosen, solution = solve_orders(_problem(asked), within, tell, asked.previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
+        if task.is_left:
+            raise StoppedError("left behind")  # who left works out the answer
         best = solution.placement
         solution, saved = _answer(asked, chosen, solution)
         advice = advise(chosen, solution, within)
         return _Found(_model(chosen), solution, advice, saved, best)
 
-    found = InTime(search, budget, progress).run()
+    task = InTime(search, budget, progress)
+    found = task.run()
     if not isinstance(found, LeftBehind):
         return found
+    budget.pulse.phase = "beside the order in use"
     problem = _problem(asked, in_order(asked.job, found.order))
     solution, saved = _answer(asked, problem, found.solution)
     return _Found(_model(problem), solution, None, saved, found.solution.placement)
