@@ -28,8 +28,8 @@ from placer.report.verdict import (
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
-    from placer.explain.difference import Saving
     from placer.cost.step import StepModel
+    from placer.explain.difference import Saving
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
 
