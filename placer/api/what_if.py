@@ -42,7 +42,7 @@ def what_if(
     """
     job = model.job
     members = sum(group.num_members for group in job.groups)
-    if job.world_size + members > MOST_RANKS:
+    if chosen.same_as(usual) or job.world_size + members > MOST_RANKS:
         return []
     assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}
     found: list[dict[str, Any]] = []
