@@ -104,7 +104,7 @@ def _torchrun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     backend = script.option("--rdzv[-_]backend")
     if backend is not None:
         script.set_value(backend, "static")
-    first = _first(plan)
+    first = f"${{PLACER_MASTER_ADDR:-{quote(nodes_of(plan)[0].host)}}}"
     endpoint = script.option("--rdzv[-_]endpoint")
     if endpoint is not None:
         port = _PORT.search(script.value(endpoint))
