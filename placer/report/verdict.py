@@ -234,8 +234,9 @@ def _costs(plan: Plan) -> str:
     if not (about["value_before"] and knows_work(plan.score)):
         return ""
     share = plan.bound["value"] / about["value_before"] - 1
-    hours = abs(gpu_hours_a_day(plan.world_size, share))
-    return f", {hours:,.0f} GPU hours a day" if hours >= 1 else ""
+    hours = gpu_hours_a_day(plan.world_size, share)
+    word = "costs" if hours > 0 else "saves"
+    return f", {word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
 
 
 def _memory(score: Mapping[str, Any]) -> str:
