@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
+from placer.placement.placement import Placement
 from placer.topology.uplinks import oversubscribed
 
 if TYPE_CHECKING:
-    from placer.placement.placement import Placement
+    from placer.job.model import Job
     from placer.topology.model import Topology
 
 _RATIOS = (2, 4)
@@ -38,23 +40,48 @@ def what_if(
     list of dict
         ``key`` of an assumption, another ``value``, and ``saved_share`` of the step.
         Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
-        from the assumed one in whether the plan is faster by more than runs differ.
+        from the assumed one in whether the plan is faster by more than runs differ. A
+        plan that is the usual placement has none: then the first nestings are tried
+        at these ratios, and told where they save.
     """
     job = model.job
     members = sum(group.num_members for group in job.groups)
-    if chosen.same_as(usual) or job.world_size + members > MOST_RANKS:
+    if job.world_size + members > MOST_RANKS:
         return []
     assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}
     found: list[dict[str, Any]] = []
+    is_same = chosen.same_as(usual)
     if OVERSUBSCRIPTION in assumed:
         for ratio in _RATIOS:
-            other = StepModel(oversubscribed(machine, ratio), job)
-            steps = _steps(other, chosen, usual)
-            found.append(_entry(OVERSUBSCRIPTION, ratio, steps))
+            thinner = oversubscribed(machine, ratio)
+            other = StepModel(thinner, job)
+            tried = [chosen] if not is_same else _nested(thinner, job)
+            entries = [
+                _entry(OVERSUBSCRIPTION, ratio, _steps(other, one, usual))
+                for one in tried
+            ]
+            best = max(entries, key=lambda entry: entry["saved_share"], default=None)
+            if best is not None and (best["saved_share"] > JITTER or not is_same):
+                found.append(best)
+    if is_same:
+        return found
     rate = assumed.get(RATE)
     if rate is not None and job.compute.tflops_per_gpu:
         found += _at_other_rates(rate, model, chosen, usual)
     return found
+
+
+def _nested(machine: Topology, job: Job) -> list[Placement]:
+    """The first few nestings that keep the rules."""
+    # The solver takes half a second to load; who searches has it.
+    from placer.solve.construct.fills.fills import nested_fills
+    from placer.solve.problem.compiled import Problem
+
+    problem = Problem.of(machine, job)
+    if not problem.choices:
+        return []
+    filled = islice(nested_fills(problem), problem.params.tidy_fills)
+    return [Placement(gpus) for _, gpus in filled if problem.allows(gpus)]
 
 
 def _at_other_rates(

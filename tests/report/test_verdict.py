@@ -181,8 +181,8 @@ def test_after_a_failure() -> None:
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}
     said = said_of(replace(plan(1.1, 2.0), previous=about))
     assert said.startswith(
-        "10 % slower than before: 1.1 s instead of 1 s a step, costs 38 GPU hours a day; "
-        "4 of 16 ranks move, the fewest possible; 8 nodes in 4 racks, optimal"
+        "10 % slower than before: 1.1 s instead of 1 s a step, costs 38 GPU hours a "
+        "day; 4 of 16 ranks move, the fewest possible; 8 nodes in 4 racks, optimal"
     )
     assert "given-order" not in said
     same = said_of(replace(plan(1.0, 2.0), previous=about))
