@@ -105,7 +105,10 @@ def _without(body: str, kind: str) -> str:
 
 def _said(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
     """The first words of the page, escaped: what terminals print first."""
-    said, worth = headline(sides)
+    # A number stays with its unit.
+    said, worth = (
+        text.replace(" %", "\N{NO-BREAK SPACE}%") for text in headline(sides)
+    )
     mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
     tail = f'<em class="{mood}">{escape(worth)}</em>' if worth else ""
     yield "H1", f"{escape(said)}{tail}."

@@ -525,7 +525,7 @@ def words(browser: Browser) -> str:
     return browser.run(
         "return ['h1', '.lede'].map((s) => document.querySelector(s).innerText)"
         ".join(' ')"
-    )
+    ).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def spoken(plan: Plan) -> str:
