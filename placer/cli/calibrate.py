@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 @hosts_option
 @click.option("--test", default="", metavar="NAME", help="Of nccl-tests: all_reduce.")
 @source_options
-@click.option("--links", is_flag=True, help="Of layouts: efficiencies of tiers too.")
-@output_option("Of nccl-tests, or --links: write the machine here, as fitted.")
+@click.option(
+    "--links", is_flag=True, help="For layouts: fit the efficiencies of tiers too."
+)
+@output_option("For nccl-tests and --links: write the fitted machine here.")
 @quiet_option("No notes.")
 @format_option("text", "json", "yaml")
 def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:

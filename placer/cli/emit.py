@@ -62,7 +62,7 @@ def _print_formats(
 @click.option(
     "--role",
     metavar="NAME[:INSTANCE]",
-    help="Of a workload: only this role, or this instance, with ranks from 0.",
+    help="For a workload: only this role, or this instance, with ranks from 0.",
 )
 @click.option(
     "--list",

@@ -13,7 +13,7 @@ framework_option = click.option(
     "--framework",
     type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
     default="megatron",
-    help="Whose rules degrees obey. Default: megatron.",
+    help="Framework whose rules the degrees obey. Default: megatron.",
 )
 
 

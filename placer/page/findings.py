@@ -108,7 +108,7 @@ def _compared(sides: Sequence[Side]) -> str:
         return f"{share_text(abs(share))} {BETTER[objective][share < 0]}"
     known = saved_text(objective, saved.to_dict(), sides[-1].plan.period)
     text = f"{'Saves' if share > 0 else 'Costs'} {known}"
-    return text if saved.can_be_measured else f"{text}, less than anybody can measure"
+    return text if saved.can_be_measured else f"{text}, too little to measure"
 
 
 def _proof(plan: Plan) -> str:
@@ -169,13 +169,13 @@ def most_changed(sides: Sequence[Side], found: Sequence[Home]) -> Home:
 def groups_heading(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """What happened to the groups, as a heading."""
     if not found:
-        return "How groups lie is not known"
+        return "Where groups are is not known"
     home = most_changed(sides, found)
     change = home.leaving[0] - home.leaving[-1]
     if len(home.groups) == 1 or not change:
         leaving = [h for h in found if h.leaving[-1]]
         if not leaving:
-            return "Every group lies where it belongs"
+            return "Every group is where it belongs"
         text = ", ".join(
             f"{h.leaving[-1]:,} of {h.groups[-1]:,} {plural(h.noun, h.groups[-1])}"
             for h in leaving
@@ -199,7 +199,7 @@ def map_line(
         return "", ""
     if not leaving:
         axes = _listed([h.axis for h in found])
-        return f"every {axes} group lies where it belongs", "ok"
+        return f"every {axes} group is where it belongs", "ok"
     told = most_changed(sides, found)
     worst = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
     home = told if told in leaving else worst
@@ -240,7 +240,7 @@ def step_heading(sides: Sequence[Side]) -> str:
         if not worst or not waits[worst]:
             return "Nothing waits for the network"
         waited = format_seconds(waits[worst])
-        return f"Most waiting: {_part(worst)}, {waited} of each {period}"
+        return f"Longest wait: {_part(worst)}, {waited} of each {period}"
     old = parts(sides[0])
     change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
     least, most = (

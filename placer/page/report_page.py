@@ -105,14 +105,16 @@ def _without(body: str, kind: str) -> str:
 
 def _said(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
     """The first words of the page, escaped: what terminals print first."""
-    # A number stays with its unit.
-    said, worth = (
-        text.replace(" %", "\N{NO-BREAK SPACE}%") for text in headline(sides)
-    )
+    said, worth = map(_bound, headline(sides))
     mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
     tail = f'<em class="{mood}">{escape(worth)}</em>' if worth else ""
     yield "H1", f"{escape(said)}{tail}."
-    yield "LEDE", escape(lede(sides, homes(sides)))
+    yield "LEDE", escape(_bound(lede(sides, homes(sides))))
+
+
+def _bound(text: str) -> str:
+    """The text with numbers that stay with their unit."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _texts(

@@ -149,7 +149,7 @@ def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> st
     if not saved and bound["gap"] > JITTER:
         return "no better one was found"
     if saved > JITTER:
-        return f"another saves {saved_text('time', facts, period)}, which is not sure"
+        return f"another order may save {saved_text('time', facts, period)}"
     share = share_text(saved) if saved else gap_words(bound["gap"])
     return f"nothing measurable to win ({share})"
 

@@ -126,8 +126,7 @@ def test_an_order_that_is_kept_has_three_parts() -> None:
     assert left.startswith("Keep your order: nothing measurable to win (0.02 %); ")
     more = said_of(plan(2.0, 2.0, OPEN), moved=0, sure=2.0, found=1.996)
     assert more.startswith(
-        "Keep your order: another saves 4 ms a step (-4 to 12), 0.2 %, which is not "
-        "sure; "
+        "Keep your order: another order may save 4 ms a step (-4 to 12), 0.2 %; "
     )
     left = said_of(plan(2.0, 2.0, OPEN), moved=0)
     assert left.startswith("Keep your order: no better one was found; ")
