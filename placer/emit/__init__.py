@@ -90,7 +90,7 @@ def emit(
         Where to write the file, atomically; ``-`` is standard output. For a format of
         several files a folder, which is made if need be.
     role : str, optional
-        For a workload: only this role, or ``role:instance`` where there are several, its
+        Of a workload: only this role, or ``role:instance`` where there are several, its
         ranks numbered from 0.
 
     Returns

@@ -74,7 +74,7 @@ def test_pictures_of_a_cycle_show_its_slowest_role(plan):
 def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
     """No time of it is called a step's."""
     page = report_html(plan).split("<script")[0]
-    assert "One cycle, part after part" in page
+    assert "One cycle, part by part" in page
     assert "Cycle time" in page
     for text in (page, traffic_map(plan)):
         assert " cycle" in text
