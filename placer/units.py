@@ -153,11 +153,11 @@ def format_bytes_beside(size_bytes: float, largest: float) -> str:
 
 
 def _in_column(value: float) -> str:
-    """Four significant digits, and commas; of what is next to nothing, that it is."""
+    """Four significant digits, three after the point; what is next to nothing is so."""
     if 0 < abs(value) < 0.001:
         return "<0.001"
     if abs(value) < 1000:
-        return _short(value)
+        return _short(round(value, 3))
     return f"{float(f'{value:.4g}'):,.0f}"
 
 

@@ -138,8 +138,9 @@ def _plan(
     # Equal jobs share an offer, with the name of the first of them.
     asked, rules = inputs.job, inputs.ruled(inputs.job).rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
-    plan = checked_plan(inputs, machine, job, solution, seed, {})
-    return judged(plan, machine, job)
+    model = StepModel(machine, job)
+    plan = checked_plan(inputs, machine, model, solution, seed, {})
+    return judged(plan, machine, model)
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from placer.api.baseline_costs import baseline_costs
 from placer.api.score import plain, scored
 from placer.api.what_if import what_if
-from placer.cost.step import StepModel
 from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
@@ -18,7 +17,7 @@ from placer.solve.run.solution import EXACT, held_bound
 from placer.version import __version__
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
+    from placer.cost.step import StepModel
     from placer.placement.inputs import Inputs
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
@@ -36,7 +35,7 @@ class BrokenPromiseError(RuntimeError):
 def checked_plan(
     inputs: Inputs,
     machine: Topology,
-    job: Job,
+    model: StepModel,
     solution: Solution,
     seed: int,
     advice: Mapping[str, Any] | None,
@@ -50,8 +49,8 @@ def checked_plan(
         What the plan is made of.
     machine : Topology
         The allocation.
-    job : Job
-        Under all rules, in the order of the placement.
+    model : StepModel
+        Of the job under all rules, in the order of the placement, on the machine.
     solution : Solution
     seed : int
     advice : mapping, optional
@@ -64,7 +63,7 @@ def checked_plan(
     BrokenPromiseError
         If it breaks a rule.
     """
-    model = StepModel(machine, job)
+    job = model.job
     found = scored(model, solution.placement)
     plan = build_plan(
         machine,
@@ -92,7 +91,7 @@ def checked_plan(
     )
     if solution.objective == "time" and job.assumed + machine.assumed:
         usual = baseline(order_in_use(job), machine, job, seed)
-        tried = what_if(machine, job, best or solution.placement, usual)
+        tried = what_if(machine, model, best or solution.placement, usual)
         plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")

@@ -20,8 +20,8 @@ from placer.solve.run.solution import EXACT
 from placer.version import __version__
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.placement import Placement
     from placer.placement.plan import Plan
 
 STATUSES = ("optimal", "feasible")
@@ -81,7 +81,10 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
         If its placement is not one of its job on its machine.
     """
     job = inputs.ruled(inputs.job)
-    expected = _expected(plan, inputs, job)
+    placement = placement_of_plan(plan, inputs.machine)
+    check_memory(inputs.machine, job)
+    model = StepModel(inputs.machine, job)
+    expected = _expected(plan, inputs, placement, model)
     found: dict[str, Any] = {key: getattr(plan, key) for key in expected}
     step = expected.get("score", {}).get("step_time_s", 0.0)
     slack, older, baselines = OF_THE_STEP * step, [], expected.get("baselines", {})
@@ -99,7 +102,7 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
     ]
     # A sentence on nothing but what is right so far, or on an older plan.
     if plan.inputs and "advice" in plan.verdict and not (wrong or older):
-        wrong += _verdict_faults(plan, inputs, job, slack)
+        wrong += _verdict_faults(plan, inputs, model, slack)
     made_by = plan.solver.get("version", __version__)
     if wrong and made_by != __version__:
         wrong.append(f"placer {made_by} made the plan, this is {__version__}")
@@ -109,12 +112,11 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
     return Claims(wrong, older)
 
 
-def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
+def _expected(
+    plan: Plan, inputs: Inputs, placement: Placement, model: StepModel
+) -> dict[str, Any]:
     """The sections of the plan that follow from its inputs and its placement."""
-    machine = inputs.machine
-    placement = placement_of_plan(plan, machine)
-    check_memory(machine, job)
-    model = StepModel(machine, job)
+    machine, job = inputs.machine, model.job
     score = scored(model, placement)
     sections: dict[str, Any] = {
         "topology": topology_section(inputs.topology),
@@ -131,7 +133,7 @@ def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
 
 
 def _verdict_faults(
-    plan: Plan, inputs: Inputs, job: Job, slack: float
+    plan: Plan, inputs: Inputs, model: StepModel, slack: float
 ) -> Iterator[str]:
     """A sentence for what the verdict says otherwise than it follows.
 
@@ -146,7 +148,7 @@ def _verdict_faults(
         most = (bound["value"] - bound["lower_bound"]) * (1 + EXACT) + slack
         if refused.saved_s > most:
             yield f"verdict.saved_s: {refused.saved_s!r} is more than the bound leaves"
-    expected = judged(plan, inputs.machine, job, refused).verdict
+    expected = judged(plan, inputs.machine, model, refused).verdict
     yield from _differences("verdict", told, expected, slack)
 
 

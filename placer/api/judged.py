@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.api.score import plain
-from placer.cost.step import StepModel
 from placer.explain.difference import saving
 from placer.explain.score import crossings
 from placer.explain.uncertain import links_are_assumed
@@ -29,14 +28,14 @@ from placer.report.verdict import (
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
+    from placer.cost.step import StepModel
     from placer.explain.difference import Saving
-    from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
 
 
 def judged(
-    plan: Plan, machine: Topology, job: Job, saved: Saving | None = None
+    plan: Plan, machine: Topology, model: StepModel, saved: Saving | None = None
 ) -> Plan:
     """The plan with its verdict.
 
@@ -45,35 +44,35 @@ def judged(
     plan : Plan
     machine : Topology
         Its allocation.
-    job : Job
-        Under all rules, in the order of the plan.
+    model : StepModel
+        Of the job under all rules, in the order of the plan, on the machine.
     saved : Saving, optional
         What the best that was found saves of a step of the order in use, where that is
         known: of the plan, or where the order was kept of another.
     """
-    facts = _facts(plan, machine, job, saved)
+    facts = _facts(plan, machine, model, saved)
     text = sentence(plan, facts)
     return replace(plan, verdict={**facts, "text": text} if text else {})
 
 
 def _facts(
-    plan: Plan, machine: Topology, job: Job, saved: Saving | None
+    plan: Plan, machine: Topology, model: StepModel, saved: Saving | None
 ) -> dict[str, Any]:
     """What the sentence is made of."""
     if "fewest" in plan.previous:
         advice = MOVE if plan.previous["moved"] else KEEP
         return {"advice": advice, "against": "previous plan"}
-    usual = plan.baselines.get(order_in_use(job), {})
+    order = order_in_use(model.job)
+    usual = plan.baselines.get(order, {})
     objective = plan.bound.get("objective", "time")
     if VALUE[objective] not in usual:
         return {}
     mine = placement_of_plan(plan, machine).gpu_of_rank
-    theirs = baseline(order_in_use(job), machine, job).gpu_of_rank
+    theirs = baseline(order, machine, model.job).gpu_of_rank
     own, other = plan.bound["value"], usual[VALUE[objective]]
     found: dict[str, Any] = {"saved_share": (other - own) / other if other else 0.0}
     is_better, why = other > own, ""
     if objective == "time":
-        model = StepModel(machine, job)
         seed, thin = int(plan.solver.get("seed", 0)), links_are_assumed(machine)
         saved = saved or saving(model, theirs, mine, seed, thin=thin)
         found = saved.to_dict()

@@ -28,7 +28,8 @@ from placer.arguments import (
     takes,
 )
 from placer.cores import granted_cores
-from placer.errors import InputError, Problem, refuse
+from placer.cost.step import StepModel
+from placer.errors import InputError, Problem, StoppedError, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
+# Seconds a rank that scores, verdict and check take at the end of the time.
+ANSWER_S = 4e-5
+
+
 class _Asked(NamedTuple):
     """What a search is asked for."""
 
@@ -61,9 +66,9 @@ class _Asked(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What a search found: the job in its rank order, and what is answered."""
+    """What a search found: the model of its rank order, and what is answered."""
 
-    job: Job
+    model: StepModel
     solution: Solution
     advice: Mapping[str, Any] | None
     saved: Saving | None
@@ -174,16 +179,17 @@ def place(
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
-    budget = Budget(time_limit, stop, workers=workers or granted_cores())
+    answer_s = min(ANSWER_S * ruled_job.world_size, time_limit / 2)
+    budget = Budget(time_limit - answer_s, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
     plan = checked_plan(
-        inputs, machine, found.job, solution, seed, found.advice, found.best
+        inputs, machine, found.model, solution, seed, found.advice, found.best
     )
     if earlier is not None:
-        seats = earlier.seats(found.job)
+        seats = earlier.seats(found.model.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
-    return Result(judged(plan, machine, found.job, found.saved))
+    return Result(judged(plan, machine, found.model, found.saved))
 
 
 def _ruled(inputs: Inputs) -> Job:
@@ -208,17 +214,21 @@ def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
 
         chosen, solution = solve_orders(_problem(asked), within, tell, asked.previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
+        if task.is_left:
+            raise StoppedError("left behind")  # who left works out the answer
         best = solution.placement
         solution, saved = _answer(asked, chosen, solution)
         advice = advise(chosen, solution, within)
-        return _Found(chosen.job, solution, advice, saved, best)
+        return _Found(_model(chosen), solution, advice, saved, best)
 
-    found = InTime(search, budget, progress).run()
+    task = InTime(search, budget, progress)
+    found = task.run()
     if not isinstance(found, LeftBehind):
         return found
-    job = in_order(asked.job, found.order)
-    solution, saved = _answer(asked, _problem(asked, job), found.solution)
-    return _Found(job, solution, None, saved, found.solution.placement)
+    budget.pulse.phase = "beside the order in use"
+    problem = _problem(asked, in_order(asked.job, found.order))
+    solution, saved = _answer(asked, problem, found.solution)
+    return _Found(_model(problem), solution, None, saved, found.solution.placement)
 
 
 def _problem(asked: _Asked, job: Job | None = None) -> PlacementProblem:
@@ -228,6 +238,13 @@ def _problem(asked: _Asked, job: Job | None = None) -> PlacementProblem:
     one = job or asked.job
     problem = Problem.of(asked.machine, one, asked.objective, asked.seed)
     return problem.with_params(**params_of(asked.effort, problem.goal.name))
+
+
+def _model(problem: PlacementProblem) -> StepModel:
+    """What a step costs: as the search knows it, where it asked for time."""
+    if problem.goal.name == "time":
+        return problem.model
+    return StepModel(problem.machine, problem.job)
 
 
 def _answer(

@@ -26,6 +26,7 @@ from placer.arguments import (
     takes,
 )
 from placer.cores import granted_cores
+from placer.cost.step import StepModel
 from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
@@ -322,7 +323,8 @@ def _plan_of(
     task: _Task, found: Replaced, given_up: list[int], within: float, seed: int
 ) -> Plan:
     """The new plan, checked, with what it has to do with the old one."""
-    plan = checked_plan(task.left, task.machine, task.job, found.solution, seed, {})
+    model = StepModel(task.machine, task.job)
+    plan = checked_plan(task.left, task.machine, model, found.solution, seed, {})
     seats = task.previous.seats(task.job)
     section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
     section |= {
@@ -343,7 +345,7 @@ def _plan_of(
     if given_up:
         section["given_up"] = given_up
     plan = changed(plan, previous=section)
-    return judged(plan, task.machine, task.job)
+    return judged(plan, task.machine, model)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:

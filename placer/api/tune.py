@@ -24,6 +24,7 @@ from placer.arguments import (
     Kind,
     takes,
 )
+from placer.cost.step import StepModel
 from placer.degrees.asked import SIZES, problems
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
@@ -242,8 +243,9 @@ def plan_of(found: Tuning, index: int) -> Plan:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
     job = inputs.ruled(inputs.job)
-    plan = checked_plan(inputs, inputs.machine, job, solution, found.seed, {})
-    return judged(plan, inputs.machine, job)
+    machine, model = inputs.machine, StepModel(inputs.machine, job)
+    plan = checked_plan(inputs, machine, model, solution, found.seed, {})
+    return judged(plan, machine, model)
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:

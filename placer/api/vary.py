@@ -95,7 +95,7 @@ def vary(
             inputs=plan.inputs,
             solver=plan.solver,
         )
-        return judged(built, machine, job)
+        return judged(built, machine, model)
 
     drawn = count if apart is None else max(count, DRAWN)
     found = varied(problem, first.gpu_of_rank, drawn, remembers=apart is None)

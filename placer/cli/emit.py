@@ -61,7 +61,7 @@ def _print_formats(
 @click.option(
     "--role",
     metavar="NAME[:INSTANCE]",
-    help="Only this role of a workload, or this instance, with ranks from 0.",
+    help="For a workload: only this role, or this instance, with ranks from 0.",
 )
 @click.option(
     "--list",

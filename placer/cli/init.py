@@ -42,7 +42,7 @@ _WEAK = ("hosts", "names", "bandwidth")
 @job_option("Default: the one file here that starts a job.")
 @source_options
 @hosts_option
-@click.option("--force", is_flag=True, help=f"Overwrite a {NAME} that is there.")
+@click.option("--force", is_flag=True, help=f"Overwrite an existing {NAME}.")
 @quiet_option("Print nothing and ask nothing.")
 def init(**options: Any) -> None:
     """Write placer.yaml, so that commands need no -t and -j.
@@ -166,7 +166,7 @@ def _positive(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6:
-        raise click.BadParameter(f"{text!r} is no number above 0")
+        raise click.BadParameter(f"{text!r} is not a number above 0")
     return number
 
 
@@ -195,7 +195,7 @@ def _text(options: dict[str, Any], assumed: list[Assumption]) -> str:
     return "\n".join([_HEAD, *said, *([_OPEN] if open_ else []), *open_]) + "\n"
 
 
-_HEAD = "# Commands in this folder take these: no -t, no -j."
+_HEAD = "# Commands in this folder read these; -t and -j are not needed."
 _OPEN = "# No file says these, so placer assumes them. Say them here instead:"
 _ORDER = (
     "topology",

@@ -96,7 +96,7 @@ class Interrupts:
         """
         if path == "-":
             if self.outcome == NOTHING:
-                self.outcome = "what is printed may not be all"
+                self.outcome = "the output may be incomplete"
             yield
             return
         with self._at_file:

@@ -155,7 +155,7 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
     wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
     others = [*wrong, *(p for p in error.problems if p.key not in known)]
-    message = "how many samples a step has is not said"
+    message = "the number of samples of a step is not given"
     source = error.problems[0].source
     asked = Problem(message, source, key="global_batch", hint="--global-batch N")
     return InputError([*others, asked])

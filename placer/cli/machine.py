@@ -52,7 +52,9 @@ def _read(
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():
         if old in named:
-            teller(options)(f"the preset {old} is {new} now; the old name will go")
+            teller(options)(
+                f"the preset {old} is {new} now; the old name will be removed"
+            )
     job, settings = options.get("job"), options.get("settings")
     return read_topology(
         sources or options["topology"],

@@ -110,8 +110,8 @@ def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Eff
     "--workers",
     type=Whole(1, 1024),
     metavar="N",
-    help="Threads that search at a time. Default: one per core that is granted. The "
-    "result does not depend on it.",
+    help="Threads that search at the same time. Default: one for each core that is "
+    "granted. The result does not depend on it.",
 )
 @click.option(
     "--report",

@@ -24,8 +24,8 @@ from placer.cli.output import write_line
     "--collected",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Compare the reports in FILE (- is stdin). Prefixes and other lines between "
-    "them do no harm.",
+    help="Compare the reports in FILE (- is stdin); prefixes and other lines "
+    "are ignored.",
 )
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4
+# Placements whose steps are remembered: two that are compared.
+_REMEMBERED = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +277,7 @@ class StepModel:
         self.windows = windows(job, self.cover, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_time
+        self._last: list[tuple[IntArray, Step]] = []
 
     @cached_property
     def hops(self) -> HopCost:
@@ -292,8 +295,18 @@ class StepModel:
         return StepModel(self.topology, job, fabric, slower=slower, hides=hides)
 
     def step(self, gpu_of_rank: IntArray) -> Step:
-        """The cost of the placement that puts rank ``r`` on GPU ``gpu_of_rank[r]``."""
-        return self.step_on(PlacedNetwork(self.fabric, gpu_of_rank))
+        """The cost of the placement that puts rank ``r`` on GPU ``gpu_of_rank[r]``.
+
+        Those of the last two placements are remembered.
+        """
+        last = self._last
+        for placed, step in last:
+            if np.array_equal(placed, gpu_of_rank):
+                return step
+        placed = gpu_of_rank.copy()
+        step = self.step_on(PlacedNetwork(self.fabric, placed))
+        self._last = [(placed, step), *last[: _REMEMBERED - 1]]
+        return step
 
     def step_on(self, network: Network) -> Step:
         """The cost when ``network`` says what each operation takes."""

@@ -59,12 +59,14 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     scale = _Scale(min(sent), max(sent))
     width = max(_LEFT + _WIDE * len(tiers) + _MARGIN, _LEAST_WIDTH)
     height = _TOP + _HIGH * len(rows) + _LEGEND
-    title = f"Traffic of a {plan.period}: {plan.job['name']} on {plan.topology['name']}"
-    root = svg.new_picture(width, height, theme, title)
+    title = f"Traffic of a {plan.period}: {plan.job['name']}"
+    machine = plan.topology["name"]
+    root = svg.new_picture(width, height, theme, f"{title} on {machine}")
     room = width - 2 * _MARGIN
     shown = svg.shortened(title, room, 18)
     svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
-    total = f"{format_bytes(sum(sent))} sent by {plan.world_size:,} GPUs"
+    total = f"{format_bytes(sum(sent))} sent by {plan.world_size:,} GPUs of {machine}"
+    total = svg.shortened(total, room, 13)
     svg.write(root, total, _MARGIN, 64, class_="p-soft", font_size=13)
     _draw_tiers(root, tiers, plan.topology.get("scale_up", 0))
     for index, (axis, row) in enumerate(rows.items()):
@@ -72,8 +74,8 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
         name = svg.shortened(axis, _LEFT - _MARGIN - 8, 13)
         svg.write(root, name, _MARGIN, y + _HIGH / 2 + 4, font_size=13)
         for column, tier in enumerate(tiers):
-            most = max(sent_by.get(tier, 0.0) for sent_by in rows.values())
-            cell = _Cell(axis, tier, row.get(tier, 0.0), most, sum(sent), plan.period)
+            size_bytes = row.get(tier, 0.0)
+            cell = _Cell(axis, tier, size_bytes, max(sent), sum(sent), plan.period)
             _draw_cell(root, cell, (_LEFT + column * _WIDE, y), scale)
     _draw_scale(root, scale, _TOP + _HIGH * len(rows) + 22)
     return svg.to_text(root)
@@ -84,7 +86,7 @@ class _Cell:
     axis: str
     tier: str
     size_bytes: float
-    most: float  # of its column
+    most: float  # of all
     total: float
     period: str
 

@@ -157,6 +157,8 @@ def _srun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     )
     file = quote(str(folder / _HOSTS))
     kept = f"env -u SLURM_NTASKS_PER_NODE SLURM_HOSTFILE={file}"
+    if any("MASTER_ADDR" in line for line in script.lines):  # the first host by name
+        kept += f" MASTER_ADDR=$(head -n 1 {file})"
     options = f"--distribution=arbitrary --ntasks={plan.world_size}"
     script.replace_word("srun", f"{kept} {{}} {options}")
     return {_HOSTS: new}

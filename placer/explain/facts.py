@@ -39,7 +39,9 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
         found["worst_groups"] = worst_groups(step, placement.gpu_of_rank)
         if "pp" in step.stage_times:
             found["slowest_replica"] = _slowest_replica(step, placement.gpu_of_rank)
-        found["hottest_links"] = hottest_links(model.fabric, step.traffic())
+        found["hottest_links"] = hottest_links(
+            model.fabric, step.traffic(), by_axis=True
+        )
         found["free_scale_out"] = _free_scale_out(step, placement.gpu_of_rank)
     if model.job.weights:
         found["hop_cost"] = _hop_cost(model, placement.gpu_of_rank)

@@ -60,10 +60,7 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
             axis: _by_tier(model.fabric, item.bytes_by_tier)
             for axis, item in traffic.items()
         },
-        "hottest_links": [
-            {key: value for key, value in link.items() if key != "share_by_axis"}
-            for link in hottest_links(model.fabric, traffic)
-        ],
+        "hottest_links": hottest_links(model.fabric, traffic),
         "critical_path": critical_path(step, gpu_of_rank),
     }
     if step.roles:
@@ -163,12 +160,14 @@ def _by_tier(fabric: Fabric, values: npt.NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str, Any]]:
+def hottest_links(
+    fabric: Fabric, traffic: dict[str, Traffic], *, by_axis: bool = False
+) -> list[dict[str, Any]]:
     """The shared links that are busy longest in a step, longest first.
 
     Of links that are equally busy those come first whose names do, as numbers count:
-    the list does not depend on the order of the hosts. Each has the ``share_by_axis``
-    of its bytes.
+    the list does not depend on the order of the hosts. With ``by_axis`` each has the
+    ``share_by_axis`` of its bytes.
     """
     load = total_load(traffic.values())
     if load is None:
@@ -187,14 +186,19 @@ def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str,
             **way.name(link),
             "bytes": total,
             "busy_s": busy_s,
-            "share_by_axis": {
-                axis: sent / total
-                for axis, item in traffic.items()
-                if (sent := float(way.bytes_of(item.load)[link]))
-            },
+            **_shares(way, link, total, traffic if by_axis else {}),
         }
         for busy_s, total, way, link in found[:HOTTEST_LINKS]
     ]
+
+
+def _shares(
+    way: Way, link: int, total: float, traffic: dict[str, Traffic]
+) -> dict[str, Any]:
+    """The share of each axis in what a link carries; nothing without traffic."""
+    loads = {axis: way.bytes_of(item.load)[link] for axis, item in traffic.items()}
+    shares = {axis: float(sent) / total for axis, sent in loads.items() if sent}
+    return {"share_by_axis": shares} if traffic else {}
 
 
 def _longest_first(busy: FloatArray, way: Way) -> list[int]:

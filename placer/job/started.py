@@ -19,7 +19,7 @@ STARTERS = {
     "swift": _GIVEN,
     "accelerate": _GIVEN,
     "accelerate-c10d": _BY_NAME,
-    "slurm": _GIVEN,
+    "slurm": _BY_NAME,
     "openmpi": _GIVEN,
     "hydra": _GIVEN,
     "deepspeed": _GIVEN,
@@ -29,7 +29,7 @@ STARTERS = {
 }
 # Those whose order no line of the script says.
 BY_HAND = ("verl", "ray", "kubernetes")
-SORTING = ("torchrun-c10d", "accelerate-c10d", "verl")
+SORTING = ("torchrun-c10d", "accelerate-c10d", "slurm", "verl")
 
 
 @dataclass(frozen=True)

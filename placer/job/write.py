@@ -114,7 +114,7 @@ def _started(job: Job) -> dict[str, Any]:
 
 def _ranks(group: Group, world_size: int) -> list[list[int]] | str:
     """Members of each group; ``all`` for the one of the whole world."""
-    if group.ranks == (tuple(range(world_size)),):
+    if len(group.ranks[0]) == world_size and group.ranks == (tuple(range(world_size)),):
         return "all"
     return [list(ranks) for ranks in group.ranks]
 

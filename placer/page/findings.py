@@ -17,6 +17,7 @@ from placer.report.words import (
     gpu_hours_a_day,
     knows_work,
     proved,
+    saved_text,
     share_text,
 )
 from placer.units import format_seconds, plural
@@ -65,34 +66,49 @@ def gained(sides: Sequence[Side]) -> float:
 
 
 def is_folded(sides: Sequence[Side]) -> bool:
-    """Whether the plan is the order that it stands beside: two maps of one thing."""
+    """Whether the plan is the order beside it: two of the same."""
+    return len(verdict(sides)) > 1 and is_kept(sides[-1].plan)
+
+
+def verdict(sides: Sequence[Side]) -> list[str]:
+    """What a plan says beside the order that its user has; nothing beside others."""
     plan = sides[-1].plan
     in_use = (order_in_use_of(plan), name_in_use(plan))
-    return is_kept(plan) and len(sides) > 1 and sides[0].name in in_use
+    is_usual = len(sides) > 1 and sides[0].name in in_use
+    if not is_usual or "saved_share" not in plan.verdict:
+        return []
+    return sentences(plan, plan.verdict)
 
 
 def headline(sides: Sequence[Side]) -> tuple[str, str]:
-    """The verdict in a few words, and what is proved of it, which may be nothing."""
-    objective = objective_of(sides)
+    """The verdict in a few words: what is to do or compared, and how good that is."""
+    objective, period = objective_of(sides), sides[-1].plan.period
     proof = _proof(sides[-1].plan)
+    if said := verdict(sides):
+        decision, colon, worth = said[0].partition(": ")
+        return f"{decision}{colon}", worth
     if not has_value(sides):
-        return "Where the ranks are", proof
-    if len(sides) == 1:
+        text = "Where the ranks are"
+    elif len(sides) == 1:
         worth = amount(objective, value(sides[0], objective))
-        period = sides[-1].plan.period
-        return f"{worth} {each(objective, period)}", proof
-    share = gained(sides)
-    less, more = BETTER[objective]
-    if is_folded(sides):
-        return sentences(sides[-1].plan, sides[-1].plan.verdict)[0], proof
+        text = f"{worth} {each(objective, period)}"
+    else:
+        text = _compared(sides)
+    return f"{text}, " if proof else text, proof
+
+
+def _compared(sides: Sequence[Side]) -> str:
+    """What one placement saves beside another."""
+    objective, share = objective_of(sides), gained(sides)
     if abs(share) < _SAME:
         as_ = "fast" if objective == "time" else "cheap"
-        return f"As {as_} as {sides[0].name}", proof
-    text = f"{share_text(abs(share))} {less if share > 0 else more}"
+        return f"As {as_} as {sides[0].name}"
     saved = saving_of(sides[0].plan, sides[-1].plan)
-    if objective == "time" and saved is not None and not saved.can_be_measured:
-        text += ", less than anybody can measure"
-    return text, proof
+    if objective != "time" or saved is None:
+        return f"{share_text(abs(share))} {BETTER[objective][share < 0]}"
+    known = saved_text(objective, saved.to_dict(), sides[-1].plan.period)
+    text = f"{'Saves' if share > 0 else 'Costs'} {known}"
+    return text if saved.can_be_measured else f"{text}, too little to measure"
 
 
 def _proof(plan: Plan) -> str:
@@ -105,7 +121,9 @@ def _proof(plan: Plan) -> str:
 
 
 def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
-    """Two or three sentences: the cost, what the groups do, how far this is proved."""
+    """A few sentences: the cost, what the groups do, how far this is proved."""
+    if said := verdict(sides):
+        return " ".join(f"{text[0].upper()}{text[1:]}." for text in said[1:])
     objective = objective_of(sides)
     new = amount(objective, value(sides[-1], objective))
     took = f"A {sides[-1].plan.period} takes"
@@ -114,15 +132,15 @@ def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
     instead = f" instead of {old}" if len(sides) > 1 and old != new else ""
     sentences = [f"{took} {new}{instead}."] if has_value(sides) else []
     if found:
-        sentences.append(f"{_held(found)}.")
+        sentences.append(f"{_held(sides, found)}.")
     if is_optimal(sides[-1].plan):
         sentences.append("Under the model no placement that keeps the rules is better.")
     return " ".join(sentences)
 
 
-def _held(found: Sequence[Home]) -> str:
+def _held(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """The axis with the greatest change, or what holds for all."""
-    home = most_changed(found)
+    home = most_changed(sides, found)
     now, of = home.groups[-1] - home.leaving[-1], home.groups[-1]
     nouns, tier = plural(home.noun, of), home.tier
     inside = f"stay inside one {tier}" if of > 1 else f"stays inside one {tier}"
@@ -136,21 +154,28 @@ def _held(found: Sequence[Home]) -> str:
     return text
 
 
-def most_changed(found: Sequence[Home]) -> Home:
-    """The axis of which most groups left the network, or entered it."""
-    return max(found, key=lambda h: abs(h.leaving[0] - h.leaving[-1]) / h.groups[-1])
+def most_changed(sides: Sequence[Side], found: Sequence[Home]) -> Home:
+    """Of axes whose groups lie otherwise the one that waits otherwise for longest."""
+    old, new = (side.plan.score.get("exposed_s", {}) for side in (sides[0], sides[-1]))
+
+    def change(home: Home) -> tuple[bool, float, float]:
+        share = abs(home.leaving[0] - home.leaving[-1]) / home.groups[-1]
+        waits = abs(old.get(home.axis, 0.0) - new.get(home.axis, 0.0))
+        return share > 0, waits, share
+
+    return max(found, key=change)
 
 
 def groups_heading(sides: Sequence[Side], found: Sequence[Home]) -> str:
     """What happened to the groups, as a heading."""
     if not found:
-        return "How groups lie is not known"
-    home = most_changed(found)
+        return "Where groups are is not known"
+    home = most_changed(sides, found)
     change = home.leaving[0] - home.leaving[-1]
     if len(home.groups) == 1 or not change:
         leaving = [h for h in found if h.leaving[-1]]
         if not leaving:
-            return "Every group lies where it belongs"
+            return "Every group is where it belongs"
         text = ", ".join(
             f"{h.leaving[-1]:,} of {h.groups[-1]:,} {plural(h.noun, h.groups[-1])}"
             for h in leaving
@@ -158,9 +183,9 @@ def groups_heading(sides: Sequence[Side], found: Sequence[Home]) -> str:
         if is_optimal(sides[-1].plan):
             return f"{text} reach further, and {_NO_BETTER}"
         return f"{text} reach further than they need"
-    of = home.groups[-1]
-    words = ("come back into", "leave") if of > 1 else ("comes back into", "leaves")
-    what = f"{abs(change):,} of {of:,} {plural(home.noun, of)}"
+    of, count = home.groups[-1], abs(change)
+    words = ("come back into", "leave") if count > 1 else ("comes back into", "leaves")
+    what = f"{count:,} of {of:,} {plural(home.noun, of)}"
     subject = what if of > 1 else f"The {home.noun}"
     return f"{subject} {words[change < 0]} one {home.tier}"
 
@@ -174,8 +199,10 @@ def map_line(
         return "", ""
     if not leaving:
         axes = _listed([h.axis for h in found])
-        return f"every {axes} group lies where it belongs", "ok"
-    home = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
+        return f"every {axes} group is where it belongs", "ok"
+    told = most_changed(sides, found)
+    worst = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
+    home = told if told in leaving else worst
     count, of = home.leaving[side], home.groups[side]
     verb = "leaves its" if count == 1 else "leave their"
     text = f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}"
@@ -213,7 +240,7 @@ def step_heading(sides: Sequence[Side]) -> str:
         if not worst or not waits[worst]:
             return "Nothing waits for the network"
         waited = format_seconds(waits[worst])
-        return f"Most waiting: {_part(worst)}, {waited} of each {period}"
+        return f"Longest wait: {_part(worst)}, {waited} of each {period}"
     old = parts(sides[0])
     change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
     least, most = (
@@ -243,7 +270,7 @@ def facts(sides: Sequence[Side], found: Sequence[Home]) -> Iterator[Fact]:
     if has_value(sides):
         yield from _cost_facts(sides)
     if found:
-        yield _groups_fact(most_changed(found))
+        yield _groups_fact(most_changed(sides, found))
     old, new = sides[0].plan, sides[-1].plan
     tier, domains = inner_domains(new)
     if tier:

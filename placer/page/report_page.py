@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from shlex import join
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,12 @@ from placer.page.seats import encoded, partners, shown
 from placer.page.shell import asset, page
 from placer.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.page.times import times_data
+from placer.report.assumed_text import assumed_texts
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
 from placer.report.next_text import launch_commands
-from placer.report.words import amount, roles_of
+from placer.report.verdict import is_kept
+from placer.report.words import amount, roles_of, unbeaten
 from placer.units import plural
 
 if TYPE_CHECKING:
@@ -76,14 +79,18 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     InputError
         If the two are of jobs or machines that do not correspond.
     """
-    plan = sides[-1].plan
+    plan, body = sides[-1].plan, asset("report", "page.html")
+    said = dict(_said(sides))
+    if is_folded(sides):
+        sides = [replace(sides[-1], name="your order")]
+    else:
+        body = _without(body, "folded")
     machine, found = shown(sides), homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
-    body = asset("report", "page.html")
-    for key, text in _texts(sides, machine, found, matching, path):
+    texts = said | dict(_texts(sides, machine, found, matching, path))
+    for key, text in texts.items():
         body = body.replace("{{" + key + "}}", text)
     body = _without(body, "before" if matching is None else "alone")
-    body = body if is_folded(sides) else _without(body, "folded")
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
     style = asset("report", "page.css") + tier_style(plan) + widths(body)
@@ -96,6 +103,20 @@ def _without(body: str, kind: str) -> str:
     return re.sub(f"<!--{kind}-->.*?<!--/{kind}-->", "", body, flags=re.DOTALL)
 
 
+def _said(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
+    """The first words of the page, escaped: what terminals print first."""
+    said, worth = map(_bound, headline(sides))
+    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
+    tail = f'<em class="{mood}">{escape(worth)}</em>' if worth else ""
+    yield "H1", f"{escape(said)}{tail}."
+    yield "LEDE", escape(_bound(lede(sides, homes(sides))))
+
+
+def _bound(text: str) -> str:
+    """The text with numbers that stay with their unit."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def _texts(
     sides: Sequence[Side],
     machine: Shown,
@@ -105,16 +126,11 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     """What stands in each place of the page, escaped."""
     plan = sides[-1].plan
-    said, proved = headline(sides)
-    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
     yield "JOB", escape(str(plan.job.get("name")))
     yield "MACHINE", escape(str(plan.topology.get("name")))
     yield "WORLD", f"{plan.world_size:,} {plural('GPU', plan.world_size)}"
     yield "SHAPE", escape(_shape(plan))
     yield "NAMES", escape(_names(sides))
-    tail = f', <em class="{mood}">{escape(proved)}</em>' if proved else ""
-    yield "H1", f"{escape(said)}{tail}."
-    yield "LEDE", escape(lede(sides, found))
     yield "FACTS", "".join(_fact(*fact) for fact in facts(sides, found))
     yield "WHY1", escape(groups_heading(sides, found))
     yield "AXES", group_rows(sides)
@@ -130,7 +146,7 @@ def _texts(
     yield "SHOWN", escape(_shown_text(machine))
     yield "LINKHEAD", escape(links_heading(sides))
     yield "LINKS", link_tables(sides)
-    yield "CERT", escape(_certificate(plan))
+    yield "CERT", "".join(f"<p>{escape(text)}</p>" for text in _certificate(plan))
     yield "INPUTS", _inputs(plan)
     yield "APPLY", _apply(plan, path)
     yield "SWITCH", escape(_switch(sides, matching))
@@ -179,16 +195,19 @@ def _shown_text(machine: Shown) -> str:
     return f"{count:,} {plural('node', count)} in domains without ranks are not drawn."
 
 
-def _certificate(plan: Plan) -> str:
+def _certificate(plan: Plan) -> Iterator[str]:
+    """What is proved, and what it rests on."""
     bound = plan.bound
     if not bound:
-        return "This placement was scored, not searched: nothing is proved of it."
-    objective = bound["objective"]
-    text = f"Value {amount(objective, bound['value'])}"
-    if bound.get("lower_bound"):
-        text += f", lower bound {amount(objective, bound['lower_bound'])}"
-    argument = bound.get("argument")
-    return f"{text}: {argument}." if argument else f"{text}."
+        yield "This placement was scored, not searched: nothing is proved of it."
+    else:
+        objective = bound["objective"]
+        text = f"Value {amount(objective, bound['value'])}"
+        if bound.get("lower_bound"):
+            text += f", lower bound {amount(objective, bound['lower_bound'])}"
+        yield f"{text}: {unbeaten(bound)}."
+    who = "another order" if is_kept(plan) else "this plan"
+    yield from (f"{text}." for text in assumed_texts(plan.assumed, plan.what_if, who))
 
 
 def _inputs(plan: Plan) -> str:

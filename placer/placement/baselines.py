@@ -10,6 +10,7 @@ from placer.arrays import IntArray
 from placer.document import closest
 from placer.errors import InfeasibleError, InputError, Problem
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.placement.host_orders import slurm_key
 from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 # What each does, for lists of them.
 RULES: dict[BaselineName, str] = {
     "given-order": "fills hosts as they are given",
-    "sorted-hosts": "fills hosts in the order of their names as text",
+    "sorted-hosts": "fills hosts in the order of their names, as text or as Slurm does",
     "megatron-default": "fills hosts as they are given, ranks numbered tp-cp-ep-dp-pp",
     "replica-major": "fills hosts as they are given, ranks numbered tp-cp-ep-pp-dp",
     "random": "fills hosts in a random order, by the seed",
@@ -34,9 +35,9 @@ def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement
     """The placement called ``name``: every node filled in turn, in some order.
 
     ``given-order`` takes hosts as given; ``sorted-hosts`` sorts their names as text, as
-    torchrun's c10d rendezvous does; ``megatron-default`` and ``replica-major`` number
-    the ranks ``tp-cp-ep-dp-pp`` and ``tp-cp-ep-pp-dp`` on the hosts as given;
-    ``random`` shuffles the hosts by ``seed``.
+    torchrun's c10d rendezvous does, or as Slurm does where it starts the job;
+    ``megatron-default`` and ``replica-major`` number the ranks ``tp-cp-ep-dp-pp`` and
+    ``tp-cp-ep-pp-dp`` on the hosts as given; ``random`` shuffles the hosts by ``seed``.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement
             f"the job has {job.world_size:,} ranks, "
             f"the machine {topology.num_gpus:,} usable GPUs"
         )
-    slots = gpus_in_host_order(topology, _host_order(name, topology, seed))
+    slots = gpus_in_host_order(topology, _host_order(name, topology, job, seed))
     orders = {
         "megatron-default": MEGATRON_DEFAULT_ORDER,
         "replica-major": REPLICA_MAJOR_ORDER,
@@ -73,10 +74,12 @@ def gpus_in_host_order(topology: Domains, hosts: IntArray) -> IntArray:
     return listed
 
 
-def _host_order(name: str, topology: Domains, seed: int) -> IntArray:
+def _host_order(name: str, topology: Domains, job: Job, seed: int) -> IntArray:
     hosts = topology.host_names
     if name == "sorted-hosts":
-        by_name = sorted(range(len(hosts)), key=hosts.__getitem__)
+        by_slurm = job.started is not None and job.started.name == "slurm"
+        keys = [*map(slurm_key, hosts)] if by_slurm else hosts
+        by_name = sorted(range(len(hosts)), key=keys.__getitem__)
         return np.array(by_name, dtype=np.int64)
     if name == "random":
         return np.random.default_rng(seed).permutation(len(hosts))

@@ -41,29 +41,22 @@ def json_text(data: Mapping[str, Any]) -> str:
 def _text(value: object, indent: str) -> str:
     """JSON of one value; lines after the first start with ``indent``."""
     deeper = indent + "  "
-    if isinstance(value, Mapping) and not _fits(value, indent):
+    if isinstance(value, Mapping):
+        if not _holds_containers(value.values()):
+            line = _scalar(dict(value))
+            # Room for a key before it; a longer key only makes a longer line.
+            if len(indent) + len(line) <= _WIDTH - 20:
+                return line
         items = [f"{_scalar(k)}: {_text(v, deeper)}" for k, v in value.items()]
         return _block("{", items, "}", indent)
     if isinstance(value, list | tuple) and _holds_containers(value):
         return _block("[", [_text(item, deeper) for item in value], "]", indent)
-    return _scalar(dict(value) if isinstance(value, Mapping) else value)
-
-
-def _fits(mapping: Mapping[str, Any], indent: str) -> bool:
-    """Whether a mapping of scalars is short enough for one line."""
-    if _holds_containers(mapping.values()):
-        return False
-    # Room for a key before it; a longer key only makes a longer line.
-    return len(indent) + len(_scalar(dict(mapping))) <= _WIDTH - 20
+    return _scalar(value)
 
 
 def _block(start: str, items: list[str], end: str, indent: str) -> str:
     separator = f",\n{indent}  "
     return f"{start}\n{indent}  {separator.join(items)}\n{indent}{end}"
-
-
-def _scalar(value: object) -> str:
-    return json.dumps(value, allow_nan=False, default=_plain)
 
 
 def _holds_containers(values: Iterable[object]) -> bool:
@@ -77,3 +70,6 @@ def _plain(value: object) -> object:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no place in a plan")
+
+
+_scalar = json.JSONEncoder(allow_nan=False, default=_plain).encode

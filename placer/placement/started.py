@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 # What a user has without placer: the hosts in the order of the allocation, or sorted by
-# a launcher that does so whatever it is given.
+# a launcher that does so whatever it is given (`placer.placement.baselines`).
 _GIVEN: BaselineName = "given-order"
 _SORTED: BaselineName = "sorted-hosts"
 

@@ -39,14 +39,22 @@ def assumed_lines(
     width: int = WIDTH,
     who: str = "this plan",
 ) -> Iterator[str]:
-    """One line for all that was assumed, and one for each that the verdict rests on.
+    """The texts in lines of so many columns at most."""
+    for text in assumed_texts(assumed, what_if, who):
+        yield from wrapped(text, "  ", width)
+
+
+def assumed_texts(
+    assumed: Sequence[Mapping[str, Any]],
+    what_if: Sequence[Mapping[str, Any]] = (),
+    who: str = "this plan",
+) -> Iterator[str]:
+    """One text for all that was assumed, and one for each that the verdict rests on.
 
     Parameters
     ----------
     assumed, what_if : sequence of mapping
         As a plan has them.
-    width : int
-        Columns at most.
     who : str
         What would save so much.
     """
@@ -56,10 +64,10 @@ def assumed_lines(
     alone = [each for each in of_document(assumed) if each.key in tried]
     rest = [each for each in of_document(assumed) if each.key not in tried]
     if rest:
-        yield from wrapped(f"assumed: {'; '.join(_told(rest))}", "  ", width)
+        yield f"assumed: {'; '.join(_told(rest))}"
     for each in alone:
         text = f"{_words(each)}; {_otherwise(each.key, tried[each.key], who)}"
-        yield from wrapped(f"assumed: {text} ({each.option})", "  ", width)
+        yield f"assumed: {text} ({each.option})"
 
 
 def _told(assumed: Iterable[Assumption]) -> Iterator[str]:

@@ -45,7 +45,7 @@ def _cost(found: PlanDiff) -> Iterator[str]:
     times = f"{format_seconds(total.new)} instead of {format_seconds(total.old)} a step"
     yield f"{word.capitalize()} {saved_text('time', saved.to_dict())}: {times}"
     if not saved.can_be_measured:
-        yield "nothing that anybody can measure"
+        yield "too little to measure"
         return
     size = found.new["world_size"]
     hours = gpu_hours_a_day(size, (total.old - total.new) / total.old)

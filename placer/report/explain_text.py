@@ -7,7 +7,7 @@ from typing import Any
 
 from placer.report.columns import columns, paragraphs, table, wrapped
 from placer.report.words import hop_cost, largest_island, slowest_host
-from placer.units import format_bytes, format_seconds
+from placer.units import format_bytes, format_seconds, plural
 
 _SHOWN_LINKS = 5
 _SHOWN_HOPS = 8
@@ -120,12 +120,12 @@ def _reason(name: str, worst: Facts, best: Facts, island: str) -> str:
     """One fact in which the worst group is the worse one."""
     if name == "common_tier":
         tier, usual = worst["common_tier"], best["common_tier"]
-        return f"it needs one {tier} to hold it, the best one {usual}"
+        return f"it spans one {tier}, the best group one {usual}"
     if name == "members":
         count, usual = len(worst["members"]), len(best["members"])
-        return f"it lies in {count} {island}s, not {usual}"
+        return f"it spans {count} {plural(island, count)}, not {usual}"
     if name == "nics":
-        return f"it drives {worst['nics']} of a {island}'s NICs, not {best['nics']}"
+        return f"it uses {worst['nics']} of a {island}'s NICs, not {best['nics']}"
     if name == "bandwidth_factor":
         share = f"{worst['bandwidth_factor']:z.0%}"
         return f"{worst['slowest_node']} reaches {share} of its bandwidth"

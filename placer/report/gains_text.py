@@ -88,9 +88,9 @@ def _what_breaks(violations: Sequence[str]) -> str:
     hard = not all(
         breaks_launch_order(text) or uses_needless_hosts(text) for text in violations
     )
-    launcher = "cannot be launched: the job's launcher counts ranks node by node"
+    launcher = "cannot be launched: the job's launcher numbers ranks node by node"
     parts = (
-        "breaks hard rules of the job" * hard,
+        "breaks rules of the job" * hard,
         "uses nodes to avoid" * avoided,
         launcher * of_launcher,
     )

@@ -41,7 +41,8 @@ def _crossed(home: Home) -> str:
     count, of = home.leaving[0], home.groups[0]
     nouns, tiers = plural(home.noun, of), plural(home.tier, 2)
     if count == of:
-        return f"all {of:,} {nouns} cross {tiers}" if of > 1 else f"it crosses {tiers}"
+        whole = f"the {home.noun} crosses {tiers}"
+        return f"all {of:,} {nouns} cross {tiers}" if of > 1 else whole
     words = ("crosses", "it") if count == 1 else ("cross", "them")
     return (
         f"{count:,} of {of:,} {nouns} {words[0]} {tiers}, and all wait for {words[1]}"

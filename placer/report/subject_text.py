@@ -190,8 +190,8 @@ def _alone(facts: Facts) -> str:
     """What would be gained if nobody waited for this group."""
     alone = format_seconds(facts["alone_s"])
     if facts["alone_s"] > _SAME * facts["exposed_s"]:
-        return f"if nobody waited for this group it would be {alone} shorter"
-    return "nobody waits for this group alone"
+        return f"if it did not wait for this group it would be {alone} shorter"
+    return "the step does not wait for this group alone"
 
 
 def _members(members: Sequence[Facts]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
 from placer.report.used_text import used_lines
-from placer.report.verdict import is_kept, sentence, sentences
+from placer.report.verdict import is_kept, sentences
 from placer.report.words import (
     NOUN,
     amount,
@@ -78,13 +78,11 @@ def _of_few_words(plan: Plan, look: Look) -> Iterator[str]:
 
 def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     """What the plan is worth, and which domains give how many of its nodes."""
-    if is_kept(plan):
-        title, *rest = sentences(plan, plan.verdict)
-        yield from _painted(title, look)
-        for text in rest:
-            yield from wrapped(text, "  ", look.width)
-    elif said := sentence(plan, plan.verdict):
-        yield from _painted(said, look)
+    title, *rest = sentences(plan, plan.verdict) or [""]
+    yield from _painted(title, look)
+    for text in rest:
+        yield from wrapped(text, "  ", look.width)
+    if not is_kept(plan) and title:
         yield from used_lines(plan, look.width)
     who = "another order" if is_kept(plan) else "this plan"
     yield from assumed_lines(plan.assumed, plan.what_if, look.width, who)

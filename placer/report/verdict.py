@@ -1,4 +1,4 @@
-"""What a plan is worth, in one sentence: the first that anybody reads of it."""
+"""What a plan is worth, in a few lines: the first that anybody reads of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from placer.report.words import (
     amount,
     compared,
     each,
+    gap_words,
     gpu_hours_a_day,
     knows_work,
-    no_better,
     no_worse,
     proved,
     saved_text,
@@ -38,11 +38,7 @@ Facts = Mapping[str, Any]
 
 
 def sentence(plan: Plan, facts: Facts) -> str:
-    """The verdict in words, without a full stop; empty for what was not searched.
-
-    It compares the plan with the order that its user would have had, says how many
-    nodes it takes and how good it is proved to be. A plan made after a failure is
-    compared with the one before.
+    """The verdict in one line; empty for what was not searched.
 
     Parameters
     ----------
@@ -54,18 +50,19 @@ def sentence(plan: Plan, facts: Facts) -> str:
 
 
 def sentences(plan: Plan, facts: Facts) -> list[str]:
-    """Its parts: three where the order in use is kept."""
+    """The same, a thought each: the decision, the order in use, why, the plan.
+
+    A plan made after a failure is compared with the one before. Three where the order
+    in use is kept.
+    """
     if not plan.bound:
         return []
     if "fewest" in plan.previous:
-        found = [*_repaired(plan), _where(plan), _costs(plan)]
-        bound = plan.bound
-        found.append(proved(bound["status"], bound["lower_bound"], bound["gap"]))
+        found = [*_repaired(plan)]
     elif _is_kept(facts):
         found = [*_kept(plan, facts)]
     else:
-        found = [*_compared(plan, facts), _where(plan), _hours(plan, facts)]
-        found.append(unbeaten(plan.bound))
+        found = [*_compared(plan, facts)]
     return [*filter(None, [*found, _memory(plan.score)])]
 
 
@@ -91,12 +88,10 @@ def _is_kept(facts: Facts) -> bool:
 
 
 def name_of_order(plan: Plan) -> str:
-    """What the order is that a user has: ``torchrun-c10d: hosts by name``."""
+    """What the order is that a user has: ``torchrun-c10d (hosts by name)``."""
     started, named = started_of(plan), plan.inputs.get("hosts")
     rule = STARTERS[started.name] if started else "hosts as given"
-    if not named:
-        rule = rule.replace("as given", "as the machine lists them")
-    return f"{name_in_use(plan)}: {rule}"
+    return f"{name_in_use(plan)} ({rule if named else rule.replace('given', 'listed')})"
 
 
 def name_in_use(plan: Plan) -> str:
@@ -106,16 +101,17 @@ def name_in_use(plan: Plan) -> str:
 
 
 def why_broken(violations: Sequence[str]) -> str:
-    """Which rules an order breaks, after its name; empty where it keeps them."""
+    """Which rules the order in use breaks; empty where it keeps them."""
     if not violations:
         return ""
-    first, more = violations[0].partition(": the first")[0], len(violations) - 1
-    others = f", and {more} more" * bool(more)
+    first, count = violations[0].partition(": the first")[0], len(violations)
+    rules = "a rule of the job" if count == 1 else f"{count} rules of the job"
+    broken = f"your order breaks {rules}"
     if all(map(breaks_launch_order, violations)):
-        return f"which the job's launcher cannot start ({first}{others})"
-    if all(map(uses_needless_hosts, violations)):
-        return f"which uses nodes to avoid ({first}{others})"
-    return f"which breaks hard rules of the job ({first}{others})"
+        broken = "the launcher cannot start your order"
+    elif all(map(uses_needless_hosts, violations)):
+        broken = "your order uses nodes to avoid"
+    return f"{broken}: {first}{f', and {count - 1} more' * (count > 1)}"
 
 
 def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
@@ -136,12 +132,16 @@ def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
 
 def _kept(plan: Plan, facts: Facts) -> Iterator[str]:
     """That the order in use is as good as any, as far as anybody could measure."""
-    objective, bound = plan.bound["objective"], plan.bound
-    yield f"Keep your order: {why_kept(bound, facts, plan.period)}"
-    name = name_of_order(plan).replace(": ", " (", 1) + ")"
-    worth = f"{amount(objective, bound['value'])} {each(objective, plan.period)}"
-    yield f"{name}: {worth}, {_where(plan)}"
-    yield unbeaten(bound)
+    yield f"Keep your order: {why_kept(plan.bound, facts, plan.period)}"
+    yield f"your order: {name_of_order(plan)}, {_worth(plan)} on {_nodes(plan)}"
+    yield unbeaten(plan.bound)
+
+
+def _worth(plan: Plan, value: float | None = None) -> str:
+    """The value of a plan, or another, with its unit: ``1.2 s a step``."""
+    objective = plan.bound["objective"]
+    own = plan.bound["value"] if value is None else value
+    return f"{amount(objective, own)} {each(objective, plan.period)}"
 
 
 def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> str:
@@ -162,35 +162,37 @@ def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> st
     if not saved and bound["gap"] > JITTER:
         return "no better one was found"
     if saved > JITTER:
-        return f"another saves {saved_text('time', facts, period)}, which is not sure"
-    return f"nothing measurable to win ({share_text(saved or bound['gap'])})"
+        return f"another order may save {saved_text('time', facts, period)}"
+    share = share_text(saved) if saved else gap_words(bound["gap"])
+    return f"nothing measurable to win ({share})"
 
 
 def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
     """The plan beside the order that its user would have had."""
-    objective, own = plan.bound["objective"], plan.bound["value"]
+    objective = plan.bound["objective"]
     usual = plan.baselines.get(order_in_use_of(plan), {})
     other = usual.get(VALUE[objective])
-    if other is None:
-        yield f"{NOUN[objective]} {amount(objective, own)}"
-        return
-    broken = why_broken(usual.get("violates", ()))
-    yours = f"your order ({name_of_order(plan)}){f', {broken}' * bool(broken)}"
-    mine, theirs = amount(objective, own), amount(objective, other)
-    times = mine if mine == theirs else f"{mine} instead of {theirs}"
-    times = f"{times} {each(objective, plan.period)}"
+    if other is not None:
+        broken = why_broken(usual.get("violates", ()))
+        yield _decision(plan, facts, broken)
+        yield f"your order: {name_of_order(plan)}, {_worth(plan, other)}"
+        yield broken
+        if facts["advice"] == MOVE and facts["reason"] != broken:
+            yield f"in your order {facts['reason']}"
+    yield unbeaten(plan.bound)
+    yield f"the plan: {_worth(plan)} on {_where(plan)}{_hours(plan, facts)}"
+
+
+def _decision(plan: Plan, facts: Facts, broken: str) -> str:
+    """Whether to move, and what that saves."""
+    objective, share = plan.bound["objective"], facts["saved_share"]
     saved = saved_text(objective, facts, plan.period)
-    if not facts["saved_share"]:
-        same = no_better(objective, yours)
-        yield f"{same[0].upper()}{same[1:]}: {times}"
-    elif facts["saved_share"] < 0:
-        yield f"Costs {saved}, more than {yours}: {times}"
-    elif facts["advice"] == KEEP:
-        yield f"Nothing measurable to win over {yours}: saves {saved}; {times}"
-    else:
-        yield f"Saves {saved}, over {yours}: {times}"
-    is_told = facts["advice"] == KEEP or facts["reason"] == broken
-    yield "" if is_told else facts["reason"]
+    saved = f"{'saves' if share > 0 else 'costs'} {saved}" if share else "no faster"
+    if facts["advice"] == KEEP:
+        return f"Nothing measurable to win: {saved}"
+    if broken and facts["reason"] == broken:
+        return f"Move, as {broken.partition(':')[0]}: {saved}"
+    return f"Move: {saved}"
 
 
 def _repaired(plan: Plan) -> Iterator[str]:
@@ -203,45 +205,51 @@ def _repaired(plan: Plan) -> Iterator[str]:
         same = no_worse(objective, "before")
         yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
-        yield compared(objective, own, before, "before", plan.period)
+        yield compared(objective, own, before, "before", plan.period) + _costs(plan)
     if given_up := about.get("given_up"):
         yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
     if not about["moved"]:
         yield f"all {plan.world_size:,} ranks stay"
-        return
-    moved = f"{about['moved']:,} of {plan.world_size:,} ranks move"
-    yield moved + ", the fewest possible" * (about["moved"] == about["fewest"])
+    else:
+        moved = f"{about['moved']:,} of {plan.world_size:,} ranks move"
+        yield moved + ", the fewest possible" * (about["moved"] == about["fewest"])
+    bound = plan.bound
+    how_good = proved(bound["status"], bound["lower_bound"], bound["gap"])
+    yield f"{_where(plan)}, {how_good}"
+
+
+def _nodes(plan: Plan) -> str:
+    return f"{len(plan.nodes):,} {plural('node', len(plan.nodes))}"
 
 
 def _where(plan: Plan) -> str:
     """How many nodes, in how many domains."""
-    nodes = f"{len(plan.nodes):,} {plural('node', len(plan.nodes))}"
     tier, domains = inner_domains(plan)
     if not tier:
-        return nodes
-    return f"{nodes} in {len(domains):,} {plural(tier, len(domains))}"
+        return _nodes(plan)
+    return f"{_nodes(plan)} in {len(domains):,} {plural(tier, len(domains))}"
 
 
 def _hours(plan: Plan, facts: Facts) -> str:
-    """GPU hours a day, where anybody can measure that there are any."""
-    share = facts.get("saved_share", 0.0)
-    is_move = facts.get("advice") == MOVE and share > 0
-    if plan.bound["objective"] != "time" or not knows_work(plan.score) or not is_move:
+    """GPU hours a day that are saved, where anybody can measure that there are any."""
+    is_time, share = plan.bound["objective"] == "time", facts.get("saved_share", 0.0)
+    if not (is_time and facts.get("advice") == MOVE and knows_work(plan.score)):
         return ""
     hours = gpu_hours_a_day(plan.world_size, share)
-    return f"saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
+    return f", saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
 
 
 def _costs(plan: Plan) -> str:
     """GPU hours a day that a repair costs, or saves, where its job is the same."""
-    before = plan.previous.get("value_before")
-    if plan.bound["objective"] != "time" or not before or "given_up" in plan.previous:
+    about = plan.previous
+    if plan.bound["objective"] != "time" or "given_up" in about:
         return ""
-    if not knows_work(plan.score):
+    if not (about["value_before"] and knows_work(plan.score)):
         return ""
-    hours = gpu_hours_a_day(plan.world_size, plan.bound["value"] / before - 1)
+    share = plan.bound["value"] / about["value_before"] - 1
+    hours = gpu_hours_a_day(plan.world_size, share)
     word = "costs" if hours > 0 else "saves"
-    return f"{word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
+    return f", {word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
 
 
 def _memory(score: Mapping[str, Any]) -> str:

@@ -132,7 +132,8 @@ def unbeaten(bound: Mapping[str, Any]) -> str:
     word = BETTER[bound["objective"]][0]
     if not bound["lower_bound"]:
         return f"nothing is proved of other placements{withdrawn(bound)}"
-    less = "" if bound["status"] == "optimal" else f"more than {_gap(bound)} "
+    less = f"more than {gap_words(bound['gap'])} "
+    less = "" if bound["status"] == "optimal" else less
     return f"no placement on these nodes can be {less}{word}, under the model"
 
 
@@ -142,8 +143,9 @@ def withdrawn(bound: Mapping[str, Any]) -> str:
     return f" ({argument})" if argument.startswith("withdrawn") else ""
 
 
-def _gap(bound: Mapping[str, Any]) -> str:
-    return gap_text(bound["gap"]).replace("%", " %")
+def gap_words(gap: float) -> str:
+    """A gap for a sentence: ``0.02 %``."""
+    return f"{gap_text(gap)[:-1].rstrip('0').rstrip('.')} %"
 
 
 def no_better(objective: str, than: str) -> str:

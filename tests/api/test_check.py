@@ -367,6 +367,6 @@ def test_an_order_on_hosts_to_avoid_refutes_no_bound(tmp_path: Path) -> None:
     assert usual["violates"] == [
         "1 of 3 hosts to avoid are used, 0 would do: the first is r1-n2"
     ]
-    assert "which uses nodes to avoid" in found.plan.verdict["text"]
+    assert "your order uses nodes to avoid" in found.plan.verdict["text"]
     assert "* uses nodes to avoid" in found.summary()
     placer.check(found.plan, bound=True)

@@ -110,7 +110,7 @@ def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
     assert kept.bound["lower_bound"] <= best.bound["value"]
     assert kept.verdict["saved_s"] == pytest.approx(best.verdict["saved_s"])
     assert best.verdict["advice"] == "keep"
-    assert best.verdict["text"].startswith("Nothing measurable to win over your order")
+    assert best.verdict["text"].startswith("Nothing measurable to win: ")
     assert "more than " in kept.verdict["text"]
     placer.check(kept)
     forged = {**kept.verdict, "saved_s": 2 * kept.bound["value"]}
@@ -127,7 +127,7 @@ def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
     order = [*hosts[:3], hosts[4], hosts[3], *hosts[5:]]
     plan = placer.place(whole, work, hosts=order, require=ruled).plan
     assert plan.verdict["advice"] == "move"
-    assert "breaks hard rules" in plan.verdict["text"]
+    assert "breaks a rule of the job" in plan.verdict["text"]
     assert {*plan.nodes} == {*hosts[:8]}
     usual = baseline("given-order", whole, work).gpu_of_rank
     assert np.count_nonzero(seats(plan, whole) == usual) >= 48
@@ -165,7 +165,7 @@ def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
     plan = placer.place(whole, work, rules=placer.Rules(avoid=("r1-n2",))).plan
     assert "r1-n2" not in plan.nodes
     assert plan.verdict["advice"] == "move"
-    assert "which uses nodes to avoid" in plan.verdict["text"]
+    assert "your order uses nodes to avoid" in plan.verdict["text"]
     placer.check(plan)
 
 

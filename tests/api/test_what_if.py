@@ -10,6 +10,7 @@ import placer
 from placer.api.what_if import what_if
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
+from placer.cost.step import StepModel
 from placer.placement.baselines import baseline
 
 MACHINE = "leaf:3 node:5 gpu:8"
@@ -41,7 +42,7 @@ def saved(value: float) -> float:
 
 def asked(job: placer.Job, machine: placer.Topology) -> list[dict]:
     orders = [baseline(n, machine, job, 0) for n in ("given-order", "random")]
-    return what_if(machine, job, *orders)
+    return what_if(machine, StepModel(machine, job), *orders)
 
 
 def test_the_rate_is_told_where_it_changes_the_verdict() -> None:

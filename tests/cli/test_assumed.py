@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from placer.cli.main import main
+from placer.cost import JITTER
 
 SWITCHES = "".join(
     f"SwitchName=leaf{i} Nodes=h[{10 * i + 1:02d}-{10 * i + 10:02d}]\n"
@@ -80,7 +81,7 @@ def test_one_command_and_no_option() -> None:
     """Switches and a script end in a verdict that says what it rests on."""
     found = run("place", "-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
     first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
-    assert first.startswith("Keep your order: nothing to win\ngiven-order")
+    assert first.startswith("Keep your order: nothing to win\nyour order: given-order")
     for words in (
         "assumed: H100 hosts (--gpu NAME)",
         "396 TFLOP/s a GPU, 40 % of the bf16 peak of H100 (--tflops RATE)",
@@ -165,20 +166,30 @@ def test_the_plan_keeps_what_was_assumed() -> None:
     assert "assumed: H100 hosts" in found
 
 
+def mixed() -> tuple[str, str]:
+    """Hosts that follow each other by name are under different leaves."""
+    leaves = [",".join(f"h{i:02d}" for i in range(k, 41, 4)) for k in (1, 2, 3, 4)]
+    lines = [f"SwitchName=l{k} Nodes={names}" for k, names in enumerate(leaves)]
+    lines.append("SwitchName=spine Switches=l[0-3]")
+    Path("mixed.conf").write_text("\n".join(lines) + "\n")
+    return "--hosts", "h[01-40]"
+
+
 @pytest.mark.usefixtures("folder")
 def test_what_thinner_uplinks_would_change() -> None:
     """Both ratios are what the same placements score on such a machine."""
-    Path("uneven.conf").write_text(UNEVEN)
-    plan = placed("-o", "plan.json", "--effort", "full", topology="uneven.conf")
+    given = mixed()
+    asked = ("-o", "plan.json", "--effort", "full", *given)
+    plan = placed(*asked, topology="mixed.conf")
     assert [(e["key"], e["value"]) for e in plan["what_if"]] == [
         ("oversubscription", 2),
         ("oversubscription", 4),
     ]
     for entry in plan["what_if"]:
         thin = ("--oversubscription", f"spine={entry['value']}")
-        given = ("-t", "uneven.conf", "-j", "pretrain.sh", *thin, "-q")
+        asked = ("-t", "mixed.conf", "-j", "pretrain.sh", *thin, "-q", *given)
         own, usual = (
-            json.loads(run("score", *of, *given, "--format", "json").stdout)
+            json.loads(run("score", *of, *asked, "--format", "json").stdout)
             for of in (("plan.json", "--force"), ("--baseline", "given-order"))
         )
         saved = 1 - own["step_time_s"] / usual["step_time_s"]
@@ -186,13 +197,21 @@ def test_what_thinner_uplinks_would_change() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_an_order_that_is_the_best_says_what_it_would_cost_on_thin_uplinks() -> None:
+    """Nothing is said to save nothing that nobody has tried; the best saves more."""
+    Path("uneven.conf").write_text(UNEVEN)
+    told = placed(topology="uneven.conf")["what_if"]
+    assert [entry["value"] for entry in told] == [2, 4]
+    for entry in told:
+        thin = ("--oversubscription", f"spine={entry['value']}")
+        best = placed(*thin, topology="uneven.conf")["verdict"]["saved_share"]
+        assert JITTER < entry["saved_share"] <= best + 1e-9
+
+
+@pytest.mark.usefixtures("folder")
 def test_an_order_that_is_kept_says_what_another_would_save() -> None:
     """On thin uplinks the order that is not worth a move may be: that one is told."""
-    leaves = [",".join(f"h{i:02d}" for i in range(k, 41, 4)) for k in (1, 2, 3, 4)]
-    lines = [f"SwitchName=l{k} Nodes={names}" for k, names in enumerate(leaves)]
-    lines.append("SwitchName=spine Switches=l[0-3]")
-    Path("mixed.conf").write_text("\n".join(lines) + "\n")
-    given = ("--hosts", "h[01-40]")
+    given = mixed()
     found = run("place", "-t", "mixed.conf", "-j", "pretrain.sh", "-q", *given)
     text = found.stdout.replace("\n  ", " ")
     assert text.startswith("Keep your order")

@@ -86,7 +86,7 @@ def test_options_are_written() -> None:
     given = ("--gpu", "h200", "--oversubscription", "spine=2", "--tflops", "500")
     run("init", "-t", "slurm:topology.conf", "-j", "pretrain.sh", *given, "-q")
     assert Path("placer.yaml").read_text() == (
-        "# Commands in this folder take these: no -t, no -j.\n"
+        "# Commands in this folder read these; -t and -j are not needed.\n"
         'topology: "slurm:topology.conf"\ngpu: "h200"\n'
         'oversubscription: {"spine": 2.0}\njob: "pretrain.sh"\ntflops: 500.0\n'
     )

@@ -91,7 +91,7 @@ def test_old_names_tell_the_new_one(words: tuple[str, ...], new: str) -> None:
     assert found.exit_code == 0, found.stderr
     notes = [line for line in found.stderr.splitlines() if line.startswith("note:")]
     assert [line.split('"')[-2] for line in notes] == [f"placer {new}"]
-    assert notes[0].endswith("the old name will go")
+    assert notes[0].endswith("the old name will be removed")
     assert "note:" not in run(*words, "-q").stderr
 
 

@@ -44,7 +44,7 @@ def test_prints_a_summary(job: str) -> None:
     assert found.exit_code == 0
     first, _, rest = found.stdout.partition("\n\n")
     assert first == place(job).stdout.rstrip()
-    assert first.startswith("Keep your order: nothing to win\ngiven-order (hosts as")
+    assert first.startswith("Keep your order: nothing to win\nyour order: given-order")
     assert f"\nsmall on {MACHINE}: 8 ranks\n" in rest
     assert "\nassumed: H100 hosts (--gpu NAME)" in first
     assert "Traceback" not in found.stderr

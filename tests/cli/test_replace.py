@@ -47,7 +47,7 @@ def test_says_what_moves_and_writes_the_plan(plan: Path, tmp_path: Path) -> None
     found = replace(plan, "--failed", host, "-o", new)
     assert found.exit_code == 0, found.output
     assert f"failed: {host}" in found.stdout
-    assert "2 of 12 ranks move, the fewest possible" in found.stdout.split(";")[1]
+    assert "2 of 12 ranks move, the fewest possible" in found.stdout.splitlines()[1]
     assert "proved the fewest move: the 2 ranks on lost nodes" in found.stdout
     assert "hop cost" in found.stdout
     assert "ranks moved: 2 of 12" in found.stdout

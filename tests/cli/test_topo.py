@@ -115,7 +115,8 @@ def test_an_old_name_of_a_preset_is_read_with_a_note():
     found = CliRunner().invoke(main, ["topo", "show", "dgx-h100-32"])
     assert found.stdout.startswith("dgx-h100-4x8\n")
     assert found.stderr == (
-        "note: the preset dgx-h100-32 is dgx-h100-4x8 now; the old name will go\n"
+        "note: the preset dgx-h100-32 is dgx-h100-4x8 now; "
+        "the old name will be removed\n"
     )
     again = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--format", "json"]
     plan = CliRunner().invoke(main, again)

@@ -35,7 +35,7 @@ GPUS = 4
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = "slurmctld, slurmd, slurm-client, munge"
 # Below the ports that Linux hands out by itself (32768 and up).
-_PORTS = range(20000, 32000, 32)
+_PORTS = range(20000, 32000, 64)
 _MUNGE_FILES = ("key", "pid", "log", "seed")
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, <sys/prctl.h>
 _LIBC = ctypes.CDLL(None)
@@ -181,19 +181,23 @@ def _seat(task: dict[str, str]) -> Seat:
 
 
 @contextmanager
-def cluster(nodes: str = NODES, topology: str = TOPOLOGY) -> Iterator[Slurm]:
+def cluster(
+    nodes: str = NODES, topology: str = TOPOLOGY, gpus: int = GPUS
+) -> Iterator[Slurm]:
     """A running cluster, gone with all its processes afterwards.
 
     Parameters
     ----------
     nodes : str
-        Host list of at most sixteen.
+        Host list of at most sixty.
     topology : str
         A ``topology.conf``; without it the nodes are all alike.
+    gpus : int
+        Of each node.
     """
     _require_programs()
     for attempts_left in (2, 1, 0):
-        started = _Started(nodes, topology)
+        started = _Started(nodes, topology, gpus)
         try:
             try:
                 slurm = started.start()
@@ -227,8 +231,8 @@ def _require_programs() -> None:
 class _Started:
     """The processes and the folder of one cluster."""
 
-    def __init__(self, nodes: str, topology: str) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: str, topology: str, gpus: int) -> None:
+        self.nodes, self.gpus = nodes, gpus
         self.names = expand(nodes)
         self.topology = topology
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -290,7 +294,7 @@ class _Started:
             folder=self.folder,
             user=pwd.getpwuid(os.getuid()).pw_name,
             nodes=self.nodes,
-            gpus=GPUS,
+            gpus=self.gpus,
             port=self.port,
             first=self.port + 1,
             last=last,
@@ -299,9 +303,9 @@ class _Started:
             text += "TopologyPlugin=topology/tree\n"
             (self.folder / "topology.conf").write_text(self.topology)
         (self.folder / "slurm.conf").write_text(text)
-        devices = f"Name=gpu File={self.folder}/gpu[0-{GPUS - 1}]"
+        devices = f"Name=gpu File={self.folder}/gpu[0-{self.gpus - 1}]"
         (self.folder / "gres.conf").write_text(f"NodeName={self.nodes} {devices}\n")
-        for k in range(GPUS):
+        for k in range(self.gpus):
             (self.folder / f"gpu{k}").symlink_to("/dev/null")  # must be a device
         for name in self.names:
             (self.folder / "spool" / name).mkdir(parents=True)

@@ -31,6 +31,7 @@ srun -n3 --ntasks-per-node=1 torchrun "${{ARGS[@]}}" --no-python {probe}
 """
 _TASKS = """\
 #!/bin/bash
+export MASTER_ADDR=$(scontrol show hostnames | head -n 1)
 srun -N3 -n12 -m block bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID {probe}'
 """
 
@@ -104,7 +105,8 @@ def test_agents_of_frameworks(
 
 @pytest.mark.slow
 def test_one_task_a_rank(slurm: Slurm, tmp_path: Path) -> None:
-    """A step in blocks by name becomes one in the plan's order."""
+    """A step in blocks by name becomes one in the plan's order, rank 0 its master."""
     text = _TASKS.format(probe=slurm.probe)
-    output = run_patched(slurm, tmp_path, text, "slurm", 2)
+    output = run_patched(slurm, tmp_path, text, "slurm", 3)
     assert seats_by_rank(output) == CONTIGUOUS
+    assert {task["MASTER_ADDR"] for task in tasks(output)} == {_HOSTS[0]}

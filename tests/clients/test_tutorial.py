@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.placement.plan_file import read_plan
-from tests.clients.slurm_cluster import TOPOLOGY, Slurm
+from tests.clients.slurm_cluster import cluster
 from tests.doc_blocks import ROOT, commands, fences, run, with_placer
 
 if TYPE_CHECKING:
@@ -39,49 +39,39 @@ def check_training(log: Path, plan: Path) -> None:
     assert len(lines) == made.world_size
 
 
-def test_its_machine_is_the_cluster() -> None:
-    """The topology file it shows is that of the test cluster."""
-    shown = {fence.file: fence.body for fence in fences(TUTORIAL)}
-    assert shown["topology.conf"] == TOPOLOGY
+def test_two_files_and_no_option() -> None:
+    """Two files that people have, a decision without an option, and one that decides.
 
-
-def test_four_commands_and_no_yaml() -> None:
-    """Two files that people have, four commands, and the launch is verified."""
+    Then the patch, the launch and its check.
+    """
     blocks = list(fences(TUTORIAL))
-    assert {fence.file for fence in blocks} == {
-        "",
-        "topology.conf",
-        "pretrain.sh",
-        "today.sbatch",
-    }
+    assert {fence.file for fence in blocks} == {"", "topology.conf", "pretrain.sh"}
     assert not any(fence.language == "yaml" for fence in blocks)
     typed = [c for f in blocks if f.language == "console" for c in commands(f.body)]
-    assert [command.text.split()[:2] for command in typed[:4]] == [
-        ["placer", "place"],
-        ["placer", "emit"],
-        ["sbatch", "--wait"],
-        ["placer", "verify"],
+    first, second = typed[0].text, typed[1].text
+    options = [word for word in first.split() if word.startswith("-")]
+    assert options == ["-t", "-j", "-o"]
+    assert {*second.split()} - {*first.split()} == {"--oversubscription", "spine=2"}
+    assert [command.text.split()[0] for command in typed[2:8]] == [
+        *("placer", "patch", "placer", "sbatch", "sed", "sbatch"),
     ]
-    assert typed[3].output == ["ok: 56 of 56 ranks are where the plan has them"]
+    assert typed[8].output == ["ok: 256 of 256 ranks are where the plan has them"]
 
 
 @pytest.mark.slow
-def test_tutorial(slurm: Slurm, tmp_path: Path) -> None:
-    """Every command ends and prints as shown, and training ran by the plans."""
+def test_tutorial(tmp_path: Path) -> None:
+    """Every command ends and prints as shown, and training ran by the plan."""
     folder = tmp_path / "reader"
     folder.mkdir()
     (folder / "pretrain_gpt.py").write_text(PRETRAIN)
-    environ = with_placer(tmp_path, slurm.environ)
-    plans = iter(("plan.json", "new.json"))
-    try:
-        for fence in fences(TUTORIAL):
+    blocks = list(fences(TUTORIAL))
+    shown = {fence.file: fence.body for fence in blocks}
+    with cluster("h[01-40]", shown["topology.conf"], gpus=8) as slurm:
+        environ = with_placer(tmp_path, slurm.environ)
+        for fence in blocks:
             if fence.file:
                 (folder / fence.file).write_text(fence.body)
             if fence.language == "console":
                 for command in commands(fence.body):
                     run(command, folder, environ, fence.place)
-                    if "train.log" in command.text:
-                        check_training(folder / "train.log", folder / next(plans))
-    finally:
-        slurm.run("scontrol", "update", "nodename=n5", "state=resume")
-    assert next(plans, None) is None
+    check_training(folder / "train.log", folder / "plan.json")

@@ -112,6 +112,22 @@ def test_a_placement_saves_nothing_beside_itself() -> None:
     assert saving(model, before, before.copy())[1:] == (0.0, 0.0, 0.0)
 
 
+def test_a_placement_is_priced_once() -> None:
+    """Whoever asks for its step again has the same; an array that changes is another.
+
+    Two that are compared are both remembered.
+    """
+    model, before, after = case(2)
+    steps = model.step(before), model.step(after)
+    assert model.step(before.copy()) is steps[0]
+    assert model.step(after) is steps[1]
+    sent, was = steps[0].traffic_s, before.copy()
+    before[:] = after
+    assert model.step(before) is steps[1]
+    assert model.step(was) is steps[0]
+    assert steps[0].traffic_s == sent
+
+
 def test_the_interval_is_a_function_of_its_arguments() -> None:
     """Another seed draws others; the way back saves the opposite."""
     model, before, after = case(2)

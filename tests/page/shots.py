@@ -118,7 +118,7 @@ def _write_report(browser: Browser, folder: Path) -> None:
     resize(browser, 1440, 950)
     browser.open(page)
     box = "document.querySelector('#maps .pair').getBoundingClientRect()"
-    resize(browser, 1440, math.ceil(browser.run(f"return {box}.bottom;")) + 16)
+    resize(browser, 1440, math.ceil(browser.run(f"return {box}.bottom;")) + 8)
     (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
 
 

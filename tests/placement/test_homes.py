@@ -47,7 +47,7 @@ def test_a_tier_too_small_for_a_group_is_not_left() -> None:
     """Pipelines of sixteen nodes do not leave racks of eight, but lie in their pod."""
     plan = plan_of("pod:2 rack:4 node:8 gpu:8", (8, 16, 4), by_stage=False)
     assert "none of 32 pipelines leaves its pod" in placement_map(plan, "pp")
-    assert "every tp and pp group lies where it belongs" in line(plan)
+    assert "every tp and pp group is where it belongs" in line(plan)
 
 
 def test_a_group_larger_than_all_but_the_machine_spans_it() -> None:

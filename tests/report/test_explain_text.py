@@ -50,8 +50,8 @@ def test_worst_group_in_words() -> None:
     # Half of 1 MiB over 100 GB/s and 3 us; over NVLink at 900 GB/s and 0.5 us.
     assert "8.243 us for one collective; the best group, 1, takes 1.083 us" in text
     assert "1 in rack0, 1 in rack1; 1 NIC a rack; together in one cluster" in text
-    assert "why: it needs one cluster to hold it, the best one rack;" in text
-    assert "it lies in 2 racks, not 1" in text
+    assert "why: it spans one cluster, the best group one rack;" in text
+    assert "it spans 2 racks, not 1" in text
     assert "hops: 0 in the rack (not 2), 2 in the cluster (not 0)" in text
     assert "its fullest link (rack" in text
 

@@ -91,6 +91,6 @@ def test_launcher_is_no_rule_of_the_job() -> None:
         result.plan, in_full=True
     )
     entry["violates"].append("1 of 2 tp groups leaves its node: the first")
-    assert "* breaks hard rules of the job, or cannot" in summarise(
+    assert "* breaks rules of the job, or cannot" in summarise(
         result.plan, in_full=True
     )

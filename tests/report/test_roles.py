@@ -74,7 +74,7 @@ def test_pictures_of_a_cycle_show_its_slowest_role(plan):
 def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
     """No time of it is called a step's."""
     page = report_html(plan).split("<script")[0]
-    assert "One cycle, part after part" in page
+    assert "One cycle, part by part" in page
     assert "Cycle time" in page
     for text in (page, traffic_map(plan)):
         assert " cycle" in text
@@ -89,7 +89,9 @@ def test_the_verdict_is_of_a_cycle(plan):
     saved = {"advice": "move", "saved_s": 1.0, "saved_s_interval": [0.9, 1.1]}
     facts = {**saved, "saved_share": 0.5, "reason": ""}
     said = sentence(replace(plan, baselines={"given-order": slow}), facts)
-    assert re.search(r"Saves 1 s a cycle .* your order .*: .* m?s a cycle;", said)
+    assert re.search(
+        r"Move: saves 1 s a cycle .*; your order: .*, .* m?s a cycle;", said
+    )
 
 
 def test_maps_have_a_colour_a_role_and_number_its_instances(plan):

@@ -143,10 +143,10 @@ def test_speed_beside_others() -> None:
     assert "2 ms for one collective, as for all 4 groups" in text_of(
         facts(fastest_s=2e-3, as_slow=4)
     )
-    assert "if nobody waited for this group it would be 4 ms shorter" in text_of(
+    assert "if it did not wait for this group it would be 4 ms shorter" in text_of(
         facts()
     )
-    assert "nobody waits for this group alone" in text_of(facts(alone_s=0.0))
+    assert "the step does not wait for this group alone" in text_of(facts(alone_s=0.0))
 
 
 def kind(**changed: object) -> dict:

@@ -66,7 +66,7 @@ def test_parts_and_gains(plan: Plan) -> None:
     # 9 ms of 1.009 s; the same share of the 24 hours of 16 GPUs.
     row = "given-order * 1.009 s +9 ms +0.89% +3.4 pp +9.1 dp -0.1"
     assert row in words
-    assert "* breaks hard rules of the job" in words
+    assert "* breaks rules of the job" in words
     assert "exposed cross-node 25 ms 2.5%" in words
 
 

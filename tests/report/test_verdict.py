@@ -12,7 +12,7 @@ from placer.cost import JITTER
 from placer.report.diff_verdict import diff_verdict
 from placer.report.reason import reason
 from placer.report.used_text import used_lines
-from placer.report.verdict import sentence
+from placer.report.verdict import sentence, why_broken
 from placer.report.words import share_text
 from placer.units import plural
 from tests.plan_cases import tiny_plan
@@ -61,30 +61,42 @@ def said_of(
         "saved_s_interval": [low, high],
         "saved_share": saved / other,
         "ranks_moved": moved,
-        "reason": why,
+        "reason": why or why_broken(made.baselines["given-order"].get("violates", ())),
     }
     return sentence(made, facts)
 
 
 # 16 GPUs, 384 GPU hours a day.
-YOURS = "your order (given-order: hosts as the machine lists them)"
-FASTER = f"Saves 590 ms a step (530 to 640), 8.4 %, over {YOURS}: 6.35 s instead of"
+YOURS = "; your order: given-order (hosts as listed), "
+RULE = f"your order breaks a rule of the job: {SPLIT}; "
 SENTENCES = [
-    (plan(6.350, 6.936), FASTER),
     (
         plan(6.350, 6.936),
-        "6.936 s a step; 8 nodes in 4 racks; saves 32 GPU hours a day",
+        f"Move: saves 590 ms a step (530 to 640), 8.4 %{YOURS}6.936 s a step; ",
     ),
-    (plan(2.0, 2.0), f"No faster than {YOURS}: 2 s a step; 8 nodes"),
-    (plan(1.0, 2.0), "; no placement on these nodes can be faster, under the model"),
-    (plan(1.0, 2.0, OPEN), "; no placement on these nodes can be more than 0.300 %"),
-    (plan(1.9995, 2.0), f"Nothing measurable to win over {YOURS}: saves 500 us a step"),
-    (plan(1.0, 2.0, violates=[SPLIT]), f"which breaks hard rules of the job ({SPLIT})"),
+    (
+        plan(6.350, 6.936),
+        "; the plan: 6.35 s a step on 8 nodes in 4 racks, saves 32 GPU hours a day",
+    ),
+    (plan(2.0, 2.0), f"Nothing measurable to win: no faster{YOURS}2 s a step; "),
+    (plan(1.0, 2.0), "; no placement on these nodes can be faster, under the model; "),
+    (plan(1.0, 2.0, OPEN), "; no placement on these nodes can be more than 0.3 %"),
+    (plan(1.9995, 2.0), "Nothing measurable to win: saves 500 us a step (450 to 550)"),
+    (plan(1.0, 2.0, violates=[SPLIT]), f"; {RULE}"),
+    (
+        plan(1.9999, 2.0, violates=[SPLIT]),
+        "Move, as your order breaks a rule of the job: saves 100 us a step",
+    ),
     (
         plan(3.0, 2.0, violates=[SPLIT]),
-        "Costs 1 s a step (0.9 to 1.1), 50 %, more than",
+        "Move, as your order breaks a rule of the job: costs 1 s a step (0.9 to 1.1), "
+        f"50 %{YOURS}2 s a step; {RULE}",
     ),
-    (plan(6.35, None), "step time 6.35 s; 8 nodes"),
+    (
+        plan(2.0, 2.0, violates=[SPLIT]),
+        "Move, as your order breaks a rule of the job: ",
+    ),
+    (plan(6.35, None), "the plan: 6.35 s a step on 8 nodes"),
     (plan(6.3500001, 6.3500002), "100 ns a step (90 to 110), less than 0.01 %"),
 ]
 
@@ -106,7 +118,7 @@ def test_an_order_that_is_kept_has_three_parts() -> None:
     """What to do, what it costs, what is proved."""
     assert said_of(plan(2.0, 2.0), moved=0).split("; ") == [
         "Keep your order: nothing to win",
-        "given-order (hosts as the machine lists them): 2 s a step, 8 nodes in 4 racks",
+        "your order: given-order (hosts as listed), 2 s a step on 8 nodes",
         "no placement on these nodes can be faster, under the model",
     ]
     near = {"status": "feasible", "gap": 0.0002}
@@ -114,8 +126,7 @@ def test_an_order_that_is_kept_has_three_parts() -> None:
     assert left.startswith("Keep your order: nothing measurable to win (0.02 %); ")
     more = said_of(plan(2.0, 2.0, OPEN), moved=0, sure=2.0, found=1.996)
     assert more.startswith(
-        "Keep your order: another saves 4 ms a step (-4 to 12), 0.2 %, which is not "
-        "sure; "
+        "Keep your order: another order may save 4 ms a step (-4 to 12), 0.2 %; "
     )
     left = said_of(plan(2.0, 2.0, OPEN), moved=0)
     assert left.startswith("Keep your order: no better one was found; ")
@@ -124,11 +135,12 @@ def test_an_order_that_is_kept_has_three_parts() -> None:
 def test_the_reason_is_in_the_sentence() -> None:
     """Which groups cross, and who waits; a rule that is broken is said once."""
     why = "1 of 32 tp groups crosses racks, and all wait for it"
-    assert f"a step; {why}; 8 nodes" in said_of(plan(1.0, 2.0), why=why)
-    broken = f"which breaks hard rules of the job ({SPLIT})"
+    assert f"a step; in your order {why}; no" in said_of(plan(1.0, 2.0), why=why)
+    broken = RULE.removesuffix("; ")
     said = said_of(plan(1.0, 2.0, violates=[SPLIT]), why=broken)
-    assert said.count("hard rules") == 1
-    assert f"({SPLIT}, and 1 more)" in said_of(plan(1.0, 2.0, violates=[SPLIT, SPLIT]))
+    assert said.count(SPLIT) == 1
+    two = said_of(plan(1.0, 2.0, violates=[SPLIT, SPLIT]))
+    assert f"your order breaks 2 rules of the job: {SPLIT}, and 1 more; " in two
 
 
 @pytest.mark.parametrize(
@@ -137,6 +149,7 @@ def test_the_reason_is_in_the_sentence() -> None:
         ((7, 1), (8, 0), "1 of 8 tp groups crosses racks, and all wait for it"),
         ((6, 2), (8, 0), "2 of 8 tp groups cross racks, and all wait for them"),
         ((0, 8), (8, 0), "all 8 tp groups cross racks"),
+        ((0, 1), (1, 0), "the tp group crosses racks"),
         ((8, 0), (8, 0), "tp waits 500 ms a step longer"),
     ],
 )
@@ -167,8 +180,8 @@ def test_after_a_failure() -> None:
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}
     said = said_of(replace(plan(1.1, 2.0), previous=about))
     assert said.startswith(
-        "10 % slower than before: 1.1 s instead of 1 s a step; 4 of 16 ranks move, the "
-        "fewest possible; 8 nodes in 4 racks; costs 38 GPU hours a day"
+        "10 % slower than before: 1.1 s instead of 1 s a step, costs 38 GPU hours a "
+        "day; 4 of 16 ranks move, the fewest possible; 8 nodes in 4 racks, optimal"
     )
     assert "given-order" not in said
     same = said_of(replace(plan(1.0, 2.0), previous=about))

@@ -38,7 +38,7 @@ for (let level = 1; level < numLevels; level++) {
   const rows = Math.ceil(most / columns);
   across.push(columns);
   const high = rows * (h + gap) - gap;
-  if (isNamed(level)) rooms[level] = Math.max(1.2, 0.2 * h, 0.12 * high);
+  if (isNamed(level)) rooms[level] = Math.max(1.2, 0.2 * h, (level > 1 ? 0.16 : 0.12) * high);
   sizes.push([columns * (w + gap) - gap, high + nameRoom(level)]);
 }
 

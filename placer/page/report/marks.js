@@ -38,8 +38,8 @@ const middle = (at, side, rank) => {
 // Names of the innermost level that has room for them, and of blocks above theirs.
 function names(context, at) {
   for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
-    const room = nameRoom(level) * at.scale, font = Math.max(7, Math.min(13, room * 0.8));
-    if (room >= 6.5) nameAll(context, at, level, font, (y) => y + room - Math.min(5, room - font), false);
+    const room = nameRoom(level) * at.scale, font = Math.max(7, Math.min(13, room * 0.75));
+    if (room >= 8.5) nameAll(context, at, level, font, (y) => y + room - Math.min(5, 0.3 * font), false);
   }
   const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
   if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
@@ -132,8 +132,11 @@ function route(context, at, side, ranks) {
   if (spread < 60 || ranks.length > 24) return;
   context.font = "600 10.5px " + FONT;
   context.textAlign = "center";
+  const numbered = [];
   points.forEach(([pointX, pointY], i) => {
     const x = inside(pointX, at.width), y = inside(pointY, at.height);
+    if (numbered.some(([left, top]) => Math.hypot(left - x, top - y) < 17)) return;
+    numbered.push([x, y]);
     context.fillStyle = css("--card");
     context.strokeStyle = css("--ink");
     context.lineWidth = 1.4;

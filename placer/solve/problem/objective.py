@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from placer.cost.hop_cost import HopCost
@@ -53,10 +53,6 @@ class TimeObjective:
     """Predicted step time, s."""
 
     model: StepModel
-    # The placement priced last, and its traffic: ties are asked for next.
-    _last: list[tuple[IntArray, float]] = field(
-        default_factory=list, init=False, repr=False
-    )
 
     @property
     def name(self) -> str:
@@ -70,15 +66,10 @@ class TimeObjective:
 
     def value(self, gpu_of_rank: IntArray) -> float:
         """Step time of a placement, s."""
-        step = self.model.step(gpu_of_rank)
-        self._last[:] = [(gpu_of_rank, step.traffic_s)]
-        return step.step_time_s
+        return self.model.step(gpu_of_rank).step_time_s
 
     def traffic_s(self, gpu_of_rank: IntArray) -> float:
         """Seconds that all transfers of a step take, one after the other."""
-        for placed, seconds in self._last:
-            if placed is gpu_of_rank:
-                return seconds
         return self.model.step(gpu_of_rank).traffic_s
 
 

@@ -198,6 +198,11 @@ class InTime(Generic[Answer]):
         self._answers: list[Answer] = []
         self._errors: list[BaseException] = []
 
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody waits for the search any more."""
+        return self._left.is_set()
+
     def run(self) -> Answer | LeftBehind:
         """What the search returns or raises; the best it told when it does not end.
 
