@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.cost import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
-from validation import azure, fabric, steps, uplinks
+from validation import azure, exchanges, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
 from validation.files import RATES, SERIES
 from validation.markdown import milliseconds, percent, seconds, table
@@ -135,6 +135,16 @@ Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 
 of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
 messages are over-estimated: the model has no launch cost, and SHARP is missing."""
 
+DISPATCH = """\
+## Dispatch and combine
+
+GB/s of logical bytes of 4,096 tokens of width 7,168 in BF16, a token once to each GPU
+that has one of its eight experts: means of dispatch and combine, as a framework calls
+them and of their kernels alone (HybridEP, shifangx/DeepEP 1242eb4f,
+`Hybrid-EP_Intra-node_Implementation.md`). The model takes the call: 0.82 of NVLink's
+rate and 0.13 ms. Over InfiniBand, four nodes of 8 H100, DeepEP reaches 61 GB/s; the
+model gives a NIC's rate less the same 0.13 ms."""
+
 REGIONS = """\
 ## Between regions
 
@@ -177,6 +187,7 @@ def page() -> str:
     parts += ["## Azure, 8,192 GB200", _azure(), azure.step_parts()]
     parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
+    parts += [DISPATCH, exchanges.dispatches()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
     parts += [REGIONS, "## Counts", _counts(), UNVALIDATED]

@@ -15,6 +15,11 @@ from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_c
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
+# Kernels that send a token once to each member reach this share of what else goes over
+# NVLink, the mean of dispatch and combine on 8 to 36 GPUs of GB200 and 8 of B200
+# (shifangx/DeepEP 1242eb4f, Hybrid-EP_Intra-node_Implementation.md, 16 SMs).
+KERNEL_SHARE = 0.82
+
 
 @dataclass(frozen=True, eq=False)
 class ExchangeCost:
@@ -115,6 +120,7 @@ def all_to_all_cost(
         nearby, crossing, messages = _deduplicated(within[inner], copies)
     sent = share * np.concatenate((peers[:inner] * nearby, peers[inner:] * crossing))
     port = sent / fabric.bandwidth[:, None, None] / fabric.factor_of_gpu[gpus]
+    port[:inner] /= KERNEL_SHARE if copies else 1.0
     own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
     hops = np.concatenate((peers[:inner], peers[inner:] * messages))
     latency = np.tensordot(fabric.latency, hops, axes=1)

@@ -351,12 +351,13 @@ def test_a_member_of_a_rack_gets_a_token_once() -> None:
     """Two copies of each token over four members: 4 (1 - 9/16) / 2 of them are sent.
 
     A dispatcher that sends a token to every member that has one of its experts
-    (deepseek-ai/DeepEP dd758ca).
+    (deepseek-ai/DeepEP dd758ca). Its kernels reach 0.82 of NVLink's rate.
     """
     fabric = Fabric.of(racks())
     inside = np.arange(8).reshape(2, 4)
     plain = all_to_all_cost(fabric, inside, S)
     once = all_to_all_cost(fabric, inside, S, 2)
     latency = 3 * IN
-    assert once.seconds - latency == pytest.approx((plain.seconds - latency) * 7 / 8)
+    transfer = (plain.seconds - latency) * 7 / 8 / 0.82
+    assert once.seconds - latency == pytest.approx(transfer)
     assert once.bytes_by_tier == pytest.approx(plain.bytes_by_tier * 7 / 8)

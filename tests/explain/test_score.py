@@ -344,8 +344,12 @@ def communication_only(job: Job) -> Job:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_twice_as_fast_a_network(seed: int) -> None:
-    """Doubled bandwidths and halved latencies halve communication."""
+def test_twice_as_fast_a_network(seed: int, monkeypatch) -> None:
+    """Doubled bandwidths and halved latencies halve communication.
+
+    All but what a framework does around a dispatch, which no network makes shorter.
+    """
+    monkeypatch.setattr("placer.cost.stage_times.EXPERT_CALL_S", 0.0)
     case = random_case(seed)
     case = replace(case, job=communication_only(case.job))
     tiers = tuple(

@@ -100,7 +100,7 @@ def all_to_alls(
                 seconds = size / len(group) / machine.rate(t) / machine.factor[one]
                 if t < machine.nvlink_tiers:
                     passed = len(group) / here * _drawn(len(group), copies)
-                    near += seconds * (passed if copies else 1)
+                    near += seconds * (passed / 0.82 if copies else 1)
                     near_latency += machine.latency(t)
                     continue
                 far += seconds * share

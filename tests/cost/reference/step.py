@@ -231,7 +231,8 @@ class _Step:
         rows = self._on(ranks)
         times = all_to_alls(self.machine, rows, self.sizes.tokens, copies)
         hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
-        once = [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
+        seen = [max(0.0, t + 0.13e-3 - hidden) for t in times]
+        once = [2 * self.sizes.moe_layers * t for t in seen]
         memory = self.job.memory
         of_experts = memory.recompute == "selective" and "moe" in (
             memory.recompute_modules

@@ -24,6 +24,7 @@ from tests.solve.oracle import least, legal_placements
 from tests.solve.random_cases import machine_of, random_model
 
 OUTER = 50e9
+CALL = 0.13e-3  # around a dispatch, as a framework sees it
 MODEL = Model("m", 8, 1024, 4096, 16, 16, 32000)
 EXPERTS = replace(MODEL, experts=8, top_k=1, expert_ffn=1024, moe_layers=8)
 # tp, ep, pp and dp of six ranks.
@@ -95,7 +96,7 @@ def test_experts_that_no_leaf_holds() -> None:
     """
     model = model_on([2, 2], 4.0, Parallelism(1, 1, 4, 1, 4, 1, 1), EXPERTS)
     message = model.volumes.ep_buffer / 4
-    all_to_all = 4 * message / (OUTER / 2)
+    all_to_all = 4 * message / (OUTER / 2) + CALL
     layers, passes = 8, 2 * 2
     rest = gradients(model, 1 / (OUTER / 2))
     assert bound(model) == pytest.approx(1e-3 + layers * passes * all_to_all + rest)
@@ -114,7 +115,7 @@ def test_few_of_an_expert_group_lie_behind_an_uplink_that_carries_few_rings() ->
     axes = Parallelism(1, 1, 4, 1, 8, 1, 1)
     thin, even = (model_on([4, 4], over, axes, EXPERTS) for over in (4.0, 1.0))
     halves = thin.step(np.array([0, 1, 4, 5, 2, 3, 6, 7]))
-    all_to_all = 8 * thin.volumes.ep_buffer / 4 / OUTER
+    all_to_all = 8 * thin.volumes.ep_buffer / 4 / OUTER + CALL
     pipeline_s = halves.pipeline_s(tuple(halves.stage_times))
     assert pipeline_s == pytest.approx(1e-3 + 8 * 4 * all_to_all)
     exposed_s = even.step(np.array([0, 1, 4, 5, 2, 3, 6, 7])).exposed_data_parallel_s

@@ -26,7 +26,12 @@ from placer.cost.collectives import (
     tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
+from placer.cost.exchange import (
+    KERNEL_SHARE,
+    ExchangeCost,
+    next_in_row,
+    slowest_of_row,
+)
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import Counts, fewest_domains
 from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
@@ -233,7 +238,7 @@ class IdealNetwork:
             least = max(domains, 2)
             away *= share_sent(np.array(least), copies).item()
             latency = (least - 1) * float(self.fabric.latency.min())
-            share *= share_sent(np.array(num_members), copies).item()
+            share *= share_sent(np.array(num_members), copies).item() / KERNEL_SHARE
         on_uplink = self._limit_of(members).exchange_s
         seconds = max(self.outside_s(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
