@@ -180,7 +180,24 @@ def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     of latency (Sanders, Speck and Traeff 2009, *Two-tree algorithms*, Parallel
     Computing 35(12)).
     """
-    between = tree_buffers(route.domains) * route.outer_pace
+    return _tree_with(tree_buffers(route.domains), route, size_bytes)
+
+
+def tuned_tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
+    """The same as NCCL's tuner sees it, where nobody asks for a tree.
+
+    Notes
+    -----
+    Over three domains a tree sends one and a half buffers, a ring more. The tuner
+    halves a tree's bandwidth over any number of domains beyond two (``tuning.cc``), so
+    it takes the ring there but for short buffers (NVIDIA/nccl issue 1801).
+    """
+    buffers = np.where(route.domains > 2, 2.0, tree_buffers(route.domains))
+    return _tree_with(buffers, route, size_bytes)
+
+
+def _tree_with(buffers: FloatArray, route: Route, size_bytes: Sizes) -> Seconds:
+    between = buffers * route.outer_pace
     chain = (route.members / route.domains - 1) * route.inner_latency
     levels = np.log2(route.domains) * route.outer_latency
     return Seconds(
@@ -255,9 +272,13 @@ ALL_REDUCES: Mapping[str, Form] = {
     "nvls": nvls_all_reduce,
     "hierarchical": hierarchical_all_reduce,
 }
-# What NCCL's tuner chooses from (`runs_all_reduce`); the hierarchical form is run by
-# frameworks.
-TUNED_ALL_REDUCES = ("ring", "tree", "nvls")
+# What NCCL's tuner chooses from (`runs_all_reduce`), as it sees them; the hierarchical
+# form is run by frameworks.
+TUNED_ALL_REDUCES: Mapping[str, Form] = {
+    "ring": ring_all_reduce,
+    "tree": tuned_tree_all_reduce,
+    "nvls": nvls_all_reduce,
+}
 
 
 def share_sent(places: IntArray, top_k: int) -> FloatArray:

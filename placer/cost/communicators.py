@@ -103,12 +103,9 @@ class Communicators:
             seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), sizes)
             return self._fastest({algorithm: seconds}, size_bytes, passes=2.0)
         found = {}
-        for name in TUNED_ALL_REDUCES:
+        for name, form in TUNED_ALL_REDUCES.items():
             route = self._route_of(name)
-            seconds, runs = (
-                ALL_REDUCES[name](route, sizes),
-                runs_all_reduce(name, route),
-            )
+            seconds, runs = form(route, sizes), runs_all_reduce(name, route)
             found[name] = seconds._replace(
                 latency=np.where(runs, seconds.latency, np.inf)
             )

@@ -97,11 +97,11 @@ def test_the_fastest_is_taken(size: float, group: list[int], name: str) -> None:
 
 
 def test_every_group_takes_its_fastest() -> None:
-    """Two groups of a call, one in a rack and one over three, each by its own.
+    """Two groups of a call, one in a rack and one over two, each by its own.
 
     Their bytes are those of both algorithms.
     """
-    both = np.array([[0, 1, 2, 3], [4, 8, 12, 5]])
+    both = np.array([[0, 1, 2, 3], [4, 8, 9, 5]])
     for size in (1e3, 1e10):
         found = groups(racks(4), both).all_reduce(size, "auto")
         names = ("ring", "tree", "nvls")
@@ -154,6 +154,24 @@ def test_three_domains_as_measured(gpus: int, name: str, measured: float) -> Non
     found = all_reduce(machine([gpus, 3], tiers), list(range(members)), name, size)
     bandwidth = 2 * (members - 1) / members * size / found.seconds.item() / 1e9
     assert bandwidth == pytest.approx(measured, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("domains", "size", "taken"),
+    [(2, 1e10, "tree"), (3, 1e10, "ring"), (3, 1e3, "tree"), (4, 1e10, "ring")],
+)
+def test_over_three_domains_nccl_takes_the_slower_ring(
+    domains: int, size: float, taken: str
+) -> None:
+    """Its tuner counts a tree over three domains as one over more, as in issue 1801.
+
+    Pairs, for which no switch reduces. A tree by name is the faster one.
+    """
+    members = [4 * rack + gpu for rack in range(domains) for gpu in (0, 1)]
+    found = all_reduce(racks(domains), members, "auto", size)
+    assert found.algorithm == taken
+    tree = all_reduce(racks(domains), members, "tree", size)
+    assert (tree.seconds < found.seconds) == (domains == 3)
 
 
 def test_trees_share_uplinks() -> None:

@@ -51,10 +51,14 @@ def all_reduces(
         return [_levels(way, size) for way in _ring_ways(machine, groups)]
     ring = [2 * time.total for time in rings(machine, groups, size)]
     ways = _tree_ways(machine, groups)
-    tree = [_tree(way, size) for way in ways]
+    tree = [_tree(way, size, way.buffers) for way in ways]
     switch = [_switch(machine, way, size) for way in ways]
     if algorithm != "auto":
         return {"ring": ring, "tree": tree, "nvls": switch}[algorithm]
+    # NCCL's tuner counts a tree over three islands as one over more.
+    for g, way in enumerate(ways):
+        if len(way.islands) == 3:
+            tree[g] = _tree(way, size, 2.0)
     found = []
     for way, *times in zip(ways, ring, tree, switch, strict=True):
         reduces = way.fewest > 2
@@ -94,11 +98,11 @@ class _Way:
         return max(out)
 
 
-def _tree(way: _Way, size: float) -> float:
+def _tree(way: _Way, size: float, buffers: float) -> float:
     count = len(way.islands)
     latency = (way.members / count - 1) * way.inner_latency
     latency += log2(count) * way.outer_latency
-    return size * max(2 * way.inner, way.buffers * way.outer) + 2 * latency
+    return size * max(2 * way.inner, buffers * way.outer) + 2 * latency
 
 
 def _switch(machine: Machine, way: _Way, size: float) -> float:

@@ -111,7 +111,8 @@ class IdealNetwork:
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
-        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        forms = TUNED_ALL_REDUCES if algorithm == "auto" else ALL_REDUCES
+        names = set(forms) if algorithm == "auto" else {algorithm}
         found, every = [], self._routes(members)
         if algorithm == "auto" and self._takes_switch(members):
             every = every.rows(every.domains == 1)
@@ -124,7 +125,7 @@ class IdealNetwork:
             least = int(others.domains[0])
             transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, others) for name in set(names) - {"ring", "nvls"}]
+        ways = [(name, others) for name in names - {"ring", "nvls"}]
         if "nvls" in names:
             if algorithm == "auto":
                 runs = runs_all_reduce("nvls", every)
@@ -134,7 +135,7 @@ class IdealNetwork:
                 fewest = np.minimum(np.maximum(few, left), every.fewest)
                 ways.append(("nvls", every._replace(fewest=fewest)))
         for name, route in (way for way in ways if len(way[1].domains)):
-            seconds = ALL_REDUCES[name](route, size_bytes)
+            seconds = forms[name](route, size_bytes)
             best = int(seconds.total.argmin())
             found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
         return self._cost(len(members), min(found, key=sum))
