@@ -281,6 +281,13 @@ TUNED_ALL_REDUCES: Mapping[str, Form] = {
 }
 
 
+def all_reduces(algorithm: str) -> Mapping[str, Form]:
+    """What may be run for an algorithm that a job asks for, or for ``auto``."""
+    if algorithm == "auto":
+        return TUNED_ALL_REDUCES
+    return {algorithm: ALL_REDUCES[algorithm]}
+
+
 def share_sent(places: IntArray, top_k: int) -> FloatArray:
     """Share of a token's ``top_k`` copies that is sent when each place gets one.
 

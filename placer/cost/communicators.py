@@ -17,10 +17,9 @@ import numpy.typing as npt
 
 from placer.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
-    ALL_REDUCES,
-    TUNED_ALL_REDUCES,
     Seconds,
     Sizes,
+    all_reduces,
     pat_pass,
     ring_pass,
     runs_all_reduce,
@@ -98,17 +97,15 @@ class Communicators:
 
     def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
-        sizes = self._per_row(size_bytes)
-        if algorithm != "auto":
-            seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), sizes)
-            return self._fastest({algorithm: seconds}, size_bytes, passes=2.0)
-        found = {}
-        for name, form in TUNED_ALL_REDUCES.items():
+        sizes, found = self._per_row(size_bytes), {}
+        for name, form in all_reduces(algorithm).items():
             route = self._route_of(name)
-            seconds, runs = form(route, sizes), runs_all_reduce(name, route)
-            found[name] = seconds._replace(
-                latency=np.where(runs, seconds.latency, np.inf)
-            )
+            seconds = form(route, sizes)
+            if algorithm == "auto":
+                runs = runs_all_reduce(name, route)
+                latency = np.where(runs, seconds.latency, np.inf)
+                seconds = seconds._replace(latency=latency)
+            found[name] = seconds
         return self._fastest(found, size_bytes, passes=2.0)
 
     def _fastest(

@@ -66,9 +66,16 @@ class Network(Protocol):
         """
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
-        """Messages of any sizes between different ranks, all at once."""
+        """Messages of any sizes between different ranks, all at once.
+
+        What one rank sends another reaches ``pair_share`` of a NIC's rate.
+        """
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""
@@ -137,11 +144,16 @@ class PlacedNetwork:
         return slowest_of_row(self.send(members, next_in_row(members), size_bytes))
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
         at = self.gpu_of_rank
-        return flows_cost(self.fabric, at[senders], at[receivers], size_bytes)
+        ends = at[senders], at[receivers]
+        return flows_cost(self.fabric, *ends, size_bytes, pair_share)
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""

@@ -104,10 +104,16 @@ class OneGroup:
         return _with_one(cost, self.whole.pass_on(members[own], size_bytes), own)
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between ranks, which are of no group."""
-        return _without_bytes(self.whole.flows(senders, receivers, size_bytes))
+        return _without_bytes(
+            self.whole.flows(senders, receivers, size_bytes, pair_share)
+        )
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""

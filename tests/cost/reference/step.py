@@ -288,7 +288,8 @@ class _Step:
             (self.gpus[a], self.gpus[b]): size
             for (a, b), size in zip(pairs, traffic.size_bytes.tolist(), strict=True)
         }
-        seconds = max(flows(self.machine, sizes))
+        times = flows(self.machine, sizes, traffic.pair_share)
+        seconds = max(times) + traffic.fixed_s
         return max(0.0, seconds - compute) if traffic.overlap else seconds
 
     def _relay(self, rows: list[list[int]], size: float) -> list[float]:

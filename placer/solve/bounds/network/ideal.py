@@ -16,10 +16,9 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import (
-    ALL_REDUCES,
     NVLS_HEADS,
-    TUNED_ALL_REDUCES,
     Route,
+    all_reduces,
     pat_pass,
     runs_all_reduce,
     share_sent,
@@ -111,8 +110,7 @@ class IdealNetwork:
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
-        forms = TUNED_ALL_REDUCES if algorithm == "auto" else ALL_REDUCES
-        names = set(forms) if algorithm == "auto" else {algorithm}
+        forms = all_reduces(algorithm)
         found, every = [], self._routes(members)
         if algorithm == "auto" and self._takes_switch(members):
             every = every.rows(every.domains == 1)
@@ -121,12 +119,12 @@ class IdealNetwork:
         if algorithm == "auto" and self.fabric.has_rack_switch:
             # Where every domain has three members NCCL takes the rack's switch.
             others = every.rows((left <= 2) | (every.fewest <= 2))
-        if "ring" in names and len(others.domains):
+        if "ring" in forms and len(others.domains):
             least = int(others.domains[0])
             transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, others) for name in names - {"ring", "nvls"}]
-        if "nvls" in names:
+        ways = [(name, others) for name in set(forms) - {"ring", "nvls"}]
+        if "nvls" in forms:
             if algorithm == "auto":
                 runs = runs_all_reduce("nvls", every)
                 every, left = every.rows(runs), np.maximum(left[runs], 3)
@@ -283,10 +281,14 @@ class IdealNetwork:
         return replace(cost, seconds=np.maximum(cost.seconds, least))
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
-        seconds = least_flow_seconds(self, senders, receivers, size_bytes)
+        seconds = least_flow_seconds(self, senders, receivers, size_bytes, pair_share)
         if self.near is not None:
             seconds = np.maximum(seconds, self.near.seconds)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
