@@ -1,4 +1,4 @@
-"""Exchanges between ranks: dispatch and combine of experts."""
+"""Exchanges between ranks: dispatch and combine of experts, transfers of roles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from placer.api.score import score
 from placer.document import parse_document
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
-from placer.topology.read import read_topology
+from placer.topology.read import parse_topology, read_topology
 from validation.markdown import percent, table
 
 if TYPE_CHECKING:
@@ -89,6 +89,79 @@ def dispatches() -> str:
         )
     head = ("GPUs", "kernel", "call, 16 SMs", "call, 32 SMs", "predicted")
     return table((*head, "of 16 SMs", "of 32 SMs"), rows)
+
+
+class Weights(NamedTuple):
+    """How a copy of a model's weights went from one rack to another.
+
+    Attributes
+    ----------
+    name, pattern : str
+    senders, receivers : int
+        GPUs of each side; the copy of a broadcast is one GPU's of its tray of four.
+    measured : float, s
+    """
+
+    name: str
+    pattern: str
+    senders: int
+    receivers: int
+    measured: float
+
+
+POLICY = 2 * 359.6e9
+# marin-community/marin issue 7695, bench/ at 13fb1559: medians, over NCCL, warm.
+TRANSFERS = (
+    Weights("one GPU to one", "paired", 1, 1, 26.96),
+    Weights("one GPU to eight, a copy each", "broadcast", 4, 8, 7.31),
+    Weights("eight GPUs to eight, an eighth each", "paired", 8, 8, 3.97),
+)
+
+
+def transfer_s(point: Weights) -> float:
+    """Seconds of a transfer between two racks of GB200 with 400 Gb/s a GPU."""
+    rack = {"bandwidth": "900GB/s", "latency": "1us", "scale_up": True}
+    rack["efficiency"] = 0.8
+    outer = {"bandwidth": "400Gb/s", "latency": "8us", "efficiency": 0.994}
+    sides = {"a": point.senders, "b": point.receivers}
+    machine = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "two-racks",
+        "tiers": [
+            {"name": "node", "size": 4, **rack},
+            {"name": "rack", **rack},
+            {"name": "cluster", **outer},
+        ],
+        "nodes": [
+            {"names": f"{side}[1-{-(-gpus // 4)}]", "rack": side, "gpus": min(gpus, 4)}
+            for side, gpus in sides.items()
+        ],
+    }
+    document = {
+        "format": "placer/workload",
+        "version": 1,
+        "name": "weights",
+        "roles": [
+            {"name": side, "steps": 0, "job": {"parallelism": {"tp": gpus}}}
+            for side, gpus in sides.items()
+        ],
+        "transfers": [
+            {"from": "a", "to": "b", "pattern": point.pattern, "bytes": POLICY}
+        ],
+    }
+    topology = parse_topology(json.dumps(machine), "two-racks.json")
+    return _exposed(topology, document)["traffic"]
+
+
+def transfers() -> str:
+    """Every measured transfer beside the model's."""
+    rows = []
+    for point in TRANSFERS:
+        found = transfer_s(point)
+        error = percent(found / point.measured - 1, 0)
+        rows.append((point.name, f"{point.measured} s", f"{found:.2f} s", error))
+    return table(("719 GB of weights", "measured", "predicted", "error"), rows)
 
 
 def _exposed(topology: Topology, document: object) -> dict[str, float]:

@@ -145,6 +145,18 @@ them and of their kernels alone (HybridEP, shifangx/DeepEP 1242eb4f,
 rate and 0.13 ms. Four nodes of 8 H100 send 61 GB/s a NIC (deepseek-ai/DeepEP 0297fc80,
 README); the model says 63."""
 
+TRANSFERS = """\
+## Transfers between roles
+
+A copy of the weights of a model of 359.6 billion parameters in BF16 from one rack of
+GB200 to another, 50 GB/s a GPU (marin-community/marin issue 7695). A GPU reaches
+another at about half of its NIC's rate, and a broadcast takes the NICs of a tray: both
+constants are from these three, so they say how far the rule is off, 10 %. Bytes alone
+are counted: a whole update of Qwen3-235B on 160 H200 takes 2 s (Lequn Chen, le.qun.ch,
+2025-09-07), of which the transfer is 0.4 s; gathering, quantizing and loading are what
+`fixed_time` of a transfer is for. NeMo-RL has 4.6 to 4.9 s for the same model
+(NVIDIA-NeMo/RL pull request 2413)."""
+
 REGIONS = """\
 ## Between regions
 
@@ -187,7 +199,7 @@ def page() -> str:
     parts += ["## Azure, 8,192 GB200", _azure(), azure.step_parts()]
     parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
-    parts += [DISPATCH, exchanges.dispatches()]
+    parts += [DISPATCH, exchanges.dispatches(), TRANSFERS, exchanges.transfers()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
     parts += [REGIONS, "## Counts", _counts(), UNVALIDATED]

@@ -2,7 +2,14 @@
 
 import pytest
 
-from validation.exchanges import DISPATCHES, Dispatch, dispatch_rate
+from validation.exchanges import (
+    DISPATCHES,
+    TRANSFERS,
+    Dispatch,
+    Weights,
+    dispatch_rate,
+    transfer_s,
+)
 
 
 @pytest.mark.parametrize("point", DISPATCHES, ids=lambda point: point.name)
@@ -15,3 +22,9 @@ def test_dispatch_and_combine_as_measured(point: Dispatch) -> None:
     assert found < point.kernel
     assert found == pytest.approx(point.call, rel=0.15)
     assert not point.wide or found == pytest.approx(point.wide, rel=0.08)
+
+
+@pytest.mark.parametrize("point", TRANSFERS, ids=lambda point: point.name)
+def test_transfers_across_racks_as_measured(point: Weights) -> None:
+    """A pair of GPUs, a fan-out and eight pairs: within 10 %."""
+    assert transfer_s(point) == pytest.approx(point.measured, rel=0.10)
