@@ -133,4 +133,4 @@ def _collective(
         return network.send(members[:, :-1], members[:, 1:], group.size_bytes)
     if group.collective == "all_reduce":
         return network.all_reduce(members, group.size_bytes, algorithms.all_reduce)
-    return network.gather(members, group.size_bytes, algorithms.gather)
+    return network.gather(members, group.size_bytes)

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 class Network(Protocol):
     """Costs of operations between ranks; all groups of a call run at once."""
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
 
     def all_reduce(
@@ -109,11 +107,9 @@ class PlacedNetwork:
         default_factory=dict, init=False, repr=False
     )
 
-    def gather(
-        self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self._communicators(members).gather(size_bytes, algorithm)
+        return self._communicators(members).gather(size_bytes)
 
     def all_reduce(
         self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"

@@ -113,11 +113,9 @@ class OfInstance:
     whole: Network
     first_rank: int
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self.whole.gather(members + self.first_rank, size_bytes, algorithm)
+        return self.whole.gather(members + self.first_rank, size_bytes)
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"

@@ -69,7 +69,7 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     members = axes.ranks_of_group["tp"]
     if job.tensor_parallel.sequence:
         operations, again = 4, 2
-        cost = network.gather(members, sizes.tp_slab, job.collectives.gather)
+        cost = network.gather(members, sizes.tp_slab)
     else:
         operations, again = 2, 0
         cost = network.all_reduce(members, sizes.tp_slab, job.collectives.all_reduce)
@@ -101,7 +101,7 @@ def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Sta
     members = axes.ranks_of_group["cp"]
     kind = job.context_parallel.communication
     if kind == "all_gather":
-        cost = network.gather(members, axes.cp * sizes.cp_block, job.collectives.gather)
+        cost = network.gather(members, axes.cp * sizes.cp_block)
         return _context(job, sizes, cost.seconds, 2.0, [Traffic.of(cost, 3.0)])
     if kind == "a2a":
         before = network.all_to_all(members, sizes.cp_queries + sizes.cp_block)

@@ -42,17 +42,13 @@ class OneGroup:
     is_member: BoolArray
     axis: IntArray | None = None
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        cost = self.whole.gather(members, size_bytes, algorithm)
+        cost = self.whole.gather(members, size_bytes)
         own = self._own(members)
         if not own.any():
             return _without_bytes(cost)
-        alone = self.whole.gather(
-            members[own], size_bytes, str(cost.algorithms[own][0])
-        )
+        alone = self.whole.gather(members[own], size_bytes)
         return _with_one(cost, alone, own)
 
     def all_reduce(

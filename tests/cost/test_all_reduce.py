@@ -1,4 +1,4 @@
-"""All-reduces, PAT and trees on machines worked out by hand."""
+"""All-reduces and trees on machines worked out by hand."""
 
 import itertools
 
@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from placer.cost.collectives import (
-    Route,
-    pat_pass,
-    ring_pass,
     share_sent,
     tree_buffers,
 )
@@ -16,7 +13,6 @@ from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.cost.rings import build_rings
-from placer.cost.shifts import Shifts
 from placer.cost.trees import double_tree
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
@@ -45,7 +41,6 @@ ONE_RACK = {
     "ring": 2 * (3 / 4 * S / NVLINK + 3 * IN),
     "tree": 2 * S / NVLINK + 2 * 3 * IN,
     "nvls": (S + 2 * 16 * 4 * 131072) / (0.74 * NVLINK) + 25 / 3.4 * IN,
-    "hierarchical": 2 * (3 / 4 * S / NVLINK + 3 * IN),
 }
 
 
@@ -63,8 +58,6 @@ FOUR_RACKS = {
     "ring": 2 * (7 / 8 * S / (2 * NIC) + 3 * OUT + 4 * IN),
     "tree": 2 * S / (2 * NIC) + 2 * (1 * IN + 2 * OUT),
     "nvls": 2 * (S + 6 * 16 * 2 * 65536) / (2 * NIC) + 25 / 3.4 * IN + 2 * 2 * OUT,
-    "hierarchical": 2 * (1 / 2 * S / NVLINK + 3 / 4 * S / (2 * NIC))
-    + 2 * (1 * IN + 3 * OUT),
 }
 
 
@@ -250,59 +243,14 @@ def test_eight_vertices_of_nccl() -> None:
     }
 
 
-@pytest.mark.parametrize("n", range(2, 34))
-def test_pat_delivers_every_chunk_once(n: int) -> None:
-    """Each member sends n-1 chunks in at most log2 n distances, halving outwards."""
-    shares = Shifts.of_pat(Fabric.of(hosts(n)), np.arange(n)[None]).shares
-    chunks = {distance: share * n for distance, share in shares.items()}
-    assert sum(chunks.values()) == pytest.approx(n - 1)
-    assert len(chunks) == int(np.ceil(np.log2(n)))
-    in_order = [chunks[d] for d in sorted(chunks)]
-    assert all(near >= far for near, far in itertools.pairwise(in_order))
-
-
-def test_pat_by_hand() -> None:
-    """16 hosts: log2(16)/3.5 + 16/5 network steps, 15/16 S at three quarters of a NIC.
-
-    A ring needs 15 steps at the full rate.
-    """
-    alone = groups(hosts(16), np.arange(16)[None])
-    pat = alone.gather(S, "pat")
-    steps = 4 / 3.5 + 16 / 5
-    assert pat.seconds == pytest.approx(15 / 16 * S / (0.75 * NIC) + steps * OUT)
-    assert pat.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
-    ring = alone.gather(S, "ring")
+def test_a_gather_runs_around_a_ring() -> None:
+    """16 hosts: 15 steps, 15/16 S on every NIC."""
+    ring = groups(hosts(16), np.arange(16)[None]).gather(S)
     assert ring.seconds == pytest.approx(15 / 16 * S / NIC + 15 * OUT)
-    assert alone.gather(S, "auto").algorithm == "ring"
-    assert alone.gather(1e3, "auto").algorithm == "pat"
+    assert ring.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
 
 
-def test_pat_keeps_long_ways_short() -> None:
-    """Two pods of 8, 1:4: half of all offsets cross once, of eight chunks from a pod.
-
-    On distance 8 each member sends 1 chunk, on 4 two, on 2 four, on 1 eight; across go
-    all of distance 8, and of distance d the last d of each pod: 8 + 4*2 + 2*4 + 1*8.
-    """
-    tiers = [
-        tier("host", NIC, scale_up=True),
-        tier("pod", NIC),
-        tier("cluster", NIC, oversubscription=4.0),
-    ]
-    topology = machine([1, 8, 2], tiers)
-    found = groups(topology, np.arange(16)[None]).gather(S, "pat")
-    across = (8 + 8 + 8 + 8) / 16 * S
-    assert found.load.up[2].tolist() == pytest.approx([across, across])
-    assert found.seconds == pytest.approx(across / (8 * NIC / 4) / 0.75)
-
-
-@pytest.mark.parametrize("members", [[0, 1, 4], [0, 1]])
-def test_pat_needs_a_domain_for_every_member(members: list[int]) -> None:
-    """With two members in a rack the ring is taken, whatever the job says."""
-    found = groups(racks(), np.array([members])).gather(1.0, "pat")
-    assert found.algorithm == "ring"
-
-
-@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls", "hierarchical"])
+@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls"])
 def test_alone(name: str) -> None:
     """A group of one waits for nothing and sends nothing."""
     for topology in (racks(2), hosts(2)):
@@ -312,7 +260,7 @@ def test_alone(name: str) -> None:
         assert not any(load.any() for load in found.load.up)
 
 
-@pytest.mark.parametrize("name", ["ring", "tree", "nvls", "hierarchical"])
+@pytest.mark.parametrize("name", ["ring", "tree", "nvls"])
 def test_bytes_of_an_all_reduce(name: str) -> None:
     """Bytes by tier, two members in each of four racks, counted on paper."""
     found = all_reduce(racks(4), [0, 1, 4, 5, 8, 9, 12, 13], name)
@@ -320,20 +268,8 @@ def test_bytes_of_an_all_reduce(name: str) -> None:
         "ring": (4 * 2 * 7 / 8, 4 * 2 * 7 / 8),
         "tree": (4 * 2, 2 * 3),  # a chain up and down; two trees of three edges
         "nvls": (8 * (1 + 1 / 2), 2 * 3),
-        "hierarchical": (4 * 2, 4 * 2 * 3 / 4),
     }[name]
     assert found.bytes_by_tier.tolist() == pytest.approx([inside * S, outside * S])
-
-
-def test_forms_fall_together() -> None:
-    """Over two hosts a ring and PAT move as much; PAT at three quarters of the rate."""
-    two = np.array([2])
-    one, zero = np.ones(1), np.zeros(1)
-    alone = np.array([1])
-    route = Route(2, two, alone, alone, False, zero, one / NIC, zero, OUT * one)
-    ring, pat = ring_pass(route, S), pat_pass(route, S)
-    assert pat.transfer == pytest.approx(ring.transfer / 0.75)
-    assert ring.latency == pytest.approx(OUT)
 
 
 @pytest.mark.parametrize("places", [1, 2, 3, 8])

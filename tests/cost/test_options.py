@@ -28,7 +28,7 @@ CALL = 0.13e-3  # around a dispatch, as a framework sees it
 MODEL = Model("toy", layers=4, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
 LAYER = 2 * 512**2 + 2 * 512 * 4 * 64 + 3 * 512 * 1024 + 2 * 512
 VOCABULARY = 1000 * 512
-RINGS = Collectives("ring", "ring")
+RINGS = Collectives("ring")
 
 
 def job(axes: Parallelism, **changes: object) -> Job:

@@ -166,7 +166,7 @@ def plain(job: Job, **changes: object) -> Job:
     return replace(
         job,
         model=replace(job.model, vocab=0, tied_embeddings=False),
-        collectives=Collectives("ring", "ring"),
+        collectives=Collectives("ring"),
         tensor_parallel=TensorParallel(),
         context_parallel=ContextParallel(),
         expert_parallel=ExpertParallel(),

@@ -161,7 +161,7 @@ class _Step:
         algorithms, slab = self.job.collectives, self.sizes.slab
         if self.job.tensor_parallel.sequence:
             count = 4
-            times = gathers(self.machine, self._on(ranks), slab, algorithms.gather)
+            times = gathers(self.machine, self._on(ranks), slab)
         else:
             count = 2
             rows = self._on(ranks)
@@ -199,8 +199,7 @@ class _Step:
             return self._both(ranks, both, 1 + layers_twice(self.job))
         if kind == "all_gather":
             whole = self.axes.cp * size.key_values
-            algorithm = self.job.collectives.gather
-            seen = gathers(self.machine, rows, whole, algorithm)
+            seen = gathers(self.machine, rows, whole)
         else:
             seen = self._around(rows)
         once = [time * layers for time in seen]
@@ -275,8 +274,7 @@ class _Step:
                 algorithm = self.job.collectives.all_reduce
                 times = all_reduces(self.machine, rows, group.size_bytes, algorithm)
             else:
-                algorithm = self.job.collectives.gather
-                times = gathers(self.machine, rows, group.size_bytes, algorithm)
+                times = gathers(self.machine, rows, group.size_bytes)
             slowest = max(slowest, *times)
         seconds = slowest * group.per_step
         return max(0.0, seconds - compute) if group.overlap else seconds

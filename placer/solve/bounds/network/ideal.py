@@ -19,7 +19,6 @@ from placer.cost.collectives import (
     NVLS_HEADS,
     Route,
     all_reduces,
-    pat_pass,
     runs_all_reduce,
     share_sent,
     tree_buffers,
@@ -36,7 +35,6 @@ from placer.solve.bounds.network.fewest import Counts, fewest_domains
 from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
 from placer.solve.bounds.network.latency import exchange_latency, ring_latency
 from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.runs import most_alike
 from placer.solve.bounds.network.speeds import fastest_stages, rate_of_few
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.solve.bounds.network.near import Near
 
-Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool, bool]
+Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -92,19 +90,9 @@ class IdealNetwork:
         limited._known.update(self._known)
         return limited
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
-        found = [self._ring_pass(members, size_bytes)]
-        num_members = members.shape[1]
-        if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
-            route = self._routes(members)
-            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_s_a_byte)
-            seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
-            # Every member has a domain of its own: the last number of domains.
-            found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
-        return self._cost(len(members), min(found, key=sum))
+        return self._cost(len(members), self._ring_pass(members, size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -171,7 +159,6 @@ class IdealNetwork:
             num_members,
             domains,
             nics,
-            -(-num_members // domains),
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
             apart * np.maximum(on_nics, on_trees),
@@ -329,13 +316,9 @@ class IdealNetwork:
         """Fewest domains that hold a row of ``members``."""
         return self._limit_of(members).spread(self._facts(members)[1])
 
-    def may_be_apart(self, members: IntArray) -> bool:
-        """Whether each member of a row may have a scale-up domain of its own."""
-        return self._facts(members)[4]
-
     def _are_tied(self, members: IntArray) -> bool:
         """Whether the members of every row share a scale-up domain."""
-        return self._facts(members)[5]
+        return self._facts(members)[4]
 
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
@@ -363,10 +346,9 @@ class IdealNetwork:
         """What is known of ``members``, worked out once."""
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
-            apart = scale_up < 0 or most_alike(self.label[scale_up][members]) == 1
             tied = scale_up >= 0 and are_together(self.label[scale_up], members)
             of_domains = self._fewest_domains(members)
-            self._known[id(members)] = members, *of_domains, apart, tied
+            self._known[id(members)] = members, *of_domains, tied
         return self._known[id(members)]
 
     def _fewest_domains(self, members: IntArray) -> Counts:
