@@ -155,7 +155,8 @@ class Partners:
         taken = taken - (taken - pace)[np.searchsorted(self.rank, self.rank)]
         following = np.append(self._pairs_s[1:], 0.0)
         following[np.append(self.rank[1:] != self.rank[:-1], True)] = 0.0
-        return np.maximum(self._ports_s[self.rank] - taken, following)
+        rest: FloatArray = np.maximum(self._ports_s[self.rank] - taken, following)
+        return rest
 
     @cached_property
     def near_s(self) -> FloatArray:
