@@ -93,9 +93,8 @@ or are small beside the rest. Each stands on what is named beside it.
 
 | term | stands on |
 | --- | --- |
-| all-gathers, alone and in steps | the form of a reduce-scatter, run the other way |
-| PAT | NCCL's own time model: 0.75 of the rate, latency a member and a level |
-| hierarchical all-reduce | the three calls that it is made of, added up |
+| all-gathers in steps, and over 16 nodes or more | the form of a reduce-scatter |
+| several transfers on one NIC (`reshard`, `all_to_all`) | they fill what one has half of |
 | groups with unequal NICs on one uplink | fair shares, against flow simulations alone |
 | gradients under pipeline messages | nothing: kinds of traffic do not slow each other |
 | tp in pieces beside its products | the last piece, or what outlasts the product |
