@@ -94,7 +94,7 @@ or are small beside the rest. Each stands on what is named beside it.
 | term | stands on |
 | --- | --- |
 | all-gathers in steps, and over 16 nodes or more | the form of a reduce-scatter |
-| several transfers on one NIC (`reshard`, `all_to_all`) | they fill what one has half of |
+| several transfers on one NIC (`reshard`, `all_to_all`) | that they fill it |
 | groups with unequal NICs on one uplink | fair shares, against flow simulations alone |
 | gradients under pipeline messages | nothing: kinds of traffic do not slow each other |
 | tp in pieces beside its products | the last piece, or what outlasts the product |
