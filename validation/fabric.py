@@ -74,7 +74,9 @@ def _bandwidth_rows(value: Value) -> list[tuple[str, ...]]:
     measured = [rate.number() for rate in point.items("measured")]
     rows: list[tuple[str, ...]] = []
     for size, rate in zip(sizes, measured, strict=True):
-        passes = 2 * (gpus - 1) / gpus if collective == "all_reduce" else 1.0
+        passes = {"all_reduce": 2.0}.get(collective, 1.0)
+        if collective != "send_recv":
+            passes *= (gpus - 1) / gpus
         members = [list(range(gpus))]
         time = group_seconds(topology, gpus, members, collective, size)
         found = passes * size / time / 1e9

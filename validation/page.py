@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.cost import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
-from validation import azure, fabric, steps, uplinks
+from validation import azure, exchanges, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
 from validation.files import RATES, SERIES
 from validation.markdown import milliseconds, percent, seconds, table
@@ -93,9 +93,8 @@ or are small beside the rest. Each stands on what is named beside it.
 
 | term | stands on |
 | --- | --- |
-| all-gathers, alone and in steps | the form of a reduce-scatter, run the other way |
-| PAT | NCCL's own time model: 0.75 of the rate, latency a member and a level |
-| hierarchical all-reduce | the three calls that it is made of, added up |
+| all-gathers in steps, and over 16 nodes or more | the form of a reduce-scatter |
+| several transfers on one NIC (`reshard`, `all_to_all`) | that they fill it |
 | groups with unequal NICs on one uplink | fair shares, against flow simulations alone |
 | gradients under pipeline messages | nothing: kinds of traffic do not slow each other |
 | tp in pieces beside its products | the last piece, or what outlasts the product |
@@ -133,7 +132,34 @@ BUS = """\
 Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 %
 (NVLink 5) of the line rate; what the switch reaches when it reduces was set on one node
 of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
-messages are over-estimated: the model has no launch cost, and SHARP is missing."""
+messages are over-estimated: the model has no launch cost, and SHARP is missing.
+
+Steps mostly gather and reduce-scatter. For nodes of 8 H100 one user gives the bus
+bandwidth of reduce-scatters by nodes, but no size (NVIDIA/nccl issue 1229); 8 GB are
+assumed. A hop of the model costs less than the 14 us of NCCL's Simple protocol, which
+shows on long rings."""
+
+DISPATCH = """\
+## Dispatch and combine
+
+GB/s of logical bytes of 4,096 tokens of width 7,168 in BF16, a token once to each GPU
+that has one of its eight experts: means of dispatch and combine, as a framework calls
+them and of their kernels alone (HybridEP, shifangx/DeepEP 1242eb4f,
+`Hybrid-EP_Intra-node_Implementation.md`). The model takes the call: 0.82 of NVLink's
+rate and 0.13 ms. Four nodes of 8 H100 send 61 GB/s a NIC (deepseek-ai/DeepEP 0297fc80,
+README); the model says 63."""
+
+TRANSFERS = """\
+## Transfers between roles
+
+A copy of the weights of a model of 359.6 billion parameters in BF16 from one rack of
+GB200 to another, 50 GB/s a GPU (marin-community/marin issue 7695). A GPU reaches
+another at about half of its NIC's rate, and a broadcast takes the NICs of a tray: both
+constants are from these three, so they say how far the rule is off, 10 %. Bytes alone
+are counted: a whole update of Qwen3-235B on 160 H200 takes 2 s (Lequn Chen, le.qun.ch,
+2025-09-07), of which the transfer is 0.4 s; gathering, quantizing and loading are what
+`fixed_time` of a transfer is for. NeMo-RL has 4.6 to 4.9 s for the same model
+(NVIDIA-NeMo/RL pull request 2413)."""
 
 REGIONS = """\
 ## Between regions
@@ -154,7 +180,9 @@ SHARES = """\
 Rings of 4 to 16 in random and partly shuffled placements, on racks and pods at 1:1 to
 1:7, against a flow simulation (`validation/flows.py`: every chunk a transfer, links
 shared max-min fairly, no latencies): the slowest group, predicted over simulated, less
-one."""
+one. This simulation shares links as the model does. In an event simulation on
+ASTRA-sim's congestion-aware classes links serve one message after the other: of rings
+of 16 at 1:4 and 1:7 the model is up to 14 % low."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +205,7 @@ def page() -> str:
     parts += ["## Azure, 8,192 GB200", _azure(), azure.step_parts()]
     parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
+    parts += [DISPATCH, exchanges.dispatches(), TRANSFERS, exchanges.transfers()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
     parts += [REGIONS, "## Counts", _counts(), UNVALIDATED]

@@ -64,7 +64,7 @@ def _cases_of(machine: int, draw: np.random.Generator) -> Iterator[Case]:
             machine,
             len(fewest) > 1,
             float(ring_seconds(simulated, groups.tolist(), SIZE).max()),
-            float(scored.gather(groups, SIZE, "ring").seconds.max()),
+            float(scored.gather(groups, SIZE).seconds.max()),
         )
 
 

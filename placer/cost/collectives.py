@@ -19,11 +19,6 @@ from placer.arrays import BoolArray, FloatArray, IntArray
 # Of a buffer in bytes: one for all groups, or one for each.
 Sizes = float | FloatArray
 
-# PAT reaches this share of a ring's bandwidth; a step of its trees takes the first, and
-# every member the second share of a network step (NCCL: x 0.75; latency / 3.5 a level
-# and 2.8 us a member where a network step takes 14 us).
-PAT_BANDWIDTH = 0.75
-PAT_LEVEL, PAT_MEMBER = 1 / 3.5, 2.8 / 14
 # Going through a reducing switch takes so many NVLink steps (NCCL: 25 us where a ring's
 # step takes 3.4).
 NVLS_STEPS = 25 / 3.4
@@ -68,8 +63,8 @@ class Route(NamedTuple):
     ----------
     members : int
         n.
-    domains, fewest, most : ndarray, shape (g,)
-        N, and the members in the domain that has the fewest (q) and the most.
+    domains, fewest : ndarray, shape (g,)
+        N, and the members in the domain that has the fewest (q).
     in_racks : bool
         Whether an NVLink switch joins more GPUs than those of one node.
     inner_pace, outer_pace : ndarray, shape (g,), s/B
@@ -82,7 +77,6 @@ class Route(NamedTuple):
     members: int
     domains: IntArray
     fewest: IntArray
-    most: IntArray
     in_racks: bool
     inner_pace: FloatArray
     outer_pace: FloatArray
@@ -95,7 +89,6 @@ class Route(NamedTuple):
             self.members,
             self.domains[chosen],
             self.fewest[chosen],
-            self.most[chosen],
             self.in_racks,
             self.inner_pace[chosen],
             self.outer_pace[chosen],
@@ -136,22 +129,6 @@ def ring_pass(route: Route, size_bytes: Sizes) -> Seconds:
     )
 
 
-def pat_pass(route: Route, size_bytes: Sizes) -> Seconds:
-    """One reduce-scatter or all-gather over parallel aggregated trees (PAT).
-
-    Notes
-    -----
-    NCCL runs it only where every member has a domain of its own: ``log2 N / 3.5 + n /
-    5`` network steps of latency, three quarters of the ring's bandwidth.
-    """
-    n = route.members
-    levels = PAT_LEVEL * np.log2(route.domains) + PAT_MEMBER * n
-    return Seconds(
-        (n - 1) / n * size_bytes * route.outer_pace / PAT_BANDWIDTH,
-        levels * route.outer_latency * (n > 1),
-    )
-
-
 def ring_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce around a ring: reduce-scatter and all-gather.
 
@@ -180,7 +157,24 @@ def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     of latency (Sanders, Speck and Traeff 2009, *Two-tree algorithms*, Parallel
     Computing 35(12)).
     """
-    between = tree_buffers(route.domains) * route.outer_pace
+    return _tree_with(tree_buffers(route.domains), route, size_bytes)
+
+
+def tuned_tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
+    """The same as NCCL's tuner sees it, where nobody asks for a tree.
+
+    Notes
+    -----
+    Over three domains a tree sends one and a half buffers, a ring more. The tuner
+    halves a tree's bandwidth over any number of domains beyond two (``tuning.cc``), so
+    it takes the ring there but for short buffers (NVIDIA/nccl issue 1801).
+    """
+    buffers = np.where(route.domains > 2, 2.0, tree_buffers(route.domains))
+    return _tree_with(buffers, route, size_bytes)
+
+
+def _tree_with(buffers: FloatArray, route: Route, size_bytes: Sizes) -> Seconds:
+    between = buffers * route.outer_pace
     chain = (route.members / route.domains - 1) * route.inner_latency
     levels = np.log2(route.domains) * route.outer_latency
     return Seconds(
@@ -235,29 +229,26 @@ def runs_all_reduce(name: str, route: Route) -> BoolArray:
     return switched if name == "nvls" else ~(switched & route.in_racks)
 
 
-def hierarchical_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
-    """Reduce-scatter inside domains, ring all-reduce between, all-gather inside.
-
-    The three follow each other; the middle one moves ``S/q`` on each of ``q`` NICs.
-    """
-    inside = (route.most - 1) / route.most * route.inner_pace
-    between = (route.domains - 1) / route.domains * route.outer_pace
-    steps = (route.most - 1) * route.inner_latency
-    steps = steps + (route.domains - 1) * route.outer_latency
-    return Seconds(2.0 * size_bytes * (inside + between), 2.0 * steps)
-
-
 Form = Callable[[Route, Sizes], Seconds]
 
 ALL_REDUCES: Mapping[str, Form] = {
     "ring": ring_all_reduce,
     "tree": tree_all_reduce,
     "nvls": nvls_all_reduce,
-    "hierarchical": hierarchical_all_reduce,
 }
-# What NCCL's tuner chooses from (`runs_all_reduce`); the hierarchical form is run by
-# frameworks.
-TUNED_ALL_REDUCES = ("ring", "tree", "nvls")
+# What NCCL's tuner chooses from (`runs_all_reduce`), as it sees them.
+TUNED_ALL_REDUCES: Mapping[str, Form] = {
+    "ring": ring_all_reduce,
+    "tree": tuned_tree_all_reduce,
+    "nvls": nvls_all_reduce,
+}
+
+
+def all_reduces(algorithm: str) -> Mapping[str, Form]:
+    """What may be run for an algorithm that a job asks for, or for ``auto``."""
+    if algorithm == "auto":
+        return TUNED_ALL_REDUCES
+    return {algorithm: ALL_REDUCES[algorithm]}
 
 
 def share_sent(places: IntArray, top_k: int) -> FloatArray:

@@ -17,16 +17,13 @@ import numpy.typing as npt
 
 from placer.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
-    ALL_REDUCES,
-    TUNED_ALL_REDUCES,
     Seconds,
     Sizes,
-    pat_pass,
+    all_reduces,
     ring_pass,
     runs_all_reduce,
 )
 from placer.cost.links import LinkLoad
-from placer.cost.shifts import Shifts
 from placer.cost.trees import Edges, double_tree, tree_route
 
 if TYPE_CHECKING:
@@ -78,72 +75,49 @@ class Communicators:
 
     rings: Rings
 
-    def gather(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
-        """One reduce-scatter or all-gather: ``ring``, ``pat`` or ``auto``.
-
-        ``pat`` falls back on the ring where a group has two members in one domain.
-        """
-        sizes = self._per_row(size_bytes)
-        ring, can_run = ring_pass(self.rings.route, sizes), self._can_run_pat
-        if algorithm == "ring" or not can_run.any():
-            return self._fastest({"ring": ring}, size_bytes)
-        if algorithm == "auto" and not self._pat_may_win(ring, sizes):
-            return self._fastest({"ring": ring}, size_bytes)
-        pat = pat_pass(self._pat_route, sizes)
-        pat = pat._replace(latency=np.where(can_run, pat.latency, np.inf))
-        if algorithm == "pat":
-            asked = np.where(can_run, np.inf, ring.latency)
-            ring = ring._replace(latency=asked)
-        return self._fastest({"ring": ring, "pat": pat}, size_bytes)
+    def gather(self, size_bytes: Sizes) -> CollectiveCost:
+        """One reduce-scatter or all-gather, around a ring."""
+        ring = ring_pass(self.rings.route, self._per_row(size_bytes))
+        return self._ring_cost(ring, size_bytes, passes=1.0)
 
     def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
-        sizes = self._per_row(size_bytes)
-        if algorithm != "auto":
-            seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), sizes)
-            return self._fastest({algorithm: seconds}, size_bytes, passes=2.0)
-        found = {}
-        for name in TUNED_ALL_REDUCES:
+        sizes, found = self._per_row(size_bytes), {}
+        for name, form in all_reduces(algorithm).items():
             route = self._route_of(name)
-            seconds, runs = (
-                ALL_REDUCES[name](route, sizes),
-                runs_all_reduce(name, route),
-            )
-            found[name] = seconds._replace(
-                latency=np.where(runs, seconds.latency, np.inf)
-            )
-        return self._fastest(found, size_bytes, passes=2.0)
+            seconds = form(route, sizes)
+            if algorithm == "auto":
+                runs = runs_all_reduce(name, route)
+                latency = np.where(runs, seconds.latency, np.inf)
+                seconds = seconds._replace(latency=latency)
+            found[name] = seconds
+        return self._fastest(found, size_bytes)
 
     def _fastest(
-        self, found: Mapping[str, Seconds], size_bytes: Sizes, passes: float = 1.0
+        self, found: Mapping[str, Seconds], size_bytes: Sizes
     ) -> CollectiveCost:
         """Every group by the algorithm that is fastest for it, the first of equals."""
         names = list(found)
         best = np.argmin([seconds.total for seconds in found.values()], axis=0)
         first = int(best[0])
         if (best == first).all():
-            return self._by(names[first], found[names[first]], size_bytes, passes)
+            return self._by(names[first], found[names[first]], size_bytes)
         parts = []
         for index in np.unique(best).tolist():
             rows, seconds = best == index, found[names[index]]
             some = Communicators(self.rings.rows(rows))
             own = Seconds(seconds.transfer[rows], seconds.latency[rows])
-            parts.append((rows, some._by(names[index], own, size_bytes, passes)))
+            parts.append((rows, some._by(names[index], own, size_bytes)))
         return _joined(parts)
 
-    def _by(
-        self, name: str, seconds: Seconds, size_bytes: Sizes, passes: float
-    ) -> CollectiveCost:
+    def _by(self, name: str, seconds: Seconds, size_bytes: Sizes) -> CollectiveCost:
         """The cost of one algorithm for all groups, given its seconds."""
         if name == "ring":
-            return self._ring_cost(seconds, size_bytes, passes)
-        if name == "hierarchical":
-            return self._hierarchical_cost(seconds, size_bytes)
-        flows = self._pat if name == "pat" else self._tree
-        return self._cost(name, seconds, flows, size_bytes)
+            return self._ring_cost(seconds, size_bytes, passes=2.0)
+        return self._tree_cost(name, seconds, size_bytes)
 
     def _route_of(self, all_reduce: str) -> Route:
-        if all_reduce in ("ring", "hierarchical"):
+        if all_reduce == "ring":
             return self.rings.route
         return self._tree_route
 
@@ -155,41 +129,8 @@ class Communicators:
     def _tree_route(self) -> Route:
         return tree_route(self._tree)
 
-    @cached_property
-    def _pat(self) -> Shifts:
-        return Shifts.of_pat(self.rings.fabric, self.rings.gpus)
-
-    @cached_property
-    def _pat_route(self) -> Route:
-        """Where ``(n-1)/n S`` at the outer pace is the time of PAT's transfers."""
-        flows, n = self._pat, self.rings.gpus.shape[1]
-        pace = np.maximum(
-            flows.single_pace / self.rings.factor, flows.shared_pace * n / (n - 1)
-        )
-        return self.rings.route._replace(outer_pace=pace, outer_latency=flows.latency)
-
     def _per_row(self, size_bytes: Sizes) -> Sizes:
         return self.rings.fabric.per_row(size_bytes, self.rings.gpus)
-
-    @property
-    def _can_run_pat(self) -> BoolArray:
-        """Whether each group may run PAT, as all that run with it do; shape (g,)."""
-        copy, most = self.rings.copy, self.rings.most
-        crowded = np.bincount(copy, most > 1)[copy] > 0
-        return ~crowded & self.rings.moves
-
-    def _pat_may_win(self, ring: Seconds, size_bytes: Sizes) -> bool:
-        """Whether PAT could beat a ring if no link were shared and no hop slow."""
-        fabric, route = self.rings.fabric, self.rings.route
-        outer = slice(fabric.scale_up_tier + 1, None)
-        least = route._replace(
-            outer_pace=1 / fabric.bandwidth[outer].max() / self.rings.factor,
-            outer_latency=np.full_like(
-                route.outer_latency, fabric.latency[outer].min()
-            ),
-        )
-        best = pat_pass(least, size_bytes).total
-        return bool((best < ring.total).any())
 
     def _ring_cost(
         self, seconds: Seconds, size_bytes: Sizes, passes: float
@@ -206,29 +147,17 @@ class Communicators:
             rings.fabric.scaled(rings.flows.load, on_edge),
         )
 
-    def _hierarchical_cost(self, seconds: Seconds, size_bytes: Sizes) -> CollectiveCost:
-        """Rings between domains carry ``2 (N-1)/N S``, all NICs of a group together."""
-        rings = self.rings
-        share = 2.0 * (rings.domains - 1) / rings.domains
-        sources, targets = rings.gpus, np.roll(rings.gpus, -1, axis=1)
-        group = np.broadcast_to(np.arange(len(share))[:, None], sources.shape)
-        outer = rings.outer
-        between = Edges(
-            rings, group[outer], sources[outer], targets[outer], share[group[outer]]
-        )
-        return self._cost("hierarchical", seconds, between, size_bytes)
-
-    def _cost(
-        self, name: str, seconds: Seconds, flows: Edges | Shifts, size_bytes: Sizes
+    def _tree_cost(
+        self, name: str, seconds: Seconds, size_bytes: Sizes
     ) -> CollectiveCost:
-        """The cost of an algorithm whose traffic between domains is ``flows``."""
-        sent = flows.bytes_by_tier + self._inside(name)
+        """The cost of an algorithm whose traffic between domains is a double tree's."""
+        sent = self._tree.bytes_by_tier + self._inside(name)
         return CollectiveCost(
             np.full(len(self.rings.gpus), name),
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
-            self.rings.fabric.scaled(flows.load, size_bytes),
+            self.rings.fabric.scaled(self._tree.load, size_bytes),
         )
 
     def _inside(self, name: str) -> FloatArray:

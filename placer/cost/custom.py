@@ -108,8 +108,9 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
 
 def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
     """The time of the slowest flow of a step, all of them at once."""
-    cost = network.flows(traffic.senders, traffic.receivers, traffic.size_bytes)
-    slowest = float(cost.seconds.max(initial=0.0))
+    ends = traffic.senders, traffic.receivers
+    cost = network.flows(*ends, traffic.size_bytes, traffic.pair_share)
+    slowest = float(cost.seconds.max(initial=0.0)) + traffic.fixed_s
     return GroupTime(slowest, cost.seconds, partial(Traffic.of, cost, 1.0))
 
 
@@ -132,4 +133,4 @@ def _collective(
         return network.send(members[:, :-1], members[:, 1:], group.size_bytes)
     if group.collective == "all_reduce":
         return network.all_reduce(members, group.size_bytes, algorithms.all_reduce)
-    return network.gather(members, group.size_bytes, algorithms.gather)
+    return network.gather(members, group.size_bytes)

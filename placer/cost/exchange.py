@@ -15,6 +15,11 @@ from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_c
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
+# Kernels that send a token once to each member reach this share of what else goes over
+# NVLink, the mean of dispatch and combine on 8 to 36 GPUs of GB200 and 8 of B200
+# (shifangx/DeepEP 1242eb4f, Hybrid-EP_Intra-node_Implementation.md, 16 SMs).
+KERNEL_SHARE = 0.82
+
 
 @dataclass(frozen=True, eq=False)
 class ExchangeCost:
@@ -115,6 +120,7 @@ def all_to_all_cost(
         nearby, crossing, messages = _deduplicated(within[inner], copies)
     sent = share * np.concatenate((peers[:inner] * nearby, peers[inner:] * crossing))
     port = sent / fabric.bandwidth[:, None, None] / fabric.factor_of_gpu[gpus]
+    port[:inner] /= KERNEL_SHARE if copies else 1.0
     own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
     hops = np.concatenate((peers[:inner], peers[inner:] * messages))
     latency = np.tensordot(fabric.latency, hops, axes=1)
@@ -199,7 +205,11 @@ def _exchange_load(
 
 
 def flows_cost(
-    fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: FloatArray
+    fabric: Fabric,
+    sources: IntArray,
+    targets: IntArray,
+    size_bytes: FloatArray,
+    pair_share: float = 1.0,
 ) -> ExchangeCost:
     """The cost of flows of any sizes between GPUs, all at once; shapes (F,).
 
@@ -207,7 +217,8 @@ def flows_cost(
     message after the other, and receives likewise. A flow waits for the port that is
     busy longest at either end, or for the fullest shared uplink on its way. So flows
     between all members of a group cost what their all-to-all does, and a single one
-    what a send does.
+    what a send does. Over its NIC a flow reaches no more than ``pair_share`` of the
+    rate, which several fill.
     """
     tiers = fabric.tier_between(sources, targets)
     load = flow_load(fabric, sources, targets, tiers, size_bytes)
@@ -216,6 +227,9 @@ def flows_cost(
     hop = fabric.latency[tiers] + fabric.link_latency(sources, targets)
     count = fabric.domain_of_gpu.shape[1]
     outside = tiers > fabric.scale_up_tier
+    slower = np.minimum(fabric.factor_of_gpu[sources], fabric.factor_of_gpu[targets])
+    alone = size_bytes / fabric.bandwidth[tiers] / slower / pair_share
+    seconds = np.maximum(seconds, np.where(outside, alone, 0.0))
     for ends in (sources, targets):
         for over in (outside, ~outside):
             pace = np.where(over, size_bytes / fabric.bandwidth[tiers], 0.0)

@@ -187,10 +187,9 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
 
 def _reduction(network: Network, job: Job, part: _Part) -> _Pass:
     """Gradients, all-reduced (DDP) or reduce-scattered."""
+    run: Operation = network.gather
     if job.data_parallel.sharding == "ddp":
         run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    else:
-        run = partial(network.gather, algorithm=job.collectives.gather)
     return _pass(run, job, part.shards, part.trained * job.bytes.gradient)
 
 
@@ -208,7 +207,7 @@ def _gather(
 
     As many that are as wide take what gradients took to be reduced to shards.
     """
-    run = partial(network.gather, algorithm=job.collectives.gather)
+    run = network.gather
     width, found = job.bytes.parameter_gather, reduced
     sizes = part.gathered * width
     if not np.array_equal(sizes, part.trained * job.bytes.gradient):

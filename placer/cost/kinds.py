@@ -224,4 +224,4 @@ def _at_once(
         return on.send(members[:, :-1], members[:, 1:], each), copies
     if batch.collective == "all_reduce":
         return on.all_reduce(members, sizes, algorithms.all_reduce), copies
-    return on.gather(members, sizes, algorithms.gather), copies
+    return on.gather(members, sizes), copies

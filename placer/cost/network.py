@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 class Network(Protocol):
     """Costs of operations between ranks; all groups of a call run at once."""
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
 
     def all_reduce(
@@ -66,9 +64,16 @@ class Network(Protocol):
         """
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
-        """Messages of any sizes between different ranks, all at once."""
+        """Messages of any sizes between different ranks, all at once.
+
+        What one rank sends another reaches ``pair_share`` of a NIC's rate.
+        """
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""
@@ -102,11 +107,9 @@ class PlacedNetwork:
         default_factory=dict, init=False, repr=False
     )
 
-    def gather(
-        self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self._communicators(members).gather(size_bytes, algorithm)
+        return self._communicators(members).gather(size_bytes)
 
     def all_reduce(
         self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
@@ -137,11 +140,16 @@ class PlacedNetwork:
         return slowest_of_row(self.send(members, next_in_row(members), size_bytes))
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
         at = self.gpu_of_rank
-        return flows_cost(self.fabric, at[senders], at[receivers], size_bytes)
+        ends = at[senders], at[receivers]
+        return flows_cost(self.fabric, *ends, size_bytes, pair_share)
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""

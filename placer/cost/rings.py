@@ -17,7 +17,7 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
 from placer.cost.fair_share import fair_pace
-from placer.cost.shifts import Shifts
+from placer.cost.ring_flows import RingFlows
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -38,8 +38,6 @@ class Rings:
         Scale-up domains that the group touches.
     nics : ndarray, shape (g,)
         NICs it drives in each: its members in the domain that has the fewest.
-    most : ndarray, shape (g,)
-        Members in the domain that has the most.
     """
 
     fabric: Fabric
@@ -47,7 +45,6 @@ class Rings:
     hop_tier: IntArray
     domains: IntArray
     nics: IntArray
-    most: IntArray
 
     def rows(self, chosen: BoolArray) -> Rings:
         """Some of the groups, as if they were alone."""
@@ -57,7 +54,6 @@ class Rings:
             self.hop_tier[chosen],
             self.domains[chosen],
             self.nics[chosen],
-            self.most[chosen],
         )
 
     @cached_property
@@ -101,9 +97,9 @@ class Rings:
         return leaves
 
     @cached_property
-    def flows(self) -> Shifts:
+    def flows(self) -> RingFlows:
         """One byte on every hop of every ring."""
-        return Shifts.around(self.fabric, self.gpus)
+        return RingFlows(self.fabric, self.gpus)
 
     @cached_property
     def route(self) -> Route:
@@ -122,7 +118,6 @@ class Rings:
             self.gpus.shape[1],
             self.domains,
             self.nics,
-            self.most,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
             fair_pace(self.flows.crossings, self.nics, one_nic, self.copy),
@@ -158,18 +153,13 @@ def build_rings(fabric: Fabric, gpus: IntArray) -> Rings:
         in_order,
         fabric.tier_between(in_order, following),
         starts.sum(axis=1),
-        *_fewest_and_most(starts),
+        _fewest(starts),
     )
 
 
-def _fewest_and_most(starts: BoolArray) -> tuple[IntArray, IntArray]:
-    """Length of the shortest and longest run in each row.
-
-    Runs begin where ``starts`` is true.
-    """
+def _fewest(starts: BoolArray) -> IntArray:
+    """Length of the shortest run in each row; runs begin where ``starts`` is true."""
     begin = np.flatnonzero(starts.ravel())
     length = np.diff(begin, append=starts.size)
     first_run = np.concatenate(([0], np.cumsum(starts.sum(axis=1))[:-1]))
-    return np.minimum.reduceat(length, first_run), np.maximum.reduceat(
-        length, first_run
-    )
+    return np.minimum.reduceat(length, first_run)

@@ -113,11 +113,9 @@ class OfInstance:
     whole: Network
     first_rank: int
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self.whole.gather(members + self.first_rank, size_bytes, algorithm)
+        return self.whole.gather(members + self.first_rank, size_bytes)
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -147,11 +145,17 @@ class OfInstance:
         return self.whole.pass_on(members + self.first_rank, size_bytes)
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
         first = self.first_rank
-        return self.whole.flows(senders + first, receivers + first, size_bytes)
+        return self.whole.flows(
+            senders + first, receivers + first, size_bytes, pair_share
+        )
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""

@@ -74,8 +74,7 @@ class LeastSync:
                 algorithm = job.collectives.all_reduce
                 run = partial(network.all_reduce, members, algorithm=algorithm)
             else:
-                algorithm = job.collectives.gather
-                run = partial(network.gather, members, algorithm=algorithm)
+                run = partial(network.gather, members)
                 gather += _seconds(run, gathered * width.parameter_gather)
             reduce += _seconds(run, trained * width.gradient)
         if mode.gathers_each:

@@ -42,17 +42,13 @@ class OneGroup:
     is_member: BoolArray
     axis: IntArray | None = None
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        cost = self.whole.gather(members, size_bytes, algorithm)
+        cost = self.whole.gather(members, size_bytes)
         own = self._own(members)
         if not own.any():
             return _without_bytes(cost)
-        alone = self.whole.gather(
-            members[own], size_bytes, str(cost.algorithms[own][0])
-        )
+        alone = self.whole.gather(members[own], size_bytes)
         return _with_one(cost, alone, own)
 
     def all_reduce(
@@ -104,10 +100,16 @@ class OneGroup:
         return _with_one(cost, self.whole.pass_on(members[own], size_bytes), own)
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between ranks, which are of no group."""
-        return _without_bytes(self.whole.flows(senders, receivers, size_bytes))
+        return _without_bytes(
+            self.whole.flows(senders, receivers, size_bytes, pair_share)
+        )
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""

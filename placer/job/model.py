@@ -288,12 +288,18 @@ class RankTraffic:
         Above 0.
     overlap : bool
         Whether it hides behind compute.
+    pair_share : float
+        Share of a NIC's rate that what one rank sends another reaches.
+    fixed_s : float, s
+        What is done before and after the bytes move.
     """
 
     senders: IntArray
     receivers: IntArray
     size_bytes: FloatArray
     overlap: bool = False
+    pair_share: float = 1.0
+    fixed_s: float = 0.0
 
     def to_document(self) -> dict[str, Any]:
         """As the job file has it when it names no other file."""

@@ -64,11 +64,7 @@ class Collectives:
     Attributes
     ----------
     all_reduce : str
-        ``auto`` (the fastest that NCCL would take), ``ring``, ``tree``,
-        ``hierarchical`` or ``nvls``.
-    gather : str
-        Of reduce-scatters and all-gathers: ``auto``, ``ring`` or ``pat``.
+        ``auto`` (the fastest that NCCL would take), ``ring``, ``tree`` or ``nvls``.
     """
 
     all_reduce: str = "auto"
-    gather: str = "auto"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Model
 
-ALL_REDUCES = ("auto", "ring", "tree", "hierarchical", "nvls")
-GATHERS = ("auto", "ring", "pat")
+ALL_REDUCES = ("auto", "ring", "tree", "nvls")
+GATHERS = ("auto", "ring")  # which are the same
 COMMUNICATIONS = ("p2p", "all_gather", "a2a")
 DISPATCHES = ("flat", "deduplicated")
 
@@ -139,10 +139,8 @@ def decode_overlap(section: Section) -> Overlap:
 
 def decode_collectives(section: Section) -> Collectives:
     """Algorithms of the collectives."""
-    return Collectives(
-        all_reduce=section.choice("all_reduce", ALL_REDUCES, "auto"),
-        gather=section.choice("gather", GATHERS, "auto"),
-    )
+    section.choice("gather", GATHERS, "auto")
+    return Collectives(section.choice("all_reduce", ALL_REDUCES, "auto"))
 
 
 def decode_tensor_parallel(section: Section) -> TensorParallel:

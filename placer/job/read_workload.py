@@ -20,7 +20,7 @@ from placer.job.read_rules import decode_rules
 from placer.job.roles import Role, Transfer
 from placer.job.shards import PATTERNS, merged, pairs_of, transfer_flows
 from placer.presets import find_file
-from placer.units import parse_bytes
+from placer.units import parse_bytes, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,6 +75,7 @@ def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Jo
     traffic = merged(
         (transfer_flows(t, by_name[t.sender], by_name[t.receiver]) for t in transfers),
         any(transfer.overlap for transfer in transfers),
+        max((transfer.fixed_time for transfer in transfers), default=0.0),
     )
     return Job(
         name=name,
@@ -202,6 +203,8 @@ def _transfer(
         section.problem("is the role that sends", "to", "name another role")
     pattern = section.choice("pattern", PATTERNS, "reshard")
     size = _size(section, pattern, roles, ends, cycle)
+    fixed = section.quantity("fixed_time", parse_time, 0.0)
+    fixed *= cycle / section.number("every", 1.0, minimum=1e-9, maximum=1e9)
     sender, receiver = (roles.get(end) for end in ends)
     share = section.number("expert_share", -1.0, minimum=0.0, maximum=1.0)
     if sender is not None and receiver is not None:
@@ -211,7 +214,8 @@ def _transfer(
         if pattern == "all_to_all" and everyone > MAX_FLOWS:
             section.problem(f"more than {MAX_FLOWS} flows between ranks", "pattern")
     overlap = section.boolean("overlap", False)
-    return Transfer(ends[0], ends[1], pattern, size, overlap, max(share, 0.0))
+    share = max(share, 0.0)
+    return Transfer(ends[0], ends[1], pattern, size, overlap, share, fixed)
 
 
 def _end(section: Section, key: str, names: list[str]) -> str:

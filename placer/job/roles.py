@@ -90,6 +90,8 @@ class Transfer:
         Whether it hides behind the roles.
     expert_share : float
         Share of the bytes that is cut by experts rather than over ``tp``.
+    fixed_time : float, s
+        In a cycle, beside the bytes: gathering, quantizing, loading.
     """
 
     sender: str
@@ -98,6 +100,7 @@ class Transfer:
     size_bytes: float
     overlap: bool = False
     expert_share: float = 0.0
+    fixed_time: float = 0.0
 
 
 def _own_groups(job: Job, name: str) -> list[IntArray]:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from placer.job.roles import Role, Transfer
 
 PATTERNS = ("reshard", "broadcast", "paired", "all_to_all")
+# Between racks of GB200 with a NIC of 50 GB/s a GPU one GPU sent another 719 GB at 26.7
+# GB/s, eight GPUs eight others at 22.6 each, and one a copy to eight at 98.4, with the
+# NICs of its tray of four (marin-community/marin issue 7695; its bench/ at 13fb1559
+# says that the numbers are of GPUs, and how they send).
+PAIR_SHARE, FAN_OUT = 0.5, 4
 # A smaller part of the cube is a rounding error.
 _NOTHING = 1e-12
 
@@ -81,7 +86,7 @@ def pairs_of(pattern: str, senders: int, receivers: int) -> list[tuple[int, int]
     return [(index % senders, index % receivers) for index in range(count)]
 
 
-def merged(flows: Iterable[Flows], overlap: bool) -> RankTraffic | None:
+def merged(flows: Iterable[Flows], overlap: bool, fixed_s: float) -> RankTraffic | None:
     """All flows as the traffic of a job; None where nothing is sent."""
     found = _together(list(flows))
     sent = found.size_bytes > 0
@@ -91,7 +96,8 @@ def merged(flows: Iterable[Flows], overlap: bool) -> RankTraffic | None:
     count = int(max(senders.max(), receivers.max())) + 1
     keys, which = np.unique(senders * count + receivers, return_inverse=True)
     total = np.bincount(which, found.size_bytes[sent], len(keys)).astype(np.float64)
-    return RankTraffic(keys // count, keys % count, total, overlap)
+    ends = keys // count, keys % count
+    return RankTraffic(*ends, total, overlap, PAIR_SHARE, fixed_s)
 
 
 def _together(parts: list[Flows]) -> Flows:
@@ -114,16 +120,26 @@ def _chains(
 ) -> Flows:
     """One copy from the first rank of an instance through all that receive it.
 
-    The copy goes on piece by piece, so every hop is busy at once.
+    The copy goes on piece by piece, so every hop is busy at once. It is cut for
+    `FAN_OUT` chains, which leave the sender and every few receivers by other ranks.
     """
     ranks: dict[int, list[int]] = {}
     for source, target in pairs:
         start = receiver.offsets[target]
-        chain = ranks.setdefault(source, [sender.offsets[source]])
-        chain += range(start, start + receiver.job.world_size)
-    hops = [hop for chain in ranks.values() for hop in pairwise(chain)]
+        of_source = ranks.setdefault(source, [])
+        of_source += range(start, start + receiver.job.world_size)
+    hops: list[tuple[int, int]] = []
+    for source, receivers in ranks.items():
+        first = sender.offsets[source]
+        for turn in range(FAN_OUT):
+            chain = [first, first + turn][: 1 + (0 < turn < sender.job.world_size)]
+            for start in range(0, len(receivers), FAN_OUT):
+                few = receivers[start : start + FAN_OUT]
+                at = turn % len(few)
+                chain += few[at:] + few[:at]
+            hops += pairwise(chain)
     ends = np.array(hops, dtype=np.int64).reshape(-1, 2)
-    return Flows(ends[:, 0], ends[:, 1], np.full(len(ends), size))
+    return Flows(ends[:, 0], ends[:, 1], np.full(len(ends), size / FAN_OUT))
 
 
 def _reshard(

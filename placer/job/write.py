@@ -98,6 +98,7 @@ def _workload(job: Job) -> dict[str, Any]:
                 "bytes": transfer.size_bytes,
                 "overlap": transfer.overlap,
                 "expert_share": transfer.expert_share,
+                "fixed_time": transfer.fixed_time,
             }
             for transfer in job.transfers
         ],

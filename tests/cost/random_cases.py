@@ -136,8 +136,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
         ),
         collectives=Collectives(
-            str(draw.choice(["auto", "auto", "ring", "tree", "nvls", "hierarchical"])),
-            str(draw.choice(["auto", "auto", "ring", "pat"])),
+            str(draw.choice(["auto", "auto", "ring", "tree", "nvls"])),
         ),
         tensor_parallel=TensorParallel(bool(draw.random() < 0.7)),
         context_parallel=ContextParallel(

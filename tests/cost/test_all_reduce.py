@@ -1,4 +1,4 @@
-"""All-reduces, PAT and trees on machines worked out by hand."""
+"""All-reduces and trees on machines worked out by hand."""
 
 import itertools
 
@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from placer.cost.collectives import (
-    Route,
-    pat_pass,
-    ring_pass,
     share_sent,
     tree_buffers,
 )
@@ -16,7 +13,6 @@ from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.cost.rings import build_rings
-from placer.cost.shifts import Shifts
 from placer.cost.trees import double_tree
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
@@ -45,7 +41,6 @@ ONE_RACK = {
     "ring": 2 * (3 / 4 * S / NVLINK + 3 * IN),
     "tree": 2 * S / NVLINK + 2 * 3 * IN,
     "nvls": (S + 2 * 16 * 4 * 131072) / (0.74 * NVLINK) + 25 / 3.4 * IN,
-    "hierarchical": 2 * (3 / 4 * S / NVLINK + 3 * IN),
 }
 
 
@@ -63,8 +58,6 @@ FOUR_RACKS = {
     "ring": 2 * (7 / 8 * S / (2 * NIC) + 3 * OUT + 4 * IN),
     "tree": 2 * S / (2 * NIC) + 2 * (1 * IN + 2 * OUT),
     "nvls": 2 * (S + 6 * 16 * 2 * 65536) / (2 * NIC) + 25 / 3.4 * IN + 2 * 2 * OUT,
-    "hierarchical": 2 * (1 / 2 * S / NVLINK + 3 / 4 * S / (2 * NIC))
-    + 2 * (1 * IN + 3 * OUT),
 }
 
 
@@ -97,11 +90,11 @@ def test_the_fastest_is_taken(size: float, group: list[int], name: str) -> None:
 
 
 def test_every_group_takes_its_fastest() -> None:
-    """Two groups of a call, one in a rack and one over three, each by its own.
+    """Two groups of a call, one in a rack and one over two, each by its own.
 
     Their bytes are those of both algorithms.
     """
-    both = np.array([[0, 1, 2, 3], [4, 8, 12, 5]])
+    both = np.array([[0, 1, 2, 3], [4, 8, 9, 5]])
     for size in (1e3, 1e10):
         found = groups(racks(4), both).all_reduce(size, "auto")
         names = ("ring", "tree", "nvls")
@@ -154,6 +147,24 @@ def test_three_domains_as_measured(gpus: int, name: str, measured: float) -> Non
     found = all_reduce(machine([gpus, 3], tiers), list(range(members)), name, size)
     bandwidth = 2 * (members - 1) / members * size / found.seconds.item() / 1e9
     assert bandwidth == pytest.approx(measured, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("domains", "size", "taken"),
+    [(2, 1e10, "tree"), (3, 1e10, "ring"), (3, 1e3, "tree"), (4, 1e10, "ring")],
+)
+def test_over_three_domains_nccl_takes_the_slower_ring(
+    domains: int, size: float, taken: str
+) -> None:
+    """Its tuner counts a tree over three domains as one over more, as in issue 1801.
+
+    Pairs, for which no switch reduces. A tree by name is the faster one.
+    """
+    members = [4 * rack + gpu for rack in range(domains) for gpu in (0, 1)]
+    found = all_reduce(racks(domains), members, "auto", size)
+    assert found.algorithm == taken
+    tree = all_reduce(racks(domains), members, "tree", size)
+    assert (tree.seconds < found.seconds) == (domains == 3)
 
 
 def test_trees_share_uplinks() -> None:
@@ -232,59 +243,14 @@ def test_eight_vertices_of_nccl() -> None:
     }
 
 
-@pytest.mark.parametrize("n", range(2, 34))
-def test_pat_delivers_every_chunk_once(n: int) -> None:
-    """Each member sends n-1 chunks in at most log2 n distances, halving outwards."""
-    shares = Shifts.of_pat(Fabric.of(hosts(n)), np.arange(n)[None]).shares
-    chunks = {distance: share * n for distance, share in shares.items()}
-    assert sum(chunks.values()) == pytest.approx(n - 1)
-    assert len(chunks) == int(np.ceil(np.log2(n)))
-    in_order = [chunks[d] for d in sorted(chunks)]
-    assert all(near >= far for near, far in itertools.pairwise(in_order))
-
-
-def test_pat_by_hand() -> None:
-    """16 hosts: log2(16)/3.5 + 16/5 network steps, 15/16 S at three quarters of a NIC.
-
-    A ring needs 15 steps at the full rate.
-    """
-    alone = groups(hosts(16), np.arange(16)[None])
-    pat = alone.gather(S, "pat")
-    steps = 4 / 3.5 + 16 / 5
-    assert pat.seconds == pytest.approx(15 / 16 * S / (0.75 * NIC) + steps * OUT)
-    assert pat.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
-    ring = alone.gather(S, "ring")
+def test_a_gather_runs_around_a_ring() -> None:
+    """16 hosts: 15 steps, 15/16 S on every NIC."""
+    ring = groups(hosts(16), np.arange(16)[None]).gather(S)
     assert ring.seconds == pytest.approx(15 / 16 * S / NIC + 15 * OUT)
-    assert alone.gather(S, "auto").algorithm == "ring"
-    assert alone.gather(1e3, "auto").algorithm == "pat"
+    assert ring.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
 
 
-def test_pat_keeps_long_ways_short() -> None:
-    """Two pods of 8, 1:4: half of all offsets cross once, of eight chunks from a pod.
-
-    On distance 8 each member sends 1 chunk, on 4 two, on 2 four, on 1 eight; across go
-    all of distance 8, and of distance d the last d of each pod: 8 + 4*2 + 2*4 + 1*8.
-    """
-    tiers = [
-        tier("host", NIC, scale_up=True),
-        tier("pod", NIC),
-        tier("cluster", NIC, oversubscription=4.0),
-    ]
-    topology = machine([1, 8, 2], tiers)
-    found = groups(topology, np.arange(16)[None]).gather(S, "pat")
-    across = (8 + 8 + 8 + 8) / 16 * S
-    assert found.load.up[2].tolist() == pytest.approx([across, across])
-    assert found.seconds == pytest.approx(across / (8 * NIC / 4) / 0.75)
-
-
-@pytest.mark.parametrize("members", [[0, 1, 4], [0, 1]])
-def test_pat_needs_a_domain_for_every_member(members: list[int]) -> None:
-    """With two members in a rack the ring is taken, whatever the job says."""
-    found = groups(racks(), np.array([members])).gather(1.0, "pat")
-    assert found.algorithm == "ring"
-
-
-@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls", "hierarchical"])
+@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls"])
 def test_alone(name: str) -> None:
     """A group of one waits for nothing and sends nothing."""
     for topology in (racks(2), hosts(2)):
@@ -294,7 +260,7 @@ def test_alone(name: str) -> None:
         assert not any(load.any() for load in found.load.up)
 
 
-@pytest.mark.parametrize("name", ["ring", "tree", "nvls", "hierarchical"])
+@pytest.mark.parametrize("name", ["ring", "tree", "nvls"])
 def test_bytes_of_an_all_reduce(name: str) -> None:
     """Bytes by tier, two members in each of four racks, counted on paper."""
     found = all_reduce(racks(4), [0, 1, 4, 5, 8, 9, 12, 13], name)
@@ -302,20 +268,8 @@ def test_bytes_of_an_all_reduce(name: str) -> None:
         "ring": (4 * 2 * 7 / 8, 4 * 2 * 7 / 8),
         "tree": (4 * 2, 2 * 3),  # a chain up and down; two trees of three edges
         "nvls": (8 * (1 + 1 / 2), 2 * 3),
-        "hierarchical": (4 * 2, 4 * 2 * 3 / 4),
     }[name]
     assert found.bytes_by_tier.tolist() == pytest.approx([inside * S, outside * S])
-
-
-def test_forms_fall_together() -> None:
-    """Over two hosts a ring and PAT move as much; PAT at three quarters of the rate."""
-    two = np.array([2])
-    one, zero = np.ones(1), np.zeros(1)
-    alone = np.array([1])
-    route = Route(2, two, alone, alone, False, zero, one / NIC, zero, OUT * one)
-    ring, pat = ring_pass(route, S), pat_pass(route, S)
-    assert pat.transfer == pytest.approx(ring.transfer / 0.75)
-    assert ring.latency == pytest.approx(OUT)
 
 
 @pytest.mark.parametrize("places", [1, 2, 3, 8])
@@ -351,12 +305,13 @@ def test_a_member_of_a_rack_gets_a_token_once() -> None:
     """Two copies of each token over four members: 4 (1 - 9/16) / 2 of them are sent.
 
     A dispatcher that sends a token to every member that has one of its experts
-    (deepseek-ai/DeepEP dd758ca).
+    (deepseek-ai/DeepEP dd758ca). Its kernels reach 0.82 of NVLink's rate.
     """
     fabric = Fabric.of(racks())
     inside = np.arange(8).reshape(2, 4)
     plain = all_to_all_cost(fabric, inside, S)
     once = all_to_all_cost(fabric, inside, S, 2)
     latency = 3 * IN
-    assert once.seconds - latency == pytest.approx((plain.seconds - latency) * 7 / 8)
+    transfer = (plain.seconds - latency) * 7 / 8 / 0.82
+    assert once.seconds - latency == pytest.approx(transfer)
     assert once.bytes_by_tier == pytest.approx(plain.bytes_by_tier * 7 / 8)

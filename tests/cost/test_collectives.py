@@ -15,14 +15,14 @@ from tests.cost.machines import machine, racks, tier
 
 SIZE = 2.0**28  # bytes, of the published contention table
 MICRO = 1e-6
-RINGS = Collectives("ring", "ring")
+RINGS = Collectives("ring")
 
 
 def ring_pass(
     topology: Topology, gpus: np.ndarray, size: float = SIZE
 ) -> CollectiveCost:
     rings = build_rings(Fabric.of(topology), gpus)
-    return Communicators(rings).gather(size, "ring")
+    return Communicators(rings).gather(size)
 
 
 def one_lane(topology: Topology, order: np.ndarray) -> CollectiveCost:
@@ -32,8 +32,8 @@ def one_lane(topology: Topology, order: np.ndarray) -> CollectiveCost:
     tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1))
     domains = np.array([len(np.unique(fabric.scale_up_domain_of_gpu[order]))])
     one = np.ones(1, dtype=np.int64)
-    rings = Rings(fabric, gpus, tiers, domains, one, one)
-    return Communicators(rings).gather(SIZE, "ring")
+    rings = Rings(fabric, gpus, tiers, domains, one)
+    return Communicators(rings).gather(SIZE)
 
 
 # Contention of lock-step rings on 8 racks of 4 GPUs: microseconds by the
@@ -257,7 +257,7 @@ def test_free_scale_out() -> None:
     fabric = Fabric.of(racks(2)).with_free_scale_out()
     across = np.array([[0, 4]])
     groups = Communicators(build_rings(fabric, across))
-    assert groups.gather(SIZE, "auto").seconds == 0.0
+    assert groups.gather(SIZE).seconds == 0.0
     assert groups.all_reduce(SIZE, "auto").seconds == 0.0
     assert all_to_all_cost(fabric, across, SIZE).seconds == 0.0
     assert send_cost(fabric, across[:, :1], across[:, 1:], SIZE).seconds == 0.0

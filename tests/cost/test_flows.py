@@ -57,10 +57,25 @@ def test_agree_with_plain_loops(seed):
     pairs = np.unique(rng.integers(32, size=(int(rng.integers(1, 80)), 2)), axis=0)
     first, second = pairs[pairs[:, 0] != pairs[:, 1]].T
     sizes = rng.exponential(1e7, len(first))
-    job = Job("flows", Parallelism(dp=32), traffic=RankTraffic(first, second, sizes))
+    share, fixed_s = (1.0, 0.0) if seed % 2 else (0.5, 1e-3)
+    traffic = RankTraffic(first, second, sizes, False, share, fixed_s)
+    job = Job("flows", Parallelism(dp=32), traffic=traffic)
     slow = reference_seconds(placed.fabric.topology, job, placed.gpu_of_rank.tolist())
-    fast = placed.flows(first, second, sizes).seconds.max()
+    fast = StepModel(placed.fabric.topology, job).step(placed.gpu_of_rank).step_time_s
     assert fast == pytest.approx(slow, rel=1e-12)
+
+
+def test_a_pair_reaches_a_part_of_a_nic_and_several_fill_it():
+    """At half of the rate one message takes twice as long, and two no longer."""
+    machine = read_topology(MACHINE)
+    placed = PlacedNetwork(Fabric.of(machine), np.arange(32))
+    size = np.full(2, 1e9)
+    whole = placed.flows(np.array([0]), np.array([8]), size[:1]).seconds.max()
+    half = placed.flows(np.array([0]), np.array([8]), size[:1], 0.5).seconds.max()
+    both = placed.flows(np.array([0, 0]), np.array([8, 16]), size, 0.5).seconds.max()
+    near = placed.flows(np.array([0]), np.array([1]), size[:1], 0.5).seconds.max()
+    assert half == pytest.approx(2 * whole, rel=1e-3) == both
+    assert near == placed.flows(np.array([0]), np.array([1]), size[:1]).seconds.max()
 
 
 def test_a_port_is_shared_by_its_messages():

@@ -45,7 +45,7 @@ def network(*gpus: int) -> PlacedNetwork:
 
 def test_a_ring_takes_the_slowest_link_it_uses() -> None:
     """A pass over 6 GB on all three: 4 GB on the link of 1 GB/s."""
-    cost = network(0, 1, 2).gather(ALL, 6 * GB, "ring")
+    cost = network(0, 1, 2).gather(ALL, 6 * GB)
     assert cost.bandwidth_seconds.tolist() == pytest.approx([4.0])
     # Two hops of three of 1 ms, one of 5 ms; n - 1 steps.
     assert cost.seconds.tolist() == pytest.approx([4.0 + 2 * 7e-3 / 3])
@@ -53,7 +53,7 @@ def test_a_ring_takes_the_slowest_link_it_uses() -> None:
 
 def test_a_ring_that_avoids_a_link_does_not_wait_for_it() -> None:
     """From a to c and back nothing passes b."""
-    cost = network(0, 2).gather(np.array([[0, 1]]), 8 * GB, "ring")
+    cost = network(0, 2).gather(np.array([[0, 1]]), 8 * GB)
     assert cost.bandwidth_seconds.tolist() == pytest.approx([1.0])
 
 

@@ -166,7 +166,7 @@ def plain(job: Job, **changes: object) -> Job:
     return replace(
         job,
         model=replace(job.model, vocab=0, tied_embeddings=False),
-        collectives=Collectives("ring", "ring"),
+        collectives=Collectives("ring"),
         tensor_parallel=TensorParallel(),
         context_parallel=ContextParallel(),
         expert_parallel=ExpertParallel(),
@@ -344,8 +344,12 @@ def communication_only(job: Job) -> Job:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_twice_as_fast_a_network(seed: int) -> None:
-    """Doubled bandwidths and halved latencies halve communication."""
+def test_twice_as_fast_a_network(seed: int, monkeypatch) -> None:
+    """Doubled bandwidths and halved latencies halve communication.
+
+    All but what a framework does around a dispatch, which no network makes shorter.
+    """
+    monkeypatch.setattr("placer.cost.stage_times.EXPERT_CALL_S", 0.0)
     case = random_case(seed)
     case = replace(case, job=communication_only(case.job))
     tiers = tuple(

@@ -220,17 +220,24 @@ stages: {embedding: 1, loss: 1}
 def test_how_axes_communicate():
     """Every optional section of a file arrives in the job."""
     job = job_of(FULL + OPTIONS)
-    assert job.collectives == Collectives("tree", "ring")
+    assert job.collectives == Collectives("tree")
     assert job.tensor_parallel == TensorParallel(sequence=False)
     assert job.context_parallel == ContextParallel("all_gather")
     assert job.expert_parallel == ExpertParallel(1.25, "deduplicated")
     assert job.stages == EndStages(1.0, 1.0)
 
 
+@pytest.mark.parametrize("own", ["gather: pat", "all_reduce: hierarchical"])
+def test_algorithms_that_nothing_was_compared_with_are_refused(own):
+    """The error names those that there are."""
+    with pytest.raises(InputError, match="ring"):
+        job_of(FULL + f"collectives: {{{own}}}\n")
+
+
 def test_nothing_said_is_the_usual():
     """Without these sections collectives are NCCL's, with sequence parallelism."""
     job = job_of(FULL)
-    assert job.collectives == Collectives("auto", "auto")
+    assert job.collectives == Collectives("auto")
     assert job.tensor_parallel == TensorParallel(sequence=True)
     assert job.context_parallel == ContextParallel("p2p")
     assert job.expert_parallel == ExpertParallel(1.0, "flat")

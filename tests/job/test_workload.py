@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -100,9 +101,18 @@ def test_ranks_that_hold_the_same_take_turns():
 
 
 def test_a_broadcast_passes_one_copy_on_from_rank_to_rank():
+    """In four parts, each from another rank of the sender and to another receiver."""
     sent = flows(workload({"bytes": "8GB", "pattern": "broadcast"}))
-    chain = [0, *range(8, 16)]
-    assert sent == dict.fromkeys(itertools.pairwise(chain), 8e9)
+    expected: Counter[tuple[int, int]] = Counter()
+    for turn, start in enumerate(([0], [0, 1], [0, 2], [0, 3])):
+        blocks = [[8, 9, 10, 11], [12, 13, 14, 15]]
+        order = [rank for block in blocks for rank in block[turn:] + block[:turn]]
+        expected.update(dict.fromkeys(itertools.pairwise([*start, *order]), 2e9))
+    assert sent == pytest.approx(expected)
+    received: Counter[int] = Counter()
+    for (_, rank), size in sent.items():
+        received[rank] += size
+    assert all(received[rank] == 8e9 for rank in range(8, 16))
 
 
 def test_a_paired_transfer_is_sent_once():

@@ -7,7 +7,6 @@ them, and the slowest hop sets the pace.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from math import log2
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from tests.cost.reference.collectives import (
     by_island,
     edges,
     mean,
-    ring_latency,
     rings,
 )
 
@@ -25,20 +23,9 @@ if TYPE_CHECKING:
 Groups = list[list[int]]
 
 
-def gathers(
-    machine: Machine, groups: Groups, size: float, algorithm: str
-) -> list[float]:
+def gathers(machine: Machine, groups: Groups, size: float) -> list[float]:
     """Seconds of one reduce-scatter or all-gather in each group of GPUs."""
-    ring = [time.total for time in rings(machine, groups, size)]
-    alone = all(
-        len({machine.island(gpu) for gpu in group}) == len(group) for group in groups
-    )
-    if algorithm == "ring" or not alone or len(groups[0]) == 1:
-        return ring
-    pat = _aggregated_trees(machine, groups, size)
-    if algorithm == "pat":
-        return pat
-    return [min(times) for times in zip(ring, pat, strict=True)]
+    return [time.total for time in rings(machine, groups, size)]
 
 
 def all_reduces(
@@ -47,14 +34,16 @@ def all_reduces(
     """Seconds of one all-reduce in each group of GPUs, all groups at once."""
     if len(groups[0]) == 1:
         return [0.0] * len(groups)
-    if algorithm == "hierarchical":
-        return [_levels(way, size) for way in _ring_ways(machine, groups)]
     ring = [2 * time.total for time in rings(machine, groups, size)]
     ways = _tree_ways(machine, groups)
-    tree = [_tree(way, size) for way in ways]
+    tree = [_tree(way, size, way.buffers) for way in ways]
     switch = [_switch(machine, way, size) for way in ways]
     if algorithm != "auto":
         return {"ring": ring, "tree": tree, "nvls": switch}[algorithm]
+    # NCCL's tuner counts a tree over three islands as one over more.
+    for g, way in enumerate(ways):
+        if len(way.islands) == 3:
+            tree[g] = _tree(way, size, 2.0)
     found = []
     for way, *times in zip(ways, ring, tree, switch, strict=True):
         reduces = way.fewest > 2
@@ -94,11 +83,11 @@ class _Way:
         return max(out)
 
 
-def _tree(way: _Way, size: float) -> float:
+def _tree(way: _Way, size: float, buffers: float) -> float:
     count = len(way.islands)
     latency = (way.members / count - 1) * way.inner_latency
     latency += log2(count) * way.outer_latency
-    return size * max(2 * way.inner, way.buffers * way.outer) + 2 * latency
+    return size * max(2 * way.inner, buffers * way.outer) + 2 * latency
 
 
 def _switch(machine: Machine, way: _Way, size: float) -> float:
@@ -125,13 +114,6 @@ def _switch(machine: Machine, way: _Way, size: float) -> float:
     return size * pace + waiting + latency
 
 
-def _levels(way: _Way, size: float) -> float:
-    count, most = len(way.islands), max(len(island) for island in way.islands)
-    inside = (most - 1) * (size / most * way.inner + way.inner_latency)
-    between = (count - 1) * (size / count * way.outer + way.outer_latency)
-    return 2 * inside + 2 * between
-
-
 def _inside(machine: Machine, group: list[int]) -> _Way:
     """A group's way, with the hops of its ring inside islands."""
     way = _Way(by_island(machine, group))
@@ -144,22 +126,6 @@ def _inside(machine: Machine, group: list[int]) -> _Way:
             latencies.append(machine.latency(t))
     way.inner_latency = mean(latencies)
     return way
-
-
-def _ring_ways(machine: Machine, groups: Groups) -> list[_Way]:
-    """Ways whose hops between islands are those of the rings."""
-    ways = [_inside(machine, group) for group in groups]
-    hops = []
-    for way in ways:
-        order = [gpu for island in way.islands for gpu in island]
-        pairs = [
-            (one, other)
-            for one, other in edges(order)
-            if machine.tier(one, other) >= machine.nvlink_tiers
-        ]
-        hops.append(pairs)
-    _set_outer(machine, ways, hops, [1.0] * len(ways), on_rings=True)
-    return ways
 
 
 def _tree_ways(machine: Machine, groups: Groups) -> list[_Way]:
@@ -175,7 +141,7 @@ def _tree_ways(machine: Machine, groups: Groups) -> list[_Way]:
         hops.append(pairs)
     # A hop carries half a buffer, and a NIC all that its island sends.
     buffers = [2 * way.buffers for way in ways]
-    _set_outer(machine, ways, hops, buffers, on_rings=False)
+    _set_outer(machine, ways, hops, buffers)
     return ways
 
 
@@ -184,8 +150,6 @@ def _set_outer(
     ways: list[_Way],
     hops: list[list[tuple[int, int]]],
     on_nic: list[float],
-    *,
-    on_rings: bool,
 ) -> None:
     """Pace between islands, one NIC for each of the fewest.
 
@@ -199,12 +163,8 @@ def _set_outer(
     paces = machine.fair_paces(hops, nics, alone)
     for way, flows, pace, many in zip(ways, hops, paces, on_nic, strict=True):
         way.outer = pace / many if many else 0.0
-        latency = (
-            partial(ring_latency, machine, way.islands)
-            if on_rings
-            else machine.hop_latency
-        )
-        way.outer_latency = mean([latency(one, other) for one, other in flows])
+        found = [machine.hop_latency(one, other) for one, other in flows]
+        way.outer_latency = mean(found)
 
 
 def _two_trees(count: int) -> list[tuple[int, int]]:
@@ -225,35 +185,3 @@ def _two_trees(count: int) -> list[tuple[int, int]]:
     else:
         second = [(count - 1 - low, count - 1 - high) for low, high in first]
     return first + second
-
-
-def _aggregated_trees(machine: Machine, groups: Groups, size: float) -> list[float]:
-    """PAT: every offset's chunk travels its bits, the lowest one last."""
-    n = len(groups[0])
-    chunks: dict[int, int] = {}
-    for offset in range(1, n):
-        distance = offset & ~(offset - 1)
-        chunks[distance] = chunks.get(distance, 0) + 1
-    hops = [
-        [
-            (group[i], group[(i + distance) % n], count * size / n)
-            for distance, count in chunks.items()
-            for i in range(n)
-        ]
-        for group in groups
-    ]
-    busy = machine.busy([flow for flows in hops for flow in flows])
-    found = []
-    for group, flows in zip(groups, hops, strict=True):
-        slow = min(machine.factor[gpu] for gpu in group)
-        transfer = 0.0
-        latencies = []
-        for one, other, _ in flows:
-            t = machine.tier(one, other)
-            latencies.append(machine.hop_latency(one, other))
-            transfer = max(transfer, (n - 1) / n * size / (machine.rate(t) * slow))
-            for link in machine.links(one, other):
-                transfer = max(transfer, busy[link])
-        steps = log2(n) / 3.5 + n * 2.8 / 14
-        found.append(transfer / 0.75 + steps * mean(latencies))
-    return found

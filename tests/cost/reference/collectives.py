@@ -100,7 +100,7 @@ def all_to_alls(
                 seconds = size / len(group) / machine.rate(t) / machine.factor[one]
                 if t < machine.nvlink_tiers:
                     passed = len(group) / here * _drawn(len(group), copies)
-                    near += seconds * (passed if copies else 1)
+                    near += seconds * (passed / 0.82 if copies else 1)
                     near_latency += machine.latency(t)
                     continue
                 far += seconds * share
@@ -144,11 +144,13 @@ def messages(
     return times
 
 
-def flows(machine: Machine, sizes: dict[tuple[int, int], float]) -> list[float]:
+def flows(
+    machine: Machine, sizes: dict[tuple[int, int], float], share: float
+) -> list[float]:
     """Seconds of flows of so many bytes between two GPUs, all at once.
 
     A GPU works through its messages one by one, in and out, over NVLink and over its
-    NIC at the same time.
+    NIC at the same time. One message reaches a share of the NIC alone.
     """
     busy = machine.busy([(*pair, size) for pair, size in sizes.items()])
     port: dict[tuple[int, str, bool], float] = {}
@@ -163,6 +165,10 @@ def flows(machine: Machine, sizes: dict[tuple[int, int], float]) -> list[float]:
     times = []
     for one, other in sizes:
         found = [busy[link] for link in machine.links(one, other)]
+        t = machine.tier(one, other)
+        if t >= machine.nvlink_tiers:
+            slow = min(machine.factor[one], machine.factor[other])
+            found.append(sizes[one, other] / (machine.rate(t) * slow * share))
         for gpu, way in ((one, "out"), (other, "in")):
             found += [port.get((gpu, way, inside), 0.0) for inside in (True, False)]
         times.append(max(found) + max(waits[one, "out"], waits[other, "in"]))

@@ -161,7 +161,7 @@ class _Step:
         algorithms, slab = self.job.collectives, self.sizes.slab
         if self.job.tensor_parallel.sequence:
             count = 4
-            times = gathers(self.machine, self._on(ranks), slab, algorithms.gather)
+            times = gathers(self.machine, self._on(ranks), slab)
         else:
             count = 2
             rows = self._on(ranks)
@@ -199,8 +199,7 @@ class _Step:
             return self._both(ranks, both, 1 + layers_twice(self.job))
         if kind == "all_gather":
             whole = self.axes.cp * size.key_values
-            algorithm = self.job.collectives.gather
-            seen = gathers(self.machine, rows, whole, algorithm)
+            seen = gathers(self.machine, rows, whole)
         else:
             seen = self._around(rows)
         once = [time * layers for time in seen]
@@ -231,7 +230,8 @@ class _Step:
         rows = self._on(ranks)
         times = all_to_alls(self.machine, rows, self.sizes.tokens, copies)
         hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
-        once = [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
+        seen = [max(0.0, t + 0.13e-3 - hidden) for t in times]
+        once = [2 * self.sizes.moe_layers * t for t in seen]
         memory = self.job.memory
         of_experts = memory.recompute == "selective" and "moe" in (
             memory.recompute_modules
@@ -274,8 +274,7 @@ class _Step:
                 algorithm = self.job.collectives.all_reduce
                 times = all_reduces(self.machine, rows, group.size_bytes, algorithm)
             else:
-                algorithm = self.job.collectives.gather
-                times = gathers(self.machine, rows, group.size_bytes, algorithm)
+                times = gathers(self.machine, rows, group.size_bytes)
             slowest = max(slowest, *times)
         seconds = slowest * group.per_step
         return max(0.0, seconds - compute) if group.overlap else seconds
@@ -287,7 +286,8 @@ class _Step:
             (self.gpus[a], self.gpus[b]): size
             for (a, b), size in zip(pairs, traffic.size_bytes.tolist(), strict=True)
         }
-        seconds = max(flows(self.machine, sizes))
+        times = flows(self.machine, sizes, traffic.pair_share)
+        seconds = max(times) + traffic.fixed_s
         return max(0.0, seconds - compute) if traffic.overlap else seconds
 
     def _relay(self, rows: list[list[int]], size: float) -> list[float]:

@@ -131,7 +131,7 @@ class _Sync:
         if all_reduce:
             algorithm = self.job.collectives.all_reduce
             return all_reduces(self.machine, rows, size, algorithm)
-        return gathers(self.machine, rows, size, self.job.collectives.gather)
+        return gathers(self.machine, rows, size)
 
     def _tail(self, seconds: Chunks) -> float:
         """Reduction after the last backward, and what outlasts a chunk before that."""

@@ -140,7 +140,7 @@ def test_no_placement_is_faster(seed: int) -> None:
     if axes.world_size > gpus:
         pytest.skip("no room")
     model = model_on(racks, rng.choice((2.0, 4.0, 16.0)), axes, mode)
-    name = rng.choice(("auto", "auto", "tree", "hierarchical"))
+    name = rng.choice(("auto", "auto", "tree", "ring"))
     job = replace(model.job, collectives=Collectives(all_reduce=name))
     model = StepModel(model.topology, job)
     least = bound(model)

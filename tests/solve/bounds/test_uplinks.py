@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 
-from placer.cost.shifts import Shifts
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
@@ -24,6 +22,7 @@ from tests.solve.oracle import least, legal_placements
 from tests.solve.random_cases import machine_of, random_model
 
 OUTER = 50e9
+CALL = 0.13e-3  # around a dispatch, as a framework sees it
 MODEL = Model("m", 8, 1024, 4096, 16, 16, 32000)
 EXPERTS = replace(MODEL, experts=8, top_k=1, expert_ffn=1024, moe_layers=8)
 # tp, ep, pp and dp of six ranks.
@@ -90,12 +89,11 @@ def test_a_ring_over_a_small_leaf() -> None:
 def test_experts_that_no_leaf_holds() -> None:
     """Four experts over two leaves of two: four messages each over half a NIC.
 
-    Gradients take rings, of which one hop enters a leaf. With PAT it would be as many
-    chunks or more, at three quarters of the rate.
+    Gradients take rings, of which one hop enters a leaf.
     """
     model = model_on([2, 2], 4.0, Parallelism(1, 1, 4, 1, 4, 1, 1), EXPERTS)
     message = model.volumes.ep_buffer / 4
-    all_to_all = 4 * message / (OUTER / 2)
+    all_to_all = 4 * message / (OUTER / 2) + CALL
     layers, passes = 8, 2 * 2
     rest = gradients(model, 1 / (OUTER / 2))
     assert bound(model) == pytest.approx(1e-3 + layers * passes * all_to_all + rest)
@@ -114,26 +112,11 @@ def test_few_of_an_expert_group_lie_behind_an_uplink_that_carries_few_rings() ->
     axes = Parallelism(1, 1, 4, 1, 8, 1, 1)
     thin, even = (model_on([4, 4], over, axes, EXPERTS) for over in (4.0, 1.0))
     halves = thin.step(np.array([0, 1, 4, 5, 2, 3, 6, 7]))
-    all_to_all = 8 * thin.volumes.ep_buffer / 4 / OUTER
+    all_to_all = 8 * thin.volumes.ep_buffer / 4 / OUTER + CALL
     pipeline_s = halves.pipeline_s(tuple(halves.stage_times))
     assert pipeline_s == pytest.approx(1e-3 + 8 * 4 * all_to_all)
     exposed_s = even.step(np.array([0, 1, 4, 5, 2, 3, 6, 7])).exposed_data_parallel_s
     assert pipeline_s + exposed_s <= bound(thin) * (1 + 1e-6) <= halves.step_time_s
-
-
-@pytest.mark.parametrize("size", range(2, 10))
-def test_with_pat_as_many_chunks_enter_a_domain_as_with_a_ring(size: int) -> None:
-    """Whatever members of a group a domain has, n - 1 of n or more."""
-    fabric = model_on(
-        [size, size], 4.0, Parallelism(1, 1, 1, 1, size, 1, 1), MODEL
-    ).fabric
-    fewest = np.inf
-    for inside in product((0, 1), repeat=size):
-        if len(set(inside)) > 1:
-            gpus = np.arange(size) + size * np.array(inside)
-            load = Shifts.of_pat(fabric, gpus[None]).load
-            fewest = min(fewest, load.down[2][0], load.up[2][0])
-    assert fewest == pytest.approx((size - 1) / size)
 
 
 def test_a_leaf_has_no_room_for_a_group_and_what_rules_keep_beside_it() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.collectives import share_sent
+from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.case import Case
@@ -110,7 +111,7 @@ class StageParts:
 
         paces, found = share / fabric.bandwidth, {}
         if copies:
-            paces *= float(share_sent(np.array(size), copies))
+            paces *= float(share_sent(np.array(size), copies)) / KERNEL_SHARE
         if tier < fabric.num_tiers:
             far = share / float(fabric.bandwidth[tier:].max())
             far_s = float(fabric.latency[tier:].min())

@@ -1,8 +1,7 @@
 """The bound that links between domains set, where every gradient group is in all.
 
 Each group then sends over the links of every domain, out of it and into it: at least a
-byte of a ring for each on its hops, one of the buffer in both trees together, and half
-the buffer where every member sends its own part (PAT), be it one way or the other. The
+byte of a ring for each on its hops, or one of the buffer in both trees together. The
 fullest of a domain's links takes at least what all groups send over all of them needs.
 Which stage the group that waits for it belongs to is not known: the cheapest counts.
 """

@@ -40,13 +40,10 @@ class UplinkRoom:
     network : IdealNetwork
     tier : int
         That the uplinks lead to.
-    has_trees : bool
-        Whether all-reduces take rings or trees, nothing else.
     """
 
     network: IdealNetwork
     tier: int
-    has_trees: bool = False
 
     @cached_property
     def ranks(self) -> IntArray:

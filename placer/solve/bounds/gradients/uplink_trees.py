@@ -62,9 +62,7 @@ def least_in_trees(room: UplinkRoom, groups: IntArray, known: Known = NOTHING) -
     together = known.together or size
     nics = min(room.nics_of(groups), together)
     domains = max(known.domains, room.network.fewest_domains(groups, room.tier))
-    cuts = domains - 1
-    if room.has_trees:
-        cuts = max(cuts, _cuts_in_rooms(room, groups, together))
+    cuts = max(domains - 1, _cuts_in_rooms(room, groups, together))
     if cuts == 0:
         return 0.0
     # Groups in more domains use more uplinks, but then they put more on them.

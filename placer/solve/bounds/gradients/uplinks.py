@@ -4,7 +4,7 @@ The smallest *unit* of a job that keeps its tp, cp or expert groups whole brings
 gradient groups into a domain. Take one with room for ``r`` ranks, an uplink of ``U``
 bytes a second, and groups of ``n`` members:
 
-* A domain with a unit whole: rings and PAT take ``(W - floor(r / n)) / U`` or more a
+* A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a
   byte; with ranks of all stages in each set, those of all stages cross together
   (`UplinkRoom.share_of_each`).
 * A domain without: `uplink_exchange.py` for all-to-alls of experts, `uplink_parts.py`
@@ -15,15 +15,6 @@ bytes a second, and groups of ``n`` members:
 The least time of these with which there is room for all ranks goes with the
 data-parallel time ``x`` that gradients expose; the bound is the best such pair. See
 docs/method.md, "Thin uplinks", also for trees (`uplink_trees.py`).
-
-PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
-some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:
-over distance ``d = 2**k`` go the chunks of as many offsets below ``n`` as have ``k``
-for their lowest bit. Of these hops ``c(d)`` enter ``S``, which is 0 only where a turn
-by ``d`` leaves ``S`` as it is. Let ``2**j`` be the least such turn that divides ``n``,
-and ``q = n / 2**j``. Shorter hops enter ``S`` q times or more, as it repeats every
-``2**j`` members, and all offsets but ``q - 1`` have them. So ``q (n - q) >= n - 1``
-chunks enter; without such a turn one at least for each offset.
 """
 
 from __future__ import annotations
@@ -125,8 +116,7 @@ class _Uplinks:
 
     @cached_property
     def _room(self) -> UplinkRoom:
-        algorithm = self.step.model.job.collectives.all_reduce
-        return UplinkRoom(self.network, self.tier, algorithm != "hierarchical")
+        return UplinkRoom(self.network, self.tier)
 
     @cached_property
     def _waits(self) -> list[Wait]:

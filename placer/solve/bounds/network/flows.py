@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.cost.network import hop_by_hop
 
@@ -25,11 +25,13 @@ def least_flow_seconds(
     senders: IntArray,
     receivers: IntArray,
     size_bytes: FloatArray,
+    pair_share: float = 1.0,
 ) -> FloatArray:
     """Least seconds of each flow; shape (F,)."""
     sent = _port_seconds(network, senders, receivers, size_bytes)[senders]
     received = _port_seconds(network, receivers, senders, size_bytes)[receivers]
-    return np.maximum(sent, received)
+    alone = _alone_on_nic(network, senders, receivers, size_bytes / pair_share)
+    return np.maximum(np.maximum(sent, received), alone)
 
 
 def least_relay(
@@ -103,13 +105,34 @@ def _port_seconds(
     return np.asarray(seconds + _waits(network, ranks, others))
 
 
+def _alone_on_nic(
+    network: IdealNetwork, ranks: IntArray, others: IntArray, size_bytes: FloatArray
+) -> FloatArray:
+    """Least seconds of each flow that no scale-up domain has room for; 0 of others."""
+    tier = network.fabric.scale_up_tier
+    outer = network.fabric.bandwidth[tier + 1 :]
+    if not len(outer):
+        return np.zeros(len(ranks))
+    parted = ranks != others
+    if tier >= 0:
+        parted = _parted(network, tier, ranks, others)
+    return np.where(parted, size_bytes / outer.max(), 0.0)
+
+
+def _parted(
+    network: IdealNetwork, tier: int, ranks: IntArray, others: IntArray
+) -> BoolArray:
+    """Which pairs of ranks are of sets that no domain of a tier holds both."""
+    label, room = network.label[tier], int(network.capacities[tier].max())
+    members, one, other = np.bincount(label), label[ranks], label[others]
+    parted: BoolArray = (one != other) & (members[one] + members[other] > room)
+    return parted
+
+
 def _waits(network: IdealNetwork, ranks: IntArray, others: IntArray) -> FloatArray:
     """Least latency of all messages of each rank, one after the other; shape (R,)."""
     latency = network.fabric.latency
     waits = np.full(len(ranks), float(latency.min()))
-    for tier, label in enumerate(network.label[:-1]):
-        members, one, other = np.bincount(label), label[ranks], label[others]
-        room = int(network.capacities[tier].max())
-        parted = (one != other) & (members[one] + members[other] > room)
-        waits[parted] = latency[tier + 1 :].min()
+    for tier in range(len(network.label) - 1):
+        waits[_parted(network, tier, ranks, others)] = latency[tier + 1 :].min()
     return weighted_counts(ranks, waits, network.label.shape[1])

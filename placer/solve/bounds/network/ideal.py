@@ -16,23 +16,25 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import (
-    ALL_REDUCES,
     NVLS_HEADS,
-    TUNED_ALL_REDUCES,
     Route,
-    pat_pass,
+    all_reduces,
     runs_all_reduce,
     share_sent,
     tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
+from placer.cost.exchange import (
+    KERNEL_SHARE,
+    ExchangeCost,
+    next_in_row,
+    slowest_of_row,
+)
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import Counts, fewest_domains
 from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
 from placer.solve.bounds.network.latency import exchange_latency, ring_latency
 from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.runs import most_alike
 from placer.solve.bounds.network.speeds import fastest_stages, rate_of_few
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
     from placer.solve.bounds.network.near import Near
 
-Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool, bool]
+Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -88,25 +90,15 @@ class IdealNetwork:
         limited._known.update(self._known)
         return limited
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
-        found = [self._ring_pass(members, size_bytes)]
-        num_members = members.shape[1]
-        if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
-            route = self._routes(members)
-            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_s_a_byte)
-            seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
-            # Every member has a domain of its own: the last number of domains.
-            found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
-        return self._cost(len(members), min(found, key=sum))
+        return self._cost(len(members), self._ring_pass(members, size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
-        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        forms = all_reduces(algorithm)
         found, every = [], self._routes(members)
         if algorithm == "auto" and self._takes_switch(members):
             every = every.rows(every.domains == 1)
@@ -115,12 +107,12 @@ class IdealNetwork:
         if algorithm == "auto" and self.fabric.has_rack_switch:
             # Where every domain has three members NCCL takes the rack's switch.
             others = every.rows((left <= 2) | (every.fewest <= 2))
-        if "ring" in names and len(others.domains):
+        if "ring" in forms and len(others.domains):
             least = int(others.domains[0])
             transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, others) for name in set(names) - {"ring", "nvls"}]
-        if "nvls" in names:
+        ways = [(name, others) for name in set(forms) - {"ring", "nvls"}]
+        if "nvls" in forms:
             if algorithm == "auto":
                 runs = runs_all_reduce("nvls", every)
                 every, left = every.rows(runs), np.maximum(left[runs], 3)
@@ -129,7 +121,7 @@ class IdealNetwork:
                 fewest = np.minimum(np.maximum(few, left), every.fewest)
                 ways.append(("nvls", every._replace(fewest=fewest)))
         for name, route in (way for way in ways if len(way[1].domains)):
-            seconds = ALL_REDUCES[name](route, size_bytes)
+            seconds = forms[name](route, size_bytes)
             best = int(seconds.total.argmin())
             found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
         return self._cost(len(members), min(found, key=sum))
@@ -167,7 +159,6 @@ class IdealNetwork:
             num_members,
             domains,
             nics,
-            -(-num_members // domains),
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
             apart * np.maximum(on_nics, on_trees),
@@ -233,7 +224,7 @@ class IdealNetwork:
             least = max(domains, 2)
             away *= share_sent(np.array(least), copies).item()
             latency = (least - 1) * float(self.fabric.latency.min())
-            share *= share_sent(np.array(num_members), copies).item()
+            share *= share_sent(np.array(num_members), copies).item() / KERNEL_SHARE
         on_uplink = self._limit_of(members).exchange_s
         seconds = max(self.outside_s(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
@@ -277,10 +268,14 @@ class IdealNetwork:
         return replace(cost, seconds=np.maximum(cost.seconds, least))
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
-        seconds = least_flow_seconds(self, senders, receivers, size_bytes)
+        seconds = least_flow_seconds(self, senders, receivers, size_bytes, pair_share)
         if self.near is not None:
             seconds = np.maximum(seconds, self.near.seconds)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
@@ -321,13 +316,9 @@ class IdealNetwork:
         """Fewest domains that hold a row of ``members``."""
         return self._limit_of(members).spread(self._facts(members)[1])
 
-    def may_be_apart(self, members: IntArray) -> bool:
-        """Whether each member of a row may have a scale-up domain of its own."""
-        return self._facts(members)[4]
-
     def _are_tied(self, members: IntArray) -> bool:
         """Whether the members of every row share a scale-up domain."""
-        return self._facts(members)[5]
+        return self._facts(members)[4]
 
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
@@ -355,10 +346,9 @@ class IdealNetwork:
         """What is known of ``members``, worked out once."""
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
-            apart = scale_up < 0 or most_alike(self.label[scale_up][members]) == 1
             tied = scale_up >= 0 and are_together(self.label[scale_up], members)
             of_domains = self._fewest_domains(members)
-            self._known[id(members)] = members, *of_domains, apart, tied
+            self._known[id(members)] = members, *of_domains, tied
         return self._known[id(members)]
 
     def _fewest_domains(self, members: IntArray) -> Counts:

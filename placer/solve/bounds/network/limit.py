@@ -55,7 +55,7 @@ class Limit:
         Most members in the domain that has the fewest; with fewer than ``n`` the groups
         leave their scale-up domain.
     uplink_pace : float, s/B
-        Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+        Least seconds that a byte of a ring takes on an uplink.
     trees_pace : float, s/B
         Least seconds that a byte of the buffer takes on an uplink, where each group
         takes a ring or double trees as it likes.
@@ -63,7 +63,7 @@ class Limit:
         Least seconds that an all-to-all takes on an uplink, without latency.
     links_pace : float, s/B
         Least seconds that a byte of a ring takes on a link between domains, or one of
-        the buffer in a double tree; half of it in PAT.
+        the buffer in a double tree.
     far : int
         Outermost tier whose domains the groups are known to leave; -1 for none.
     """
@@ -80,11 +80,6 @@ class Limit:
     def ring_s_a_byte(self) -> float:
         """Least seconds that a byte of a ring takes, on whatever is shared."""
         return max(self.uplink_pace, self.links_pace)
-
-    @property
-    def pat_s_a_byte(self) -> float:
-        """The same of PAT."""
-        return max(self.uplink_pace, self.links_pace / 2)
 
     @property
     def leaves(self) -> bool:

@@ -64,6 +64,9 @@ class Partners:
         A rank that needs partners, and the set of one, largest messages first. Ranks
         are in order, no set has both needs and partners.
     size_bytes : ndarray, shape (F,)
+    pair_s : ndarray, shape (F,), s
+        What the largest message of a rank to a partner takes on a NIC, the longest of
+        its partners first.
     wait_s : ndarray, shape (R,)
         Least latency of all messages of a rank.
     more_s : float, s
@@ -77,12 +80,18 @@ class Partners:
     rank: IntArray
     partner: IntArray
     size_bytes: FloatArray
+    pair_s: FloatArray
     wait_s: FloatArray
     more_s: float
 
     @classmethod
     def of(
-        cls, network: IdealNetwork, ranks: IntArray, others: IntArray, size: FloatArray
+        cls,
+        network: IdealNetwork,
+        ranks: IntArray,
+        others: IntArray,
+        size: FloatArray,
+        pair_share: float = 1.0,
     ) -> Partners | None:
         """Who needs ``others`` near; None where nobody does."""
         fabric, tier = network.fabric, network.fabric.scale_up_tier
@@ -99,34 +108,55 @@ class Partners:
         )
         total = weighted_counts(which, size[apart], len(keys))
         rank, partner = keys // count, keys % count
-        order = np.lexsort((-total, rank))
+        largest = np.zeros(len(keys))
+        np.maximum.at(largest, which, size[apart])
+        order, rate = np.lexsort((-total, rank)), float(outer.max())
         lowest = float(fabric.latency.min())
         return cls(
             np.sort(network.capacities[tier])[::-1],
-            float(outer.max()),
+            rate,
             float(fabric.bandwidth[: tier + 1].max()),
             label,
             rank[order],
             partner[order],
             total[order],
+            largest[np.lexsort((-largest, rank))] / rate / pair_share,
             weighted_counts(ranks, np.full(len(ranks), lowest), len(label)),
             float(fabric.latency[tier + 1 :].min()) - lowest,
         )
 
     @cached_property
-    def _alone_s(self) -> FloatArray:
-        """Least seconds of each rank with no partner near; shape (R,)."""
+    def _ports_s(self) -> FloatArray:
+        """What the port of each rank needs with no partner near, s; shape (R,)."""
         total = weighted_counts(self.rank, self.size_bytes, len(self.label))
         far = np.bincount(self.rank, minlength=len(self.label))
         return np.asarray(total / self.rate + self.wait_s + far * self.more_s)
 
     @cached_property
+    def _pairs_s(self) -> FloatArray:
+        """What the longest message to each partner needs, s; shape (F,)."""
+        return np.asarray(self.pair_s + self.wait_s[self.rank] + self.more_s)
+
+    @cached_property
+    def _alone_s(self) -> FloatArray:
+        """Least seconds of each rank with no partner near; shape (R,)."""
+        found = self._ports_s.copy()
+        np.maximum.at(found, self.rank, self._pairs_s)
+        return found
+
+    @cached_property
     def _rest_s(self) -> FloatArray:
-        """Least seconds of a rank with this partner and those before near; (F,)."""
+        """Least seconds of a rank with this partner and those before near; (F,).
+
+        The others take the port, and the longest of their messages a part of it.
+        """
         pace = self.size_bytes / self.rate + self.more_s
         taken = np.cumsum(pace)
         taken = taken - (taken - pace)[np.searchsorted(self.rank, self.rank)]
-        return np.asarray(self._alone_s[self.rank] - taken)
+        following = np.append(self._pairs_s[1:], 0.0)
+        following[np.append(self.rank[1:] != self.rank[:-1], True)] = 0.0
+        rest: FloatArray = np.maximum(self._ports_s[self.rank] - taken, following)
+        return rest
 
     @cached_property
     def near_s(self) -> FloatArray:
@@ -161,7 +191,7 @@ class Partners:
         )
         own = np.unique(self.rank)
         ranks = np.maximum(np.bincount(self.label[own], minlength=count), 1)
-        alone = weighted_counts(self.label[own], self._alone_s[own], count) / ranks
+        alone = weighted_counts(self.label[own], self._ports_s[own], count) / ranks
         order = np.lexsort((-total, receiving))
         of, total = receiving[order], total[order] / ranks[receiving[order]]
         taken = np.cumsum(total)

@@ -84,7 +84,8 @@ class Transfers:
             (traffic.senders, traffic.receivers),
             (traffic.receivers, traffic.senders),
         )
-        found = (Partners.of(network, *ends, traffic.size_bytes) for ends in both)
+        sent = traffic.size_bytes, traffic.pair_share
+        found = (Partners.of(network, *ends, *sent) for ends in both)
         directions = [one for one in found if one is not None]
         if not directions:
             return None
