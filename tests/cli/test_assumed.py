@@ -81,7 +81,9 @@ def test_one_command_and_no_option() -> None:
     """Switches and a script end in a verdict that says what it rests on."""
     found = run("place", "-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
     first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
-    assert first.startswith("Keep your order: nothing to win\nyour order: given-order")
+    assert first.startswith(
+        "Keep your order: nothing to win\nyour order: torchrun-static (hosts as listed)"
+    )
     for words in (
         "assumed: H100 hosts (--gpu NAME)",
         "396 TFLOP/s a GPU, 40 % of the bf16 peak of H100 (--tflops RATE)",
