@@ -50,7 +50,7 @@ def job(launch: str = "node-contiguous", **sizes: int) -> Job:
     )
 
 
-@pytest.mark.parametrize("seed", (1, 2))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_full_racks_that_lost_a_tray_move_whole_at_most(seed: int) -> None:
     """With empty racks beside them no rank of another rack moves, and no step is lost.
 
