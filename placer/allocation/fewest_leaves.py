@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.together import left_beside, together
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 
 if TYPE_CHECKING:
     from placer.allocation.offers import Offers

@@ -12,7 +12,7 @@ import pytest
 
 from placer.allocation import offers
 from placer.api.allocate import allocate
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.errors import InfeasibleError
 from placer.hostlist import expand
 from tests.marks import slow

@@ -15,7 +15,7 @@ import yaml
 import placer
 from placer.allocation import offers
 from placer.allocation.least_strict import Slices, worst_machine
-from placer.cost.noise import JITTER
+from placer.cost import JITTER
 from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
 from placer.hostlist import expand
