@@ -230,7 +230,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     elif options["format_name"] == "csv":
         write_text("-", found.to_csv())
     else:
-        place = _place_lines(options)
+        place = _place_lines(options, found.rows[row])
         text = found.summary(explain=options["explain"], row=row, place=place)
         write_text("-", text + "\n")
     if not there and not interrupts.exit_code:
@@ -250,7 +250,7 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
         write_plan(options["output"], plan_of(found, row))
 
 
-def _place_lines(options: dict[str, Any]) -> Iterator[str]:
+def _place_lines(options: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
     """How the job with the degrees of a row is placed.
 
     A script is read again once its flags are changed; of any other job the file with
@@ -260,7 +260,7 @@ def _place_lines(options: dict[str, Any]) -> Iterator[str]:
     from placer.report.next_text import typed
 
     job, sources = options["job_output"], options["job"]
-    if job is None and all(":" in source for source in sources):
+    if job is None and row["flags"] and all(":" in source for source in sources):
         names = ", ".join(source.partition(":")[2] for source in sources)
         yield f"  # once the flags are changed in {names}"
     elif job is None:
@@ -268,6 +268,8 @@ def _place_lines(options: dict[str, Any]) -> Iterator[str]:
         yield f"  # after this command with --job-output {job}"
     pairs = [("-t", source) for source in options["topology"]]
     pairs += [("-j", job)] if job else [("-j", source) for source in sources]
+    if not job:
+        pairs.append(("--gpus", str(row["gpus"])))
     for name in ("hardware", "gpu", "gpus_per_node", "hosts", *["tflops"] * (not job)):
         if options[name] is not None:
             pairs.append((f"--{name.replace('_', '-')}", str(options[name])))

@@ -14,6 +14,7 @@ from placer.report.tune_next import next_lines
 from placer.report.tune_words import (
     AXES,
     alike_words,
+    caveats,
     degrees,
     fewer,
     is_same,
@@ -59,7 +60,10 @@ def tune_text(
     rows = found["rows"]
     return paragraphs(
         (
-            [*wrapped(verdict(found)), *assumed_lines(found.get("assumed", ()))],
+            [
+                *wrapped(f"{verdict(found)} {caveats(found)}".rstrip()),
+                *assumed_lines(found.get("assumed", ())),
+            ],
             (*narrowed(_table(rows), _SAID_ONCE), *_below(rows, found["own"])),
             wrapped(short(found)),
             wrapped(ties(rows)),

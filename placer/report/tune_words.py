@@ -106,8 +106,14 @@ def verdict(found: Mapping[str, Any]) -> str:
     )
     if best["gpus"] < there:
         said += " No choice that uses more GPUs is faster."
-    beside = (_beside_own(best, found["own"]), _of_own_kind(found["rows"]))
-    return " ".join(filter(None, (said, *beside)))
+    return f"{said} {_beside_own(best, found['own'])}".rstrip()
+
+
+def caveats(found: Mapping[str, Any]) -> str:
+    """What to know before the degrees are changed."""
+    best, own = found["rows"][0], found["own"]
+    doubt = _doubt(best, own) if own is not None and "error" not in own else ""
+    return " ".join(filter(None, (doubt, _of_own_kind(found["rows"]))))
 
 
 def _of_own_kind(rows: Sequence[Row]) -> str:
@@ -134,7 +140,7 @@ def _beside_own(best: Row, own: Row | None) -> str:
         return "These are the job's own degrees."
     mine, theirs = best["step_time_s"], own["step_time_s"]
     said = _gain(mine, theirs, name)
-    return said + _doubt(best, own) + _not_considered(mine, theirs)
+    return said + _not_considered(mine, theirs)
 
 
 def _gain(mine: float, theirs: float, name: str) -> str:
@@ -152,7 +158,7 @@ def _doubt(best: Row, own: Row) -> str:
     if not DIFFERENCE < gain <= best["rated"]["median"] or more <= 0:
         return ""
     return (
-        f" Validation found such choices ({best['rated']['kind']}) rated "
+        f"Validation found such choices ({best['rated']['kind']}) rated "
         f"{share_text(best['rated']['median'])} too well: measure before you change."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -11,14 +12,16 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 import placer
+from placer.cli.main import main
 from placer.cost import DIFFERENCE
 from placer.degrees.choice import Choice
 from placer.degrees.kinds import MEMORY, RATED
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel
-from placer.report.tune_words import verdict
+from placer.report.tune_words import caveats
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
@@ -131,7 +134,7 @@ def test_a_gain_within_what_validation_missed_by_is_doubted() -> None:
     best |= {"step_time_s": 1.0, "rated": RATED[True, True]._asdict()}
     own |= {"rated": RATED[True, False]._asdict()}
     for step, is_doubted in ((1.10, True), (1.20, False), (1.005, False)):
-        said = verdict({"rows": [best], "gpus": 16, "own": own | {"step_time_s": step}})
+        said = caveats({"rows": [best], "gpus": 16, "own": own | {"step_time_s": step}})
         assert ("rated 13.8 % too well" in said) == is_doubted, step
 
 
@@ -151,3 +154,46 @@ def test_shards_of_the_job_decide_its_kind() -> None:
     found = placer.tune(machine(), work, gpus=[16], top=2, **FEW)
     (own,) = [row for row in found.rows if row["is_own_kind"]]
     assert own["methods"] == ["sharded parameters"]
+
+
+SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py
+ --num-layers 8 --hidden-size 2048 --ffn-hidden-size 8192 --num-attention-heads 16
+ --seq-length 2048 --swiglu --vocab-size 32000 --bf16
+ --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 32"""
+
+
+def test_the_command_that_follows_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script is read again, once its flags are changed; a preset's job is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("pretrain.sh").write_text(SCRIPT.replace("\n", ""))
+    few = ["--tp", "1,2", "--pp", "1", "--cp", "1", "--recompute", "none"]
+    limits = ["--top", "1", "--memory", "80GB", *few]
+    machine = ["-t", "rack:2 node:2 gpu:8", "--gpu", "h100"]
+    zero1, zero3 = ["--sharding", "zero1"], ["--sharding", "zero3"]
+    asked = ["tune", "-q", *machine, *limits, "--gpus", "16", "-j"]
+    text = printed(*asked, "megatron:pretrain.sh", *zero1)
+    assert "once the flags are changed in pretrain.sh" in text
+    assert follows(text)[-4:] == ["--gpu", "h100", "-o", "plan.json"]
+    printed(*follows(text))
+    assert Path("plan.json").exists()
+    text = printed(*asked, "quickstart", *zero1)
+    assert "after this command with --job-output job.yaml" in text
+    text = printed(*asked, "quickstart", *zero1, "--job-output", "degrees.yaml")
+    assert "degrees.yaml" in follows(text)
+    printed(*follows(text))
+    without = printed(*asked, "megatron:pretrain.sh", "--framework", "jax", *zero3)
+    assert "once the flags" not in without
+
+
+def follows(text: str) -> list[str]:
+    """Words of the command at the end of a text, but for the program."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return shlex.split(lines[-1])[1:]
+
+
+def printed(*words: str) -> str:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
