@@ -261,6 +261,26 @@ def _text(found: Tuning) -> str:
     return f"{', '.join(parts)} ({memory:.0%})"
 
 
+def rates() -> Iterator[str]:
+    """Lines of a table: the shares of their GPUs' peaks at which runs are met."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in (*runs(), *held_out()):
+        if run.is_calibrated:
+            continue
+        gemm = {"mxfp8": "fp8", "nvfp4": "fp4"}.get(
+            run.job.memory.gemm, run.job.memory.gemm
+        )
+        kind = "mixture" if run.job.parallelism.ep > 1 else "dense"
+        share = run.job.compute.tflops_per_gpu * 1e12 / run.machine.gpu.peak[gemm]
+        found.setdefault((gemm, kind), []).append(share)
+    yield "| products in | model | runs | 1 of 10 below | median | 1 of 10 above |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for (gemm, kind), shares in sorted(found.items()):
+        low, middle, high = np.percentile(shares, (10, 50, 90))
+        shown = f"{low:.0%} | {middle:.0%} | {high:.0%}"
+        yield f"| {gemm} | {kind} | {len(shares)} | {shown} |"
+
+
 def _line(run: Run, time_limit: float) -> str:
     try:
         return row(judged(run, time_limit))
@@ -274,7 +294,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="runs whose title has this")
     parser.add_argument("--time-limit", type=float, default=120.0, help="for each")
     parser.add_argument("--held-out", action="store_true", help="those found later")
+    parser.add_argument("--rates", action="store_true", help="what products sustain")
     options = parser.parse_args(arguments)
+    if options.rates:
+        print(*rates(), sep="\n")
+        return 0
     print("| run | ran | model | placer's choice | model | behind |")
     print("|---|---|--:|---|--:|--:|")
     for run in held_out() if options.held_out else runs():

@@ -106,6 +106,11 @@ class Question:
         return self.demand != DEMAND
 
     @property
+    def asks_for_rest(self) -> bool:
+        """Whether it was said that the rest counts more than fewer leaves."""
+        return self.is_demand_known or self.tolerance > 0
+
+    @property
     def allowance(self) -> Allowance:
         """What all jobs together may use of the limits."""
         return tuple(limit.most for limit in self.limits)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
+from placer.allocation.fewest_leaves import on_fewest_leaves
 from placer.allocation.no_room import no_room
 from placer.allocation.shared import Uses
 from placer.allocation.together import (
@@ -119,6 +120,9 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
             least, argument = best.cost, "every placement of all jobs"
     if best is None:
         raise no_room(offers)
+    # On huge machines constructions differ by more than steps that look alike.
+    if int(question.free.sum()) <= SEARCHED_NODES:
+        best = on_fewest_leaves(offers, uses, best)
     best = with_useful_rest(offers, uses, best)
     least = min(least, best.cost)
     why = _stop_reason(offers, is_reached(best.cost, least))

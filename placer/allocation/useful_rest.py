@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.allocation.fewest_leaves import leaves_first, leaves_of
 from placer.allocation.kinds import Kinds, shapes
 from placer.allocation.together import Together, left_beside, together
 from placer.solve.run.rest import Rest
@@ -91,6 +92,8 @@ class _Walk:
                 break
             if self._left(_exchanged(best, index, asked)) <= now:
                 continue
+            if self._takes_more_leaves(best, index, asked):
+                continue
             if any(not (nodes & ~slow).any() for slow in slow_sets):
                 continue
             # The same counts in other domains that are alike cost the same.
@@ -117,6 +120,8 @@ class _Walk:
         """What one job's offer makes of an allocation; None where that is no better."""
         if found is None or found.moved != best.offers[index].moved:
             return None
+        if self._takes_more_leaves(best, index, found.nodes):
+            return None
         changed = [*best.offers]
         changed[index] = found
         after = together(self.question, self.uses, changed)
@@ -124,6 +129,13 @@ class _Walk:
             return None
         pairs = zip(after.values, self.limits, strict=True)
         return after if all(own <= limit for own, limit in pairs) else None
+
+    def _takes_more_leaves(self, best: Together, index: int, nodes: BoolArray) -> bool:
+        """Whether a job would have more leaves, where these count more."""
+        if not leaves_first(self.question, best):
+            return False
+        machine = self.question.machine
+        return leaves_of(machine, nodes) > leaves_of(machine, best.offers[index].nodes)
 
     def _left(self, used: BoolArray) -> tuple[int, ...]:
         return left_after(self.rest, self.question, used)

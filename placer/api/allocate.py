@@ -94,8 +94,9 @@ def allocate(
 ) -> Allocation:
     """The nodes of every job, out of the free ones, with their placements.
 
-    The weighted sum of the step times is the least that was found. Of allocations that
-    cost the same, the one that leaves the most useful rest is taken.
+    The weighted sum of the step times is the least that was found. Of steps that nobody
+    can tell apart the one on the fewest leaves is taken, of allocations that cost the
+    same on as many leaves the one that leaves the most useful rest.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.allocation.allocation import Allocation, JobNodes
+from placer.allocation.fewest_leaves import leaf_tier
 from placer.allocation.left import left
 from placer.api.checked_plan import checked_plan
 from placer.api.judged import judged
@@ -160,11 +161,10 @@ def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:
 def _by_domain(machine: Topology, nodes: BoolArray) -> tuple[str, dict[str, int]]:
     """The tier in whose domains nodes lie, and how many each of them gives.
 
-    It is the largest NVLink tier where that holds more than a node, else the first
-    above the node; none where that is the whole machine.
+    None where there is no such tier.
     """
-    tier = max(machine.scale_up_tier, 1)
-    if tier >= len(machine.tiers) - 1:
+    tier = leaf_tier(machine)
+    if not tier:
         return "", {}
     counts = np.bincount(machine.domain_of_node[tier], nodes).astype(np.int64)
     names = machine.domain_names[tier]

@@ -135,8 +135,9 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 def allocate(context: click.Context, /, **options: Any) -> None:
     """Choose the nodes of jobs among those that are free.
 
-    The weighted sum of the step times is made as small as possible. Of allocations
-    that cost the same, the one that leaves the most useful rest is taken.
+    The weighted sum of the step times is made as small as possible. Of steps that
+    nobody can tell apart the one on the fewest leaves is taken, then the one that
+    leaves the most useful rest.
     """
     options = with_folder(options)
     if options["output"] == "-":

@@ -32,7 +32,7 @@ from placer.cli.plot_option import check_plot, plot_option
 from placer.cli.progress import Due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
@@ -230,7 +230,8 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     elif options["format_name"] == "csv":
         write_text("-", found.to_csv())
     else:
-        text = found.summary(explain=options["explain"], row=row)
+        place = _place_lines(options, found.rows[row])
+        text = found.summary(explain=options["explain"], row=row, place=place)
         write_text("-", text + "\n")
     if not there and not interrupts.exit_code:
         message = f"there are {len(found.rows)} rows, and none {options['row']}"
@@ -247,3 +248,32 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
         write_document(options["job_output"], to_document(found.job_of(row)))
     if options["output"]:
         write_plan(options["output"], plan_of(found, row))
+
+
+def _place_lines(options: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
+    """How the job with the degrees of a row is placed.
+
+    A script is read again once its flags are changed; of any other job the file with
+    these degrees is needed.
+    """
+    from placer.report.columns import WIDTH
+    from placer.report.next_text import typed
+
+    job, sources = options["job_output"], options["job"]
+    if job is None and row["flags"] and all(":" in source for source in sources):
+        names = ", ".join(source.partition(":")[2] for source in sources)
+        yield f"  # once the flags are changed in {names}"
+    elif job is None:
+        job = "job.yaml"
+        yield f"  # after this command with --job-output {job}"
+    pairs = [("-t", source) for source in options["topology"]]
+    pairs += [("-j", job)] if job else [("-j", source) for source in sources]
+    if not job:
+        pairs.append(("--gpus", str(row["gpus"])))
+    for name in ("hardware", "gpu", "gpus_per_node", "hosts", *["tflops"] * (not job)):
+        if options[name] is not None:
+            pairs.append((f"--{name.replace('_', '-')}", str(options[name])))
+    for tier, ratio in options["oversubscription"].items():
+        pairs.append(("--oversubscription", f"{tier}={ratio:g}"))
+    words = [word for pair in pairs for word in pair]
+    yield from typed(["placer", "place", *words, "-o", "plan.json"], WIDTH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class Found:
     Attributes
     ----------
     rows : list of Row
-        Best first. Nothing comes before the first unless ``is_cut``; the others are
-        the best of those that were placed.
+        Best first, no two of them alike. Nothing comes before the first unless
+        ``is_cut``; the others are the best of those that were placed.
     placed : list of Row
         All that were placed, best first.
     by_gpus, by_memory : list of Row
@@ -47,6 +47,10 @@ class Found:
         ``by_memory`` were whole.
     is_short : bool
         Whether time was up before there were as many rows as were asked for.
+    alike : list of list of Row
+        Of each row the others that were placed and cannot be told from it.
+    of_kind : int or None
+        The row that is, or is like, the best of the same methods as the job's own.
     """
 
     rows: list[Row]
@@ -59,6 +63,8 @@ class Found:
     least_s: float
     is_cut: bool
     is_short: bool = False
+    alike: list[list[Row]] = field(default_factory=list)
+    of_kind: int | None = None
 
 
 class State(NamedTuple):

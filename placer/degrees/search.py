@@ -21,9 +21,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
+from placer.degrees import fronts
 from placer.degrees.entries import NEXT, Entry, Known, entry_of, sizes_of
 from placer.degrees.evaluate import Answer, Question, is_enough
 from placer.degrees.found import Found, Row, State
+from placer.degrees.kinds import classes, told_apart
 from placer.degrees.room import Room, needed
 from placer.degrees.waiting import Waiting, every
 from placer.footprint.stages import restart_bytes
@@ -40,6 +42,8 @@ AT_A_TIME = 4
 # Rounds of questions, twice as many and so on, after which a choice is placed in any
 # case: a search that is cut short has a good answer.
 ROUNDS = 8
+# Choices that are placed at most for a row that differs from those before it.
+PLACED_FOR_A_ROW = 8
 # Sizes that are tried at first, so that one that is cut very short has any.
 EARLY = 64
 
@@ -118,7 +122,8 @@ class Search:
             self._place_early(own, lambda: False)
             self.is_hurried = False
         best = self._first()
-        fewer = self._by_gpus(best) if by_gpus else []
+        kin = fronts.of_kind(self._first, own) if own and best else None
+        fewer = fronts.by_gpus(self._first, best) if by_gpus else []
         # What is spared comes in line now; it is no better than what it is alike.
         proved_s = self._floor_s()
         lighter = self._by_memory(best, slack)
@@ -126,10 +131,11 @@ class Search:
         self._place_more(count)
         self._search_for(count)
         placed = self._placed()
+        shown, alike, place = told_apart(placed, count, kin)
         # The least of what is out is 0 where not all were listed.
         is_open = not self._least_out_s or self._waiting.least_s < inf
         return Found(
-            placed[:count],
+            shown,
             placed,
             fewer,
             lighter,
@@ -138,7 +144,9 @@ class Search:
             len(self._refused),
             max(proved_s, self._floor_s()),
             is_cut,
-            is_short=len(placed) < count and is_open,
+            is_short=len(shown) < count and is_open and self.stop(),
+            alike=alike,
+            of_kind=place,
         )
 
     def _floor_s(self) -> float:
@@ -215,19 +223,6 @@ class Search:
                 self._ask([first._replace(known=Known.BOUND)])
             self._waiting.add(fitting)
 
-    def _by_gpus(self, best: Row | None) -> list[Row]:
-        """The best choice, then the best with fewer GPUs, and so on."""
-        front = []
-        while best is not None:
-            front.append(best)
-            most = best.choice.gpus
-
-            def is_fewer(entry: Entry, most: int = most) -> bool:
-                return entry.choice.gpus < most
-
-            best = self._first(is_fewer)
-        return front
-
     def _by_memory(self, best: Row | None, slack: float) -> list[Row]:
         """The best choice, then the best with less memory, and so on."""
         if best is None or not slack:
@@ -235,20 +230,7 @@ class Search:
         longest = best.answer.step_time_s * (1 + slack)
         self._waiting.add(self._spared.values())
         self._spares = False
-        front: list[Row] = []
-        while best is not None:
-            if front and best.answer.step_time_s <= front[-1].answer.step_time_s:
-                front.pop()  # as fast, with less
-            front.append(best)
-            most = best.memory
-
-            def is_less(entry: Entry, most: float = most) -> bool:
-                known = entry.known < Known.TRAFFIC
-                needs = self.room.needs(entry.choice) if known else 0.0
-                return entry.bound_s <= longest and needs < most
-
-            best = self._first(is_less)
-        return front
+        return fronts.by_memory(self._first, best, longest, self.room.needs)
 
     def _first(self, wanted: Callable[[Entry], bool] = every) -> Row | None:
         """The choice with the shortest step of those wanted; None without, or in time.
@@ -266,26 +248,30 @@ class Search:
         return found
 
     def _place_more(self, count: int) -> None:
-        """Place choices in the order of their bounds, until so many are.
+        """Place choices in the order of their bounds, until so many differ.
 
         Of those that were placed out of order, to have an answer early, only the ones
         that no bound is below any more count.
         """
         early = set(self._answers)
         self._waiting.end_searches()
-        missing = count
-        while missing > 0 and not self.stop() and (entry := self._waiting.pop()):
-            if entry.known is not Known.PLACED:
-                placed = len(self._answers)
+        counted: set[Choice] = set()
+        rows: list[Row] = []
+        while len(classes(rows)) < count and len(rows) < PLACED_FOR_A_ROW * count:
+            if self.stop() or not (entry := self._waiting.pop()):
+                return
+            if entry.known is Known.PLACED:
+                counted.add(entry.choice)
+            else:
                 self._look_at(entry)
-                missing -= len(self._answers) - placed
-            elif entry.choice in early:
-                missing -= 1
+                counted |= self._answers.keys() - early
+            if len(counted) > len(rows):
+                rows = [row for row in self._placed() if row.choice in counted]
 
     def _search_for(self, count: int) -> None:
         """Search for the placements of the first rows, until all of them were."""
         while not self.stop():
-            rows = self._placed()[:count]
+            rows = [one[0] for one in classes(self._placed())[:count]]
             some = [r.choice for r in rows if not is_enough(r.choice, r.answer)]
             if not some:
                 return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
+from placer.degrees.kinds import differing, methods, rated
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
@@ -17,6 +18,7 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
     from placer.degrees.found import Found, Row
     from placer.degrees.own import Own
     from placer.degrees.space import Space
@@ -67,8 +69,21 @@ class Tuning:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A plain mapping a choice, best first."""
-        return self._rows(self.found.rows)
+        """A plain mapping a choice, best first; no two choices are alike."""
+        found = self.found
+        return [
+            self._row(row)
+            | {
+                "methods": list(methods(row.choice)),
+                "alike": len(alike),
+                "alike_in": differing([row, *alike], self._has_experts),
+                "is_own_kind": index == found.of_kind,
+                "rated": rated(row.choice, self._has_experts)._asdict(),
+            }
+            for index, (row, alike) in enumerate(
+                zip(found.rows, found.alike, strict=True)
+            )
+        ]
 
     @property
     def placed_rows(self) -> list[dict[str, Any]]:
@@ -120,7 +135,9 @@ class Tuning:
         worst = gap_text((best - least) / best)
         return f"no legal choice that fits can be better by more than {worst}"
 
-    def summary(self, *, explain: bool = False, row: int = 0) -> str:
+    def summary(
+        self, *, explain: bool = False, row: int = 0, place: Iterable[str] = ()
+    ) -> str:
         """The result as text for people, at most 80 columns wide but for the table.
 
         Parameters
@@ -130,8 +147,10 @@ class Tuning:
             that the job had.
         row : int
             Of which the flags are shown.
+        place : iterable of str
+            Lines that say how the job with them is placed.
         """
-        return tune_text(self.to_dict(), explain=explain, row=row)
+        return tune_text(self.to_dict(), explain=explain, row=row, place=place)
 
     def draw(self, theme: ThemeName = "auto") -> Picture:
         """Step time over memory, and over GPUs where they differ, as a picture."""
@@ -180,15 +199,29 @@ class Tuning:
             **assumed_entry(all_assumed(self.machine, self.job)),
         }
 
+    @property
+    def _has_experts(self) -> bool:
+        return self.job.model is not None and self.job.model.experts > 0
+
     def _own(self) -> dict[str, Any] | None:
         if self.own is None:
             return None
-        if self.own.row is not None:
-            return self._row(self.own.row)
-        return self.own.choice.to_dict() | {
-            "status": "infeasible",
-            "error": self.own.refusal,
+        choice = self.own.choice
+        found = {
+            "methods": list(methods(choice)),
+            "rated": rated(choice, self._has_experts)._asdict(),
         }
+        if self.own.row is not None:
+            return self._row(self.own.row) | found
+        return (
+            choice.to_dict()
+            | found
+            | {
+                "flags": self._flags(choice),
+                "status": "infeasible",
+                "error": self.own.refusal,
+            }
+        )
 
     def _rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         return [self._row(row) for row in rows]
@@ -207,13 +240,13 @@ class Tuning:
             "scale_up_domains": answer.domains,
             "restart_bytes": row.restart,
             "parts_s": dict(answer.parts),
-            "flags": self._flags(row),
+            "flags": self._flags(choice),
             "status": "optimal" if reached else "feasible",
         }
 
-    def _flags(self, row: Row) -> list[str]:
-        """Words of the flags that choose the row; none where there are none."""
+    def _flags(self, choice: Choice) -> list[str]:
+        """Words of the flags that choose it; none where there are none."""
         try:
-            return list(job_flags(row.choice.applied(self.job), self.space.framework))
+            return list(job_flags(choice.applied(self.job), self.space.framework))
         except EmitError:
             return []

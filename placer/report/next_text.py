@@ -44,11 +44,11 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
     if worst:
         subject = ["--group", f"{worst['axis']}:{worst['group']}"]
     commands = [*launch_commands(plan, path), ["explain", _typable(path), *subject]]
-    typed = [_typed(["placer", *command], width) for command in commands]
-    if any(typed):
+    found = [typed(["placer", *command], width) for command in commands]
+    if any(found):
         yield "next"
         yield from _changed_line(plan, width)
-        for lines in typed:
+        for lines in found:
             yield from lines
 
 
@@ -107,7 +107,7 @@ def _typable(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-def _typed(command: Sequence[str], width: int) -> list[str]:
+def typed(command: Sequence[str], width: int) -> list[str]:
     """The command in lines of the width, all but the last ending in a backslash."""
     room = width - len(_GOES_ON)
     lines = [_INDENT]

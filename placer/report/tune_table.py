@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.html_table import html_table
+from placer.report.tune_next import next_lines
 from placer.report.tune_words import (
     AXES,
+    alike_words,
+    caveats,
     degrees,
     fewer,
     is_same,
+    rated_too_well,
     sharding,
     short,
     tells,
     ties,
+    too_well,
     verdict,
     why_not,
 )
@@ -26,14 +31,19 @@ from placer.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 
-_HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory", "exposed")
+_HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory")
 # What may be said once for all rows, instead of in each of them.
-_SAID_ONCE = ("recompute", "sharding", "batch", "exposed")
-_EXPERT_SIZE = "--expert-tensor-parallel-size"
-_NOT_IN_CSV = ("parallelism", "parts_s", "flags")
+_SAID_ONCE = ("too well", "recompute", "sharding", "batch")
+_NOT_IN_CSV = ("parallelism", "parts_s", "flags", "methods", "alike_in", "rated")
 
 
-def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) -> str:
+def tune_text(
+    found: Mapping[str, Any],
+    *,
+    explain: bool = False,
+    row: int = 0,
+    place: Iterable[str] = (),
+) -> str:
     """The verdict, a table with a line a row, what was left out and what is proved.
 
     Parameters
@@ -44,18 +54,23 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) 
         Also say why the first row is better than another and than the job's own.
     row : int
         Of which the flags are shown.
+    place : iterable of str
+        Lines that say how the job with them is placed.
     """
     rows = found["rows"]
     return paragraphs(
         (
-            [*wrapped(verdict(found)), *assumed_lines(found.get("assumed", ()))],
-            narrowed(_table(rows), _SAID_ONCE),
+            [
+                *wrapped(f"{verdict(found)} {caveats(found)}".rstrip()),
+                *assumed_lines(found.get("assumed", ())),
+            ],
+            (*narrowed(_table(rows), _SAID_ONCE), *_below(rows, found["own"])),
             wrapped(short(found)),
             wrapped(ties(rows)),
             (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
             _explained(rows, found["own"]) if explain else (),
             (*wrapped(_left_out(found)), *wrapped(found["proof"] + ".")),
-            _flags(found, row),
+            next_lines(found, row, place),
         )
     )
 
@@ -86,12 +101,26 @@ def _table(rows: Sequence[Row]) -> list[list[str]]:
     """A head, and a line a row with the axes that tell rows apart."""
     axes = [axis for axis in AXES if any(tells(row, axis) for row in rows)]
     gpus = ["GPUs"] if len({row["gpus"] for row in rows}) > 1 else []
-    lines = [["", *gpus, *axes, *_HEAD]]
+    well = ["too well"] if any(map(rated_too_well, rows)) else []
+    lines = [["", *gpus, *axes, *_HEAD, *well]]
     for number, row in enumerate(rows, 1):
         count = [f"{row['gpus']:,}"] if gpus else []
         sizes = [str(row["parallelism"][axis]) for axis in axes]
-        lines.append([f"{number}", *count, *sizes, *_cells(row, rows[0])])
+        more = [rated_too_well(row)] if well else []
+        name = f"{number}{'*' * bool(row.get('is_own_kind'))}"
+        lines.append([name, *count, *sizes, *_cells(row, rows[0]), *more])
     return lines
+
+
+def _below(rows: Sequence[Row], own: Row | None) -> Iterator[str]:
+    """What the marks and columns of the table mean."""
+    if own is not None and any(row.get("is_own_kind") for row in rows):
+        kind = " and ".join(own["methods"])
+        yield from wrapped(f"*: the best of the job's own kind, with {kind}")
+    for number, row in enumerate(rows, 1):
+        if row.get("alike"):
+            yield from wrapped(alike_words(number, row))
+    yield from wrapped(too_well(rows))
 
 
 def _cells(row: Row, best: Row) -> list[str]:
@@ -104,7 +133,6 @@ def _cells(row: Row, best: Row) -> list[str]:
         format_seconds(step),
         f"+{behind:z.2%}" if behind else "",
         format_bytes(row["memory_bytes"]),
-        f"{row['exposed_scale_out_s'] / step:z.1%}",
     ]
 
 
@@ -168,36 +196,3 @@ def _left_out(found: Mapping[str, Any]) -> str:
         f"of {found['framework']}{refused}, {pruned['memory']:,} do not fit into "
         f"memory, {others}."
     )
-
-
-def _asked_by_megatron(words: Sequence[str], sizes: Mapping[str, int]) -> bool:
-    """Whether the experts' tensor parallel size is none that the row has."""
-    if _EXPERT_SIZE not in words:
-        return False
-    return words[words.index(_EXPERT_SIZE) + 1] != str(sizes["etp"])
-
-
-def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
-    """The flags that choose a row, instead of those that a script has."""
-    words = found["rows"][index]["flags"]
-    if not words:
-        yield from wrapped(
-            f"No flags of {found['framework']} are known for row {index + 1}; "
-            "--job-output FILE writes the job with its degrees."
-        )
-        return
-    yield f"Flags of row {index + 1} for {found['framework']}:"
-    # A flag stays with its values.
-    bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
-    bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
-    yield from (f"  {line}" for line in wrapped(bound, width=78))
-    if found["framework"] == "deepspeed":
-        yield from wrapped(
-            "They are those of Megatron-DeepSpeed. The file of --deepspeed_config says "
-            "the stage of ZeRO and the batch again."
-        )
-    if _asked_by_megatron(words, found["rows"][index]["parallelism"]):
-        yield from wrapped(
-            "The model has no experts. Megatron-LM refuses this order of ranks unless "
-            f"{_EXPERT_SIZE} is tp x cp; nothing else uses that."
-        )

@@ -25,6 +25,13 @@ _TIE_BREAKERS = {
 # Relative difference of step times that is no difference.
 SAME = 1e-9
 
+# Words for what choices differ in.
+_NAMES = {
+    "micro_batch": "samples a micro-batch",
+    "embedding": "embedding as layers",
+    "loss": "loss as layers",
+}
+
 # How much of forward is computed again; modules lie between.
 _REPEATED = {"none": 0, "full": 2}
 
@@ -48,6 +55,44 @@ def sharding(row: Row) -> str:
     return f"{row['sharding']} {row['shard_size'] or ''}".rstrip()
 
 
+def rated_too_well(row: Row) -> str:
+    """By how much validation found rows of its kind rated too well, if by anything.
+
+    What the model cannot tell apart is nothing.
+    """
+    share = row.get("rated", {}).get("median", 0.0)
+    return f"{share:z.0%}" if share > DIFFERENCE else ""
+
+
+def too_well(rows: Sequence[Row]) -> str:
+    """What that column rests on, for each kind among the rows."""
+    kinds = {row["rated"]["kind"]: row["rated"] for row in rows if rated_too_well(row)}
+    said = [
+        f"{kind} {share_text(one['median'])} in the median of {one['runs']} runs, "
+        f"{share_text(one['most'])} at most"
+        for kind, one in kinds.items()
+    ]
+    if not said:
+        return ""
+    return (
+        "too well: published runs looked so much slower than what the model liked "
+        f"best ({'; '.join(said)})"
+    )
+
+
+def alike_words(number: int, row: Row) -> str:
+    """What the choices differ in that cannot be told from a row."""
+    parts = [
+        f"{_NAMES.get(key, key)} {', '.join(map(_value, values))}"
+        for key, values in row["alike_in"].items()
+    ]
+    return f"row {number} and {row['alike']} alike: {'; '.join(parts)}"
+
+
+def _value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def verdict(found: Mapping[str, Any]) -> str:
     """What was found in a sentence or two."""
     best = found["rows"][0]
@@ -64,6 +109,23 @@ def verdict(found: Mapping[str, Any]) -> str:
     return f"{said} {_beside_own(best, found['own'])}".rstrip()
 
 
+def caveats(found: Mapping[str, Any]) -> str:
+    """What to know before the degrees are changed."""
+    best, own = found["rows"][0], found["own"]
+    doubt = _doubt(best, own) if own is not None and "error" not in own else ""
+    return " ".join(filter(None, (doubt, _of_own_kind(found["rows"]))))
+
+
+def _of_own_kind(rows: Sequence[Row]) -> str:
+    """The best of the job's own kind, where that is not the best of all."""
+    mine = [i for i, row in enumerate(rows) if i and row.get("is_own_kind")]
+    return "".join(
+        f"The best of the job's own kind is row {i + 1}: "
+        f"{format_seconds(rows[i]['step_time_s'])} a step."
+        for i in mine
+    )
+
+
 def _beside_own(best: Row, own: Row | None) -> str:
     """How much better the best row is than the degrees that the job had."""
     if own is None:
@@ -77,11 +139,28 @@ def _beside_own(best: Row, own: Row | None) -> str:
     if is_same(own, best):
         return "These are the job's own degrees."
     mine, theirs = best["step_time_s"], own["step_time_s"]
+    said = _gain(mine, theirs, name)
+    return said + _not_considered(mine, theirs)
+
+
+def _gain(mine: float, theirs: float, name: str) -> str:
+    """What the best row saves: the one place that says how sure that is."""
     said = compared("time", mine, theirs, name)
     if mine != theirs and abs(mine - theirs) <= DIFFERENCE * theirs:
         said += f", {within_noise(DIFFERENCE)}"
-    said = f"{said[0].upper()}{said[1:]}."
-    return said + _not_considered(mine, theirs)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _doubt(best: Row, own: Row) -> str:
+    """That the gain is no more than what validation missed by, for another kind."""
+    gain = own["step_time_s"] / best["step_time_s"] - 1
+    more = best["rated"]["median"] - own["rated"]["median"]
+    if not DIFFERENCE < gain <= best["rated"]["median"] or more <= 0:
+        return ""
+    return (
+        f"Validation found such choices ({best['rated']['kind']}) rated "
+        f"{share_text(best['rated']['median'])} too well: measure before you change."
+    )
 
 
 def _not_considered(mine: float, theirs: float) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from placer.allocation import offers
 from placer.api.allocate import allocate
+from placer.cost import JITTER
 from placer.errors import InfeasibleError
 from placer.hostlist import expand
 from tests.marks import slow
@@ -93,8 +94,10 @@ def compare(seed: int, objective: str, count: int) -> None:
             allocate(machine, jobs, weights=given, objective=objective)
         return
     found = allocate(machine, jobs, weights=given, objective=objective)
-    assert found.cost == pytest.approx(best, rel=ROUNDING, abs=1e-15), text
-    assert found.status == "optimal", text
+    more = JITTER if objective == "time" else ROUNDING
+    assert best * (1 - ROUNDING) <= found.cost <= best * (1 + more) + 1e-15, text
+    is_least = found.cost == pytest.approx(best, rel=ROUNDING, abs=1e-15)
+    assert (found.status == "optimal") == is_least, text
     assert found.lower_bound <= best * (1 + ROUNDING), text
     hosts = [host for job in found.jobs for host in expand(job.hosts)]
     assert len(hosts) == len(set(hosts)), text
@@ -103,13 +106,27 @@ def compare(seed: int, objective: str, count: int) -> None:
         mask = sum(1 << machine.node_names.index(h) for h in expand(job.hosts))
         inside = [cost for own, cost in table.items() if own & ~mask == 0]
         assert job.value == pytest.approx(min(inside), rel=ROUNDING, abs=1e-15), text
+    if count == 1 and objective == "time" and found.jobs[0].tier:
+        tier = machine.tier_index(found.jobs[0].tier)
+        near = [own for own, cost in tables[0].items() if cost <= best * (1 + more)]
+        fewest = min(len(leaves(machine, own, tier)) for own in near)
+        assert len(found.jobs[0].nodes_by_domain) == fewest, text
+
+
+def leaves(machine: Topology, mask: int, tier: int) -> set[int]:
+    """Domains of a tier that a set of nodes touches."""
+    row = machine.domain_of_node[tier].tolist()
+    return {domain for node, domain in enumerate(row) if mask >> node & 1}
 
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 75, CHUNK))])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 def test_small_machines(first: int, count: int, objective: str) -> None:
-    """One job or two get the best of all sets of nodes; no bound is above it."""
+    """One job or two get the best of all sets of nodes; no bound is above it.
+
+    Where steps cannot be told apart a job gets the fewest leaves.
+    """
     for seed in range(first, first + CHUNK):
         compare(seed, objective, count)
 

@@ -15,6 +15,7 @@ import yaml
 import placer
 from placer.allocation import offers
 from placer.allocation.least_strict import Slices, worst_machine
+from placer.cost import JITTER
 from placer.emit.registry import requests
 from placer.errors import InfeasibleError, InputError
 from placer.hostlist import expand
@@ -170,6 +171,22 @@ def test_a_tolerance_buys_a_more_useful_rest(spare, busy):
     assert best.jobs[0].value < found.jobs[0].value <= 1.01 * best.jobs[0].value
     assert found.left["whole_domains"] == {"rack": 2}
     assert best.left["whole_domains"] == {"rack": 1}
+
+
+def test_of_steps_that_nobody_can_tell_apart_the_one_on_fewest_leaves():
+    """Three leaves cost less than runs differ by; who says what comes next has four."""
+    free = {"A": 6, "B": 5, "C": 2, "D": 5, "E": 4, "F": 4, "G": 2}
+    machine = racks(dict.fromkeys(free, 8), gpus=8, joined=False)
+    *inner, outer = machine.tiers
+    machine = replace(machine, tiers=(*inner, replace(outer, latency=8e-6)))
+    hosts = [f"{leaf}{n:02}" for leaf, room in free.items() for n in range(1, room + 1)]
+    job = training("one", tp=8, pp=2, dp=8)
+    found = placer.allocate(machine, job, free=hosts)
+    assert len(found.jobs[0].nodes_by_domain) == 3
+    assert found.lower_bound < found.cost <= found.lower_bound * (1 + JITTER)
+    coming = placer.allocate(machine, job, free=hosts, demand={"6": 1})
+    assert coming.left["largest_free"] == {"rack": 6}
+    assert coming.cost < found.cost
 
 
 def test_shared_uplinks_are_loaded_by_all_jobs():

@@ -16,6 +16,7 @@ import pytest
 
 import placer
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
+from placer.degrees.kinds import methods
 from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError
 from placer.job.recompute import flops_again
@@ -139,11 +140,12 @@ def has_room(choice: Choice, most: int, batch: int) -> bool:
     return any(batch % dp == 0 and dp * replica <= most for dp in more)
 
 
-def steps(case: Case) -> Iterator[float]:
+def steps(case: Case) -> Iterator[tuple[Choice, float]]:
     """The step of every choice that the machine can hold."""
-    for changed in case.choices.values():
+    for choice, changed in case.choices.items():
+        problem = Problem.of(case.machine, changed, "time")
         try:
-            yield solve(Problem.of(case.machine, changed, "time"), Budget(20.0)).value
+            yield choice, solve(problem, Budget(20.0)).value
         except InfeasibleError:
             continue
 
@@ -153,15 +155,24 @@ def steps(case: Case) -> Iterator[float]:
     [*range(3), *slow(range(3, 18))],
 )
 def test_the_best_of_placing_every_choice(seed: int) -> None:
-    """The step is the best, no bound is above it, and it fits."""
+    """The step is the best, no bound is above it, and it fits.
+
+    So is that of the job's own kind.
+    """
     case = drawn(seed)
-    best = min(steps(case))
+    placed = dict(steps(case))
+    best = min(placed.values())
     found = placer.tune(case.machine, case.job, **case.asked)
     first = found.found.rows[0].choice
     framework, memory = case.asked["framework"], case.asked["memory"]
     assert ByHand(case.job, first, framework).most() <= memory * (1 + 1e-9)
     assert found.rows[0]["step_time_s"] == pytest.approx(best, rel=1e-9)
     assert found.lower_bound_s <= best * (1 + 1e-9)
+    mine = [row for row in found.rows if row["is_own_kind"]]
+    if found.own is not None and mine:
+        kind = methods(found.own.choice)
+        of_kind = [step for choice, step in placed.items() if methods(choice) == kind]
+        assert mine[0]["step_time_s"] == pytest.approx(min(of_kind), rel=1e-9)
 
 
 def test_a_choice_for_which_nothing_was_found_is_no_proof(

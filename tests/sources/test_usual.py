@@ -33,8 +33,8 @@ def assumed(job):
     ("machine", "more", "rate", "interval"),
     [
         ("dgx-h100-4x8", "", 396, (297, 544)),
-        ("dgx-h100-4x8", "--fp8-format hybrid", 693, (495, 950)),
-        ("gb200-nvl72-8x72", "--fp8-format hybrid", 1750, (1250, 2400)),
+        ("dgx-h100-4x8", "--fp8-format hybrid", 752, (495, 1030)),
+        ("gb200-nvl72-8x72", "--fp8-format hybrid", 1900, (1250, 2600)),
         ("dgx-a100-20x8", "--fp8-format hybrid", 125, (93.6, 172)),
         ("mi300x-16x8", "", 523, (392, 719)),
         ("leaf:2 node:2 gpu:8", "", 396, (297, 544)),

@@ -38,6 +38,11 @@ class OfferedRepairs:
         self._choices = repairs.choices(front.budget)
         self._value: dict[int, float] = {}
 
+    @property
+    def is_any(self) -> bool:
+        """Whether any repair that was carried out is a placement."""
+        return any(value < inf for value in self._value.values())
+
     def spread(self, count: int) -> None:
         """Offer the first and the last choice, and some between."""
         last = len(self._choices) - 1

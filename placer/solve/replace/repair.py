@@ -11,7 +11,9 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,9 +54,17 @@ class Repairs:
     ----------
     limit : float
         Groups whose division costs more stay whole.
+    parts : collection of str
+        Of groups of these axes, what a base domain has stays together.
     """
 
-    def __init__(self, state: RepairState, seating: Seating, limit: float) -> None:
+    def __init__(
+        self,
+        state: RepairState,
+        seating: Seating,
+        limit: float,
+        parts: Collection[str] = (),
+    ) -> None:
         self._state, self._seating = state, seating
         self._least: dict[bytes, float] = {}
         row = state.topology.domain_of_node[state.tier]
@@ -64,9 +74,10 @@ class Repairs:
         ]
         self._count = state.before.domain.max(axis=1) + 1
         self._set_size = [np.bincount(label) for label in state.sets]
-        bases = base_domains(state, state.tied(limit, state.residents, cells=True))
+        tied = partial(state.tied, ranks=state.residents, cells=True, parts=parts)
+        bases = base_domains(state, tied(limit))
         # What the rules and the nodes tie together, at the least.
-        self._forced = state.tied(inf, state.residents, cells=True)
+        self._forced = tied(inf)
         self._room = seating.room.copy()
         self._short: list[tuple[BaseDomain, int]] = []
         for base in bases:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
+
+# Axes of the groups that add up gradients, and gather parameters.
+GRADIENTS = ("dp_cp", "edp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,7 @@ class _Search:
         self._state = repair_state(problem, previous)
         self._before = self._state.before
         self._front = Front(problem, budget, self._before.moved)
-        self._repairs: OfferedRepairs | None = None
+        self._repairs: list[OfferedRepairs] = []
 
     def run(self, progress: Progress | None) -> Replaced:
         """Repairs first; a fresh placement where they are not as cheap as asked."""
@@ -148,15 +151,36 @@ class _Search:
         return self._result(*reference)
 
     def _repair(self) -> None:
+        """Offer repairs, of ever larger parts that stay together."""
+        state, tied = self._state, None
+        for parts in self._parts():
+            whole = state.tied(inf, state.residents, parts=parts)
+            if tied is None or not np.array_equal(whole, tied):
+                self._repair_by(parts)
+            tied = whole
+
+    def _parts(self) -> Sequence[tuple[str, ...]]:
+        """Axes of whose groups a base domain lets go all that it has, or nothing.
+
+        The hop cost prices every edge by itself. For the step time a gradient group is
+        as slow as in the domain that has the fewest of it, and all pipelines wait for
+        the one with the most hops between domains.
+        """
+        if isinstance(self._problem.goal, HopCostObjective):
+            return [()]
+        return [(), GRADIENTS, (*GRADIENTS, "pp")]
+
+    def _repair_by(self, parts: tuple[str, ...]) -> None:
         """Offer repairs, from the nodes that are best to use first."""
         state = self._state
         # First the group that is dearest to divide stays whole, then none need to.
         for limit in (state.dearest_cut() * (1 - EXACT), np.inf):
             for usable in self._usable():
-                repairs = Repairs(state, Seating(state, usable), limit)
-                self._repairs = OfferedRepairs(repairs, self._front)
-                self._repairs.spread(self._problem.params.repairs)
-                if self._front.points:
+                repairs = Repairs(state, Seating(state, usable), limit, parts)
+                offered = OfferedRepairs(repairs, self._front)
+                offered.spread(self._problem.params.repairs)
+                if offered.is_any:
+                    self._repairs.append(offered)
                     return
 
     def _usable(self) -> Iterator[BoolArray]:
@@ -241,8 +265,8 @@ class _Search:
     def _result(self, reference: str, least: float) -> Replaced:
         front = self._front
         cost = least * (1 + self._terms.within)
-        if self._repairs is not None:
-            self._repairs.close_in(cost)
+        for repairs in self._repairs:
+            repairs.close_in(cost)
         chosen = front.choose(cost, self._terms.max_moves)
         if chosen is None:
             raise self._too_few()

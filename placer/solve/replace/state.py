@@ -7,6 +7,7 @@ the base domain of a rank matters. Ranks that leave it together or not at all ar
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -166,14 +167,23 @@ class RepairState:
             np.add.at(found, second, saved)
         return found
 
-    def tied(self, limit: float, ranks: IntArray, cells: bool = False) -> IntArray:
+    def tied(
+        self,
+        limit: float,
+        ranks: IntArray,
+        cells: bool = False,
+        parts: Collection[str] = (),
+    ) -> IntArray:
         """Move group of each of ``ranks``; all others are by themselves; shape (R,).
 
         Sets are tied, and groups that no cut of less than ``limit`` divides; cells too
-        if wanted. ``ranks`` are all those of some base domains.
+        if wanted, and what a base domain has of a group of one of the axes ``parts``.
+        ``ranks`` are all those of some base domains.
         """
         group = np.arange(len(self.home))
-        for label in (*[self.cell] * cells, *self.sets[: self.tier + 1]):
+        members = self.job.parallelism.ranks_of_group
+        tied = (row_of_number(members[axis]) for axis in parts)
+        for label in (*[self.cell] * cells, *self.sets[: self.tier + 1], *tied):
             group = _joined_in_row(group, ranks, label, self.home)
         chosen = np.zeros(len(self.home), dtype=bool)
         chosen[ranks] = True

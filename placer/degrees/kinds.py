@@ -1,0 +1,133 @@
+"""Kinds of layouts, choices that cannot be told apart, and how kinds were rated.
+
+Two choices are alike where they use the same methods on as many GPUs, and differ in
+their steps and their memory by less than the model can tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placer.cost import DIFFERENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.degrees.choice import Choice
+    from placer.degrees.found import Row
+
+# What memory is off by in most series that were measured (docs/memory-validation.md).
+MEMORY = 0.05
+
+# What choices are made of, but for what follows from the others.
+_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
+_SHARDING = {
+    "ddp": "replicated states",
+    "zero1": "ZeRO",
+    "zero2": "ZeRO",
+    "zero3": "sharded parameters",
+    "hsdp": "sharded parameters",
+}
+
+
+def methods(choice: Choice) -> tuple[str, ...]:
+    """The methods that a choice uses, in words: its kind, whatever the sizes."""
+    found = [_SHARDING[choice.sharding]]
+    found += ["pipelines"] if choice.pp > 1 else []
+    found += ["expert groups"] if choice.ep > 1 else []
+    return tuple(found)
+
+
+def classes(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows, best first, by what cannot be told apart; each class led by its best."""
+    found: list[list[Row]] = []
+    for row in rows:
+        mine = next((one for one in found if _are_alike(one[0], row)), None)
+        if mine is None:
+            found.append([row])
+        else:
+            mine.append(row)
+    return found
+
+
+def told_apart(
+    placed: Sequence[Row], count: int, kin: Row | None
+) -> tuple[list[Row], list[list[Row]], int | None]:
+    """Rows no two of which are alike, those like each, and which one ``kin`` is like.
+
+    As many as ``count``, and ``kin`` beside them.
+    """
+    found = classes(placed)
+    own = kin and kin.choice
+    mine = next(
+        (i for i, one in enumerate(found) if own in [row.choice for row in one]), None
+    )
+    if mine is not None and mine >= count:
+        found[count:], mine = [found[mine]], count
+    else:
+        found = found[:count]
+    return [one[0] for one in found], [one[1:] for one in found], mine
+
+
+def _are_alike(one: Row, other: Row) -> bool:
+    if one.choice.gpus != other.choice.gpus:
+        return False
+    if methods(one.choice) != methods(other.choice):
+        return False
+    steps = one.answer.step_time_s, other.answer.step_time_s
+    return _is_near(*steps, DIFFERENCE) and _is_near(one.memory, other.memory, MEMORY)
+
+
+def differing(rows: Sequence[Row], has_experts: bool) -> dict[str, list[Any]]:
+    """What rows that are alike differ in: every value of it, numbers in order."""
+    chosen = [row.choice for row in rows]
+    # Without experts etp follows tp.
+    keys = [key for key in _SIZES if has_experts or key != "etp"]
+    found: dict[str, list[Any]] = {
+        key: sorted({getattr(one, key) for one in chosen}) for key in keys
+    }
+    found["recompute"] = list(dict.fromkeys(one.recompute for one in chosen))
+    shards = (f"{one.sharding} {one.shard_size or ''}".rstrip() for one in chosen)
+    found["sharding"] = list(dict.fromkeys(shards))
+    for end in ("embedding", "loss"):
+        found[end] = sorted({getattr(one, end) for one in chosen})
+    return {key: values for key, values in found.items() if len(values) > 1}
+
+
+def _is_near(one: float, other: float, share: float) -> bool:
+    return abs(one - other) <= share * min(one, other)
+
+
+class Rated(NamedTuple):
+    """How validation rated a kind of choice where placer liked one best.
+
+    Attributes
+    ----------
+    kind : str
+    runs : int
+        Published runs of which placer's own choice was of this kind.
+    median, most : float
+        How much longer the model took the step that ran to be: by so much it rates the
+        kind too well, if what ran was the best.
+    """
+
+    kind: str
+    runs: int
+    median: float
+    most: float
+
+
+# The tables "Published choices" of docs/tune-validation.md, those found afterwards too:
+# by whether the model has experts, and whether placer's choice shards parameters.
+RATED = {
+    (False, False): Rated("dense, whole parameters", 30, 0.019, 0.458),
+    (False, True): Rated("dense, sharded parameters", 30, 0.082, 0.787),
+    (True, False): Rated("experts, whole parameters", 7, 0.129, 0.579),
+    (True, True): Rated("experts, sharded parameters", 18, 0.1375, 0.34),
+}
+
+
+def rated(choice: Choice, has_experts: bool) -> Rated:
+    """How validation rated choices of this kind, for a model with experts or not."""
+    is_sharded = _SHARDING[choice.sharding] == "sharded parameters"
+    return RATED[has_experts, is_sharded]

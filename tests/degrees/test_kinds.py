@@ -1,0 +1,199 @@
+"""Rows that differ, what is alike, the job's own kind, and how kinds were rated."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import placer
+from placer.cli.main import main
+from placer.cost import DIFFERENCE
+from placer.degrees.choice import Choice
+from placer.degrees.kinds import MEMORY, RATED
+from placer.job.axes import Parallelism
+from placer.job.model import DataParallel
+from placer.report.tune_words import caveats
+from tests.degrees.cases import job, machine
+
+if TYPE_CHECKING:
+    from placer.degrees.tuning import Tuning
+
+PAGE = Path(__file__).parents[2] / "docs" / "tune-validation.md"
+FEW = {"tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2], "micro_batch": [1, 2]}
+
+
+@pytest.fixture(scope="module")
+def found() -> Tuning:
+    """Of a job with pipelines, whose best choices have none."""
+    axes = Parallelism(tp=2, etp=2, pp=2, dp=4)
+    work = replace(job(Random(1)), parallelism=axes, micro_batches=4)
+    return placer.tune(machine(), work, gpus=[16], top=5, **FEW)
+
+
+def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether nothing that the model can tell keeps two rows apart."""
+    step, memory = (
+        max(one[key], other[key]) / min(one[key], other[key]) - 1
+        for key in ("step_time_s", "memory_bytes")
+    )
+    same = one["gpus"] == other["gpus"] and one["methods"] == other["methods"]
+    return same and step <= DIFFERENCE and memory <= MEMORY
+
+
+def test_no_two_rows_are_alike_and_there_are_as_many_as_asked_for(
+    found: Tuning,
+) -> None:
+    """Ties are folded: a row says how many are like it, and in what they differ."""
+    rows = found.rows
+    assert len([row for row in rows if not row["is_own_kind"]]) >= 4
+    assert len(rows) >= 5
+    assert not any(are_alike(*pair) for pair in combinations(rows, 2))
+    folded = [row for row in rows if row["alike"]]
+    assert folded
+    for row in folded:
+        assert all(len(values) > 1 for values in row["alike_in"].values())
+        assert row["alike_in"]
+        assert f"{row['alike']} alike: " in found.summary()
+    placed = found.found.placed
+    for row, others in zip(found.found.rows, found.found.alike, strict=True):
+        for one in others:
+            assert one in placed
+            assert one.answer.step_time_s >= row.answer.step_time_s
+
+
+def test_the_best_of_the_job_s_own_kind_stands_beside(found: Tuning) -> None:
+    """It is marked, placed like the others, and named in the first sentences."""
+    (own,) = [row for row in found.rows if row["is_own_kind"]]
+    assert own["methods"] == found.to_dict()["own"]["methods"]
+    assert own["parallelism"]["pp"] == 2
+    number = found.rows.index(own) + 1
+    text = found.summary()
+    assert re.search(rf"^{number}\\*", text, re.MULTILINE)
+    assert f"own kind is row {number}:" in " ".join(text.split())
+    assert found.job_of(number - 1).parallelism.pp == 2
+
+
+def test_flags_to_change_make_the_row_out_of_the_job(found: Tuning) -> None:
+    """Those of the job, changed and left out as the text says, are those of the row."""
+    text = found.summary(place=["  placer place -t m -j script"])
+    assert text.endswith("next\n  placer place -t m -j script")
+    changed, gone = re.search(  # type: ignore[union-attr]
+        r"To change for row 1, flags of megatron:\n((?:  .*\n)+)"
+        r"(?:and to leave out:\n((?:  .*\n)+))?",
+        text,
+    ).groups()
+    flags = of(found.to_dict()["own"]["flags"]) | of(changed.split())
+    for name in of((gone or "").split()):
+        del flags[name]
+    assert flags == of(found.rows[0]["flags"])
+    same = placer.tune(machine(), found.best, gpus=[16], top=1, **FEW)
+    assert "nothing to change" in same.summary()
+
+
+def of(words: list[str]) -> dict[str, list[str]]:
+    """Flags by name, with their values."""
+    names = [i for i, word in enumerate(words) if word.startswith("--")]
+    ends = [*names[1:], len(words)]
+    return {words[i]: words[i + 1 : end] for i, end in zip(names, ends, strict=True)}
+
+
+def test_how_kinds_were_rated_is_what_the_page_shows() -> None:
+    """The median and the most of its tables of published choices, by kind."""
+    line = re.compile(
+        r"^\| (?P<run>[^|]+) \| (?P<ran>[^|]+) \| [^|]+ s \| (?P<best>[^|]+) \| "
+        r"[^|]+ s \| (?P<behind>[\d.]+)%[^|]*\|$"
+        r"|^\| (?P<run2>[^|]+) \| (?P<ran2>[^|]+) \| (?P<best2>[^|]+) \| "
+        r"(?P<behind2>[\d.]+)%[^|]*\|$",
+        re.MULTILINE,
+    )
+    shares: dict[tuple[bool, bool], list[float]] = {key: [] for key in RATED}
+    for match in line.finditer(PAGE.read_text()):
+        _, ran, best, behind = (text for text in match.groups() if text is not None)
+        if "b " not in best:
+            continue
+        sharded = "zero3" in best or "hsdp" in best
+        shares["ep " in ran, sharded].append(float(behind) / 100)
+    for key, found in RATED.items():
+        assert found.runs == len(shares[key])
+        assert found.median == pytest.approx(median(shares[key]), abs=5e-5)
+        assert found.most == pytest.approx(max(shares[key]), abs=5e-5)
+
+
+def test_a_gain_within_what_validation_missed_by_is_doubted() -> None:
+    """Where the best is of another kind, and its gain no larger than that miss."""
+    best, own = (row(Choice(ep=4, dp=16, sharding=s)) for s in ("zero3", "zero1"))
+    best |= {"step_time_s": 1.0, "rated": RATED[True, True]._asdict()}
+    own |= {"rated": RATED[True, False]._asdict()}
+    for step, is_doubted in ((1.10, True), (1.20, False), (1.005, False)):
+        said = caveats({"rows": [best], "gpus": 16, "own": own | {"step_time_s": step}})
+        assert ("rated 13.8 % too well" in said) == is_doubted, step
+
+
+def row(choice: Choice) -> dict[str, Any]:
+    return choice.to_dict() | {"tokens_per_s_per_gpu": 1.0, "is_own_kind": False}
+
+
+def test_shards_of_the_job_decide_its_kind() -> None:
+    """A job with sharded parameters has the best of those beside."""
+    axes = Parallelism(tp=1, etp=1, dp=16)
+    work = replace(
+        job(Random(1)),
+        parallelism=axes,
+        micro_batches=1,
+        data_parallel=DataParallel(sharding="zero3"),
+    )
+    found = placer.tune(machine(), work, gpus=[16], top=2, **FEW)
+    (own,) = [row for row in found.rows if row["is_own_kind"]]
+    assert own["methods"] == ["sharded parameters"]
+
+
+SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py
+ --num-layers 8 --hidden-size 2048 --ffn-hidden-size 8192 --num-attention-heads 16
+ --seq-length 2048 --swiglu --vocab-size 32000 --bf16
+ --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 32"""
+
+
+def test_the_command_that_follows_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script is read again, once its flags are changed; a preset's job is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("pretrain.sh").write_text(SCRIPT.replace("\n", ""))
+    few = ["--tp", "1,2", "--pp", "1", "--cp", "1", "--recompute", "none"]
+    limits = ["--top", "1", "--memory", "80GB", *few]
+    machine = ["-t", "rack:2 node:2 gpu:8", "--gpu", "h100"]
+    zero1, zero3 = ["--sharding", "zero1"], ["--sharding", "zero3"]
+    asked = ["tune", "-q", *machine, *limits, "--gpus", "16", "-j"]
+    text = printed(*asked, "megatron:pretrain.sh", *zero1)
+    assert "once the flags are changed in pretrain.sh" in text
+    assert follows(text)[-4:] == ["--gpu", "h100", "-o", "plan.json"]
+    printed(*follows(text))
+    assert Path("plan.json").exists()
+    text = printed(*asked, "quickstart", *zero1)
+    assert "after this command with --job-output job.yaml" in text
+    text = printed(*asked, "quickstart", *zero1, "--job-output", "degrees.yaml")
+    assert "degrees.yaml" in follows(text)
+    printed(*follows(text))
+    without = printed(*asked, "megatron:pretrain.sh", "--framework", "jax", *zero3)
+    assert "once the flags" not in without
+
+
+def follows(text: str) -> list[str]:
+    """Words of the command at the end of a text, but for the program."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return shlex.split(lines[-1])[1:]
+
+
+def printed(*words: str) -> str:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout

@@ -1,0 +1,109 @@
+"""Full racks that NVLink joins, after failures: the fewest moves that cost nothing."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Overlap
+from placer.placement.build import placement_of_plan
+from placer.solve.problem.objective import objective_of
+from placer.topology.model import Tier
+from tests.solve.machines import MODEL
+from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+
+def racks(count: int, nodes: int, gpus: int) -> Topology:
+    """Racks of so many nodes that NVLink joins."""
+    tiers = [
+        Tier("node", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
+        Tier("rack", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
+        Tier("cluster", 50e9, 8e-6, False, 1.0, 1.0, 18.0),
+    ]
+    rack = [r for r in range(count) for _ in range(nodes)]
+    return machine_of([gpus] * len(rack), [rack, [0] * len(rack)], tiers)
+
+
+def job(launch: str = "node-contiguous", **sizes: int) -> Job:
+    """A dense job of these sizes; others are 1."""
+    return Job(
+        "job",
+        Parallelism(**sizes, etp=sizes.get("tp", 1)),
+        model=MODEL,
+        sequence=4096,
+        micro_batches=8,
+        overlap=Overlap(cp=True, pp=True),
+        compute=Compute(micro_batch_time=0.02),
+        launcher=launch,
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_full_racks_that_lost_a_tray_move_whole_at_most(seed: int) -> None:
+    """With empty racks beside them no rank of another rack moves, and no step is lost.
+
+    A gradient group is as slow as in the rack with the fewest of it, so what a rack has
+    of one goes together or stays.
+    """
+    topology, work = racks(32, 16, 4), job(tp=4, cp=2, pp=8, dp=24)
+    plan = placer.place(topology, work).plan
+    failed = random.Random(seed).sample(list(plan.nodes), 5)
+    found = placer.replace(plan, topology, work, failed=failed)
+    about = found.plan.previous
+    assert found.bound["value"] <= 1.001 * about["value_before"]
+    assert about["moved"] <= 5 * 64
+
+
+SMALL = ({"pp": 2, "dp": 3}, {"pp": 3, "dp": 2}, {"cp": 2, "dp": 3}, {"dp": 6})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_against_every_way_to_fill_three_racks(seed: int) -> None:
+    """No placement within the tolerance moves fewer ranks."""
+    rng = random.Random(seed)
+    topology = racks(3, 3, 1)
+    work = job(rng.choice(("node-contiguous", "free")), **SMALL[seed % len(SMALL)])
+    plan = placer.place(topology, work).plan
+    failed = rng.sample(list(plan.nodes), rng.choice((1, 2)))
+    found = placer.replace(plan, topology, work, failed=failed).plan.previous
+    assert found["moved"] == fewest(topology, work, plan, failed, found)
+
+
+def fewest(
+    topology: Topology,
+    work: Job,
+    plan: Plan,
+    failed: list[str],
+    about: Mapping[str, Any],
+) -> int:
+    """Fewest moves within the budget, of every number of ranks that racks can hold."""
+    goal = objective_of(topology, work, "time")
+    before = placement_of_plan(plan, topology).gpu_of_rank
+    bad = [topology.node_names.index(name) for name in failed]
+    lost, home = np.isin(before, bad), before // 3
+    room = 3 - np.bincount(np.array(bad) // 3, minlength=3)
+    most = int(about["moved"])
+    for racks_of in product(range(3), repeat=len(before)):
+        rack = np.array(racks_of)
+        moving = lost | (rack != home)
+        if moving.sum() >= most or (np.bincount(rack, minlength=3) > room).any():
+            continue
+        gpus = np.where(moving, -1, before)
+        for rank in np.flatnonzero(moving).tolist():
+            seats = range(3 * rack[rank], 3 * rack[rank] + 3)
+            gpus[rank] = next(g for g in seats if g not in gpus and g not in bad)
+        if goal.value(gpus) <= about["budget"] * (1 + 1e-9):
+            most = int(moving.sum())
+    return most
