@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.placement.started import order_in_use_of
 from placer.report.homes import Home, homes_of, is_optimal
 from placer.report.two_plans import saving_of
-from placer.report.verdict import inner_domains, is_kept, name_in_use, sentences
+from placer.report.verdict import (
+    VALUE,
+    inner_domains,
+    is_kept,
+    name_in_use,
+    sentences,
+)
 from placer.report.words import (
     BETTER,
     amount,
@@ -67,14 +75,22 @@ def gained(sides: Sequence[Side]) -> float:
 
 def is_folded(sides: Sequence[Side]) -> bool:
     """Whether the plan is the order beside it: two of the same."""
-    return len(verdict(sides)) > 1 and is_kept(sides[-1].plan)
+    old, new = sides[0].plan, sides[-1].plan
+    return (
+        bool(verdict(sides))
+        and is_kept(new)
+        and old.host_of_rank == new.host_of_rank
+        and np.array_equal(old.gpu_of_rank, new.gpu_of_rank)
+    )
 
 
 def verdict(sides: Sequence[Side]) -> list[str]:
     """What a plan says beside the order that its user has; nothing beside others."""
     plan = sides[-1].plan
     in_use = (order_in_use_of(plan), name_in_use(plan))
+    usual, old = plan.baselines.get(in_use[0], {}), sides[0].plan.score
     is_usual = len(sides) > 1 and sides[0].name in in_use
+    is_usual &= all(old.get(key) == usual.get(key) for key in VALUE.values())
     if not is_usual or "saved_share" not in plan.verdict:
         return []
     return sentences(plan, plan.verdict)
