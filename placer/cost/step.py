@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4
-# Placements whose steps are remembered: two that are compared.
-_REMEMBERED = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +303,7 @@ class StepModel:
                 return step
         placed = gpu_of_rank.copy()
         step = self.step_on(PlacedNetwork(self.fabric, placed))
-        self._last = [(placed, step), *last[: _REMEMBERED - 1]]
+        self._last = [(placed, step), *last[:1]]
         return step
 
     def step_on(self, network: Network) -> Step:

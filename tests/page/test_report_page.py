@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placer.api.place import place
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
 from placer.cost.step import StepModel
@@ -21,7 +20,6 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.report.verdict import sentences
 from placer.topology.model import Topology
 from placer.topology.read import read_topology
 from tests.page.browser import Browser, chromium
@@ -500,56 +498,6 @@ def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:
     assert {row[-1] for row in rows} == {"same"}
 
 
-def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
-    """The page says so as the terminal does, has it once, and folds its map."""
-    plan = place("dgx-h100-4x8", "quickstart").plan
-    path = tmp_path / "kept.html"
-    path.write_text(report_html(plan))
-    opened(browser, path)
-    assert words(browser) == spoken(plan)
-    assert browser.run("return canvases.length") == 1
-    assert "before" not in browser.run("return document.body.innerText").lower()
-    assert not browser.run("return canvases.at(-1).checkVisibility()")
-    browser.run('$("fold").open = true')
-    painted = "const c = canvases.at(-1); return c.checkVisibility() && c.width > 0"
-    browser.wait_for("setTimeout(arguments[arguments.length - 1], 300)")
-    assert browser.run(painted)
-    assert browser.log("browser") == []
-    path.write_text(report_html(plan, "megatron-default"))
-    opened(browser, path)
-    assert browser.run('return $("fold")') is None
-
-
-def words(browser: Browser) -> str:
-    """The headline of a page and what follows it."""
-    return browser.run(
-        "return ['h1', '.lede'].map((s) => document.querySelector(s).innerText)"
-        ".join(' ')"
-    ).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def spoken(plan: Plan) -> str:
-    """The verdict of a plan in sentences."""
-    said = sentences(plan, plan.verdict)
-    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
-
-
-def test_a_plan_to_move_to(browser: Browser, tmp_path: Path) -> None:
-    """The page begins as the terminal, and tells what the decision rests on."""
-    machine = "rack:4 node:18 gpu:4"
-    plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan
-    path = tmp_path / "move.html"
-    path.write_text(report_html(plan))
-    opened(browser, path)
-    assert words(browser) == spoken(plan)
-    text = browser.run("return document.body.innerText")
-    assert "1 of 32 tp groups comes back into one rack" in text
-    assert "assumed: uplinks not oversubscribed; at 2:1 this plan saves" in text
-    path.write_text(report_html(plan, "megatron-default"))
-    opened(browser, path)
-    assert words(browser).startswith("Saves 6.6 s a step (")
-
-
 def test_bare_plans(browser: Browser, tmp_path: Path) -> None:
     """Plans that record neither axes nor domains nor a score have a page too."""
     old = bare(tiny_plan())
@@ -624,4 +572,5 @@ def test_8192_gpus(browser: Browser, tmp_path: Path) -> None:
     path.write_text(report_html(new, old))
     assert path.stat().st_size <= 500_000
     opened(browser, path)
-    assert words(browser).startswith("Costs ")
+    title = browser.run('return document.querySelector("h1").innerText')
+    assert title.startswith("Costs ")
