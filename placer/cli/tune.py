@@ -230,7 +230,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     elif options["format_name"] == "csv":
         write_text("-", found.to_csv())
     else:
-        place = _place_lines(options, found.rows[row])
+        place = _place_lines(options, found, row)
         text = found.summary(explain=options["explain"], row=row, place=place)
         write_text("-", text + "\n")
     if not there and not interrupts.exit_code:
@@ -250,7 +250,7 @@ def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
         write_plan(options["output"], plan_of(found, row))
 
 
-def _place_lines(options: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
+def _place_lines(options: dict[str, Any], found: Tuning, row: int) -> Iterator[str]:
     """How the job with the degrees of a row is placed.
 
     A script is read again once its flags are changed; of any other job the file with
@@ -258,22 +258,30 @@ def _place_lines(options: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
     """
     from placer.report.columns import WIDTH
     from placer.report.next_text import typed
+    from placer.report.tune_words import has_degrees
 
     job, sources = options["job_output"], options["job"]
-    if job is None and row["flags"] and all(":" in source for source in sources):
+    chosen = found.rows[row]
+    is_script = all(":" in one for one in sources) and has_degrees(
+        found.to_dict()["own"]
+    )
+    if job is None and is_script and chosen["flags"]:
         names = ", ".join(source.partition(":")[2] for source in sources)
-        yield f"  # once the flags are changed in {names}"
+        first = f"  # once the flags are changed in {names}"
     elif job is None:
         job = "job.yaml"
-        yield f"  # after this command with --job-output {job}"
+        first = f"  # after this command with --job-output {job}"
+    else:
+        first = ""
     pairs = [("-t", source) for source in options["topology"]]
     pairs += [("-j", job)] if job else [("-j", source) for source in sources]
     if not job:
-        pairs.append(("--gpus", str(row["gpus"])))
+        pairs.append(("--gpus", str(chosen["gpus"])))
     for name in ("hardware", "gpu", "gpus_per_node", "hosts", *["tflops"] * (not job)):
         if options[name] is not None:
             pairs.append((f"--{name.replace('_', '-')}", str(options[name])))
     for tier, ratio in options["oversubscription"].items():
         pairs.append(("--oversubscription", f"{tier}={ratio:g}"))
     words = [word for pair in pairs for word in pair]
-    yield from typed(["placer", "place", *words, "-o", "plan.json"], WIDTH)
+    lines = typed(["placer", "place", *words, "-o", "plan.json"], WIDTH)
+    yield from [*[first] * bool(first), *lines] if lines else ()

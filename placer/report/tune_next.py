@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.report.columns import wrapped
-from placer.report.tune_words import is_same
+from placer.report.tune_words import has_degrees, is_same
 
 _EXPERT_SIZE = "--expert-tensor-parallel-size"
 
@@ -27,14 +27,15 @@ def next_lines(
     """
     row, own = found["rows"][index], found["own"]
     framework, words = found["framework"], row["flags"]
-    if own is not None and is_same(own, row):
+    has_own = has_degrees(own)
+    if has_own and is_same(own, row):
         yield f"Row {index + 1} has the flags of the job: nothing to change."
     elif not words:
         yield from wrapped(
             f"No flags of {framework} are known for row {index + 1}; "
             "--job-output FILE writes the job with its degrees."
         )
-    elif own is not None and own["flags"]:
+    elif has_own and own["flags"]:
         yield f"To change for row {index + 1}, flags of {framework}:"
         changed, gone = _changes(_flags(own["flags"]), _flags(words))
         yield from _bound(changed)

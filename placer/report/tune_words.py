@@ -43,6 +43,14 @@ def tells(row: Row, axis: str) -> bool:
     return bool(sizes[axis] != usual)
 
 
+def has_degrees(own: Row | None) -> bool:
+    """Whether a job has degrees of its own.
+
+    Replicas alone are what a job has whose sources name a model, and no degrees.
+    """
+    return own is not None and any(tells(own, axis) for axis in AXES if axis != "dp")
+
+
 def degrees(row: Row) -> str:
     """The degrees of a row: ``tp 4, pp 8, dp 2``."""
     sizes = row["parallelism"]
@@ -132,8 +140,7 @@ def _beside_own(best: Row, own: Row | None) -> str:
         return ""
     name = f"the job's own degrees ({degrees(own)})"
     if "error" in own:
-        # Replicas alone: what a job has whose sources name a model, and no degrees.
-        if not any(tells(own, axis) for axis in AXES if axis != "dp"):
+        if not has_degrees(own):
             return ""
         return f"{name[0].upper()}{name[1:]} cannot be used: {own['error']}."
     if is_same(own, best):
