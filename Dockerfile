@@ -1,5 +1,5 @@
 # docker build -t placer . && docker run --rm -v "$PWD:/data" placer topology list
-FROM python:3.13-slim AS build
+FROM python:3.13 AS build
 COPY . /src
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /src
 

@@ -1,0 +1,1 @@
+"""One evaluator of every objective, with exact increments."""

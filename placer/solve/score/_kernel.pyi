@@ -1,0 +1,154 @@
+"""The compiled costs; `native/bindings.cpp` is their source."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.arrays import FloatArray, IntArray
+
+_Ints = npt.NDArray[np.int32]
+_Ask = Callable[[IntArray], FloatArray]
+
+class _Kernel:
+    def set_machine(
+        self,
+        children: list[_Ints],
+        bandwidth: FloatArray,
+        latency: FloatArray,
+        detour: FloatArray,
+        capacity: list[FloatArray],
+        scale_up: int,
+        rail: _Ints,
+        factor: FloatArray,
+        speed: FloatArray,
+        site_of_slot: _Ints,
+    ) -> None: ...
+    def load(self, slots: _Ints) -> None: ...
+    def change(self, one: _Ints, other: _Ints) -> float: ...
+    def keep(self) -> None: ...
+    def undo(self) -> None: ...
+    def pressure(self) -> FloatArray: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def slots(self) -> _Ints: ...
+
+class StepTime(_Kernel):
+    def add_exchange(
+        self,
+        start: _Ints,
+        groups_of: _Ints,
+        first: _Ints,
+        member: _Ints,
+        weight: _Ints,
+        lanes: _Ints,
+        members: int,
+        share: FloatArray,
+        sent: FloatArray,
+        sent_inside: float,
+    ) -> int: ...
+    def add_messages(
+        self,
+        start: _Ints,
+        groups_of: _Ints,
+        sender: _Ints,
+        receiver: _Ints,
+        lanes: _Ints,
+        size: float,
+        thin: _Ints,
+    ) -> int: ...
+    def add_rings(
+        self,
+        start: _Ints,
+        groups_of: _Ints,
+        first: _Ints,
+        member: _Ints,
+        weight: _Ints,
+        lanes: _Ints,
+        members: int,
+        buffer: FloatArray,
+        moved: float,
+        steps_outside: FloatArray,
+        steps_inside: FloatArray,
+        is_even: bool,
+        thin: _Ints,
+    ) -> int: ...
+    def allow_pat(
+        self,
+        operation: int,
+        moved: float,
+        steps: float,
+        pace: float,
+        latency: float,
+        ask: _Ask,
+    ) -> None: ...
+    def add_inside(
+        self, start: _Ints, groups_of: _Ints, atom: _Ints, on_site: FloatArray
+    ) -> int: ...
+    def add_asked(
+        self, start: _Ints, groups_of: _Ints, groups: int, sizes: int, ask: _Ask
+    ) -> int: ...
+    def add_axis(
+        self,
+        operation: int,
+        cells_start: _Ints,
+        cells: _Ints,
+        groups_start: _Ints,
+        groups: _Ints,
+        forward: FloatArray,
+        forward_start: FloatArray,
+        backward: FloatArray,
+        backward_start: FloatArray,
+        is_hop: bool,
+    ) -> None: ...
+    def add_peak(self, operation: int, size: int, groups: _Ints) -> int: ...
+    def add_window(
+        self,
+        weight: float,
+        floor: float,
+        peaks: Sequence[Sequence[int]],
+        times: Sequence[Sequence[float]],
+        hidden: Sequence[float],
+    ) -> None: ...
+    def ask_exposed(self, ask: Callable[[FloatArray], float]) -> None: ...
+    def set_pipeline(
+        self,
+        stages: int,
+        group: int,
+        repetitions: int,
+        overlap: bool,
+        head: _Ints,
+        middle: _Ints,
+        tail: _Ints,
+        open: _Ints,
+        keys: int,
+    ) -> None: ...
+    def set_replicas(
+        self,
+        replicas: int,
+        stages: int,
+        numbers: FloatArray,
+        pace_full: FloatArray,
+        start: _Ints,
+        cells: _Ints,
+        atoms_start: _Ints,
+        atoms: _Ints,
+        has_speeds: bool,
+        block: _Ints,
+        block_start: _Ints,
+        of_block: _Ints,
+    ) -> None: ...
+
+class Hops(_Kernel):
+    def add_axis(
+        self,
+        weight: float,
+        start: _Ints,
+        edges: _Ints,
+        one: _Ints,
+        other: _Ints,
+        times: _Ints,
+        inside: Sequence[int],
+    ) -> None: ...
+    def set_distance(self, distance: FloatArray) -> None: ...

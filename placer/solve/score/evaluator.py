@@ -1,0 +1,193 @@
+"""The cost of a placement and of changes of it, exactly.
+
+The step time and the hop cost have one evaluator each, compiled; where that was not
+built, or the two costs do not agree on a job, changes are priced in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray
+from placer.cost.fabric import Fabric
+from placer.solve.problem.objective import TimeObjective
+from placer.solve.score.hop_cost import hop_kernel
+from placer.solve.score.kernel import is_built
+from placer.solve.score.step_time import step_kernel
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.score._kernel import Hops, StepTime
+    from placer.solve.score.groups import Numbers
+    from placer.solve.score.slots import Slots
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """K changes: each exchanges what some pairs of slots hold, one after the other.
+
+    Attributes
+    ----------
+    first : ndarray, shape (K + 1,)
+        The pairs of change ``k`` are ``first[k]:first[k + 1]``.
+    one, other : ndarray
+        Slots of each pair.
+    """
+
+    first: IntArray
+    one: IntArray
+    other: IntArray
+
+    @classmethod
+    def of(cls, *changes: list[tuple[int, int]]) -> Changes:
+        """Changes as lists of pairs of slots."""
+        first = np.concatenate(([0], np.cumsum([len(pairs) for pairs in changes])))
+        pairs = np.array([pair for pairs in changes for pair in pairs], dtype=np.int64)
+        one, other = pairs.reshape(-1, 2).T
+        return cls(first, one, other)
+
+    def pairs(self, change: int) -> tuple[IntArray, IntArray]:
+        """Slots of the pairs of one change."""
+        own = slice(self.first[change], self.first[change + 1])
+        return self.one[own], self.other[own]
+
+
+class Evaluator(Protocol):
+    """The cost of one placement, kept up to date."""
+
+    @property
+    def value(self) -> float:
+        """Cost of the placement."""
+
+    @property
+    def slot_of_unit(self) -> IntArray:
+        """The placement: slot of each unit; shape (U,)."""
+
+    def load(self, slot_of_unit: IntArray) -> None:
+        """Go to another placement."""
+
+    def delta(self, changes: Changes) -> FloatArray:
+        """What each change would add to the cost; shape (K,)."""
+
+    def apply(self, changes: Changes, chosen: int) -> None:
+        """Make one of the changes."""
+
+    def pressure(self) -> FloatArray:
+        """How much waits for each unit, 1 at most; shape (U,)."""
+
+
+@dataclass(eq=False)
+class FullPrice:
+    """Every placement priced from the beginning."""
+
+    problem: Problem
+    slots: Slots
+    value: float = field(default=0.0, init=False)
+    slot_of_unit: IntArray = field(init=False)
+
+    def load(self, slot_of_unit: IntArray) -> None:
+        """Go to another placement."""
+        self.slot_of_unit = np.array(slot_of_unit)
+        self.value = self._price(self.slot_of_unit)
+
+    def delta(self, changes: Changes) -> FloatArray:
+        """What each change would add to the cost."""
+        count = len(changes.first) - 1
+        after = [self._price(self._after(changes, k)) for k in range(count)]
+        return np.array(after) - self.value
+
+    def apply(self, changes: Changes, chosen: int) -> None:
+        """Make one of the changes."""
+        self.load(self._after(changes, chosen))
+
+    def pressure(self) -> FloatArray:
+        """All units alike."""
+        return np.ones(len(self.slots.ranks))
+
+    def _price(self, slot_of_unit: IntArray) -> float:
+        return float(self.problem.goal.value(self.slots.gpu_of_rank(slot_of_unit)))
+
+    def _after(self, changes: Changes, change: int) -> IntArray:
+        unit = np.full(len(self.slots.gpus), -1)
+        unit[self.slot_of_unit] = np.arange(len(self.slot_of_unit))
+        for one, other in zip(*changes.pairs(change), strict=True):
+            unit[[one, other]] = unit[[other, one]]
+        found = np.empty_like(self.slot_of_unit)
+        found[unit[unit >= 0]] = np.flatnonzero(unit >= 0)
+        return found
+
+
+@dataclass(eq=False)
+class Compiled:
+    """The compiled cost: a change costs what it touches.
+
+    Attributes
+    ----------
+    slots : Slots
+        In the order of the tree.
+    kernel : StepTime or Hops
+    width : int
+        Atoms of a unit: 1, or its ranks.
+    """
+
+    slots: Slots
+    kernel: StepTime | Hops
+    width: int
+
+    @property
+    def value(self) -> float:
+        """Cost of the placement."""
+        return self.kernel.value
+
+    @property
+    def slot_of_unit(self) -> IntArray:
+        """Slot of each unit; shape (U,)."""
+        return np.asarray(self.kernel.slots[:: self.width], np.int64) // self.width
+
+    def load(self, slot_of_unit: IntArray) -> None:
+        """Go to another placement."""
+        self.kernel.load(self._atoms(np.asarray(slot_of_unit)))
+
+    def delta(self, changes: Changes) -> FloatArray:
+        """What each change would add to the cost."""
+        before = self.value
+        found = np.empty(len(changes.first) - 1)
+        for change in range(len(found)):
+            pairs = map(self._atoms, changes.pairs(change))
+            found[change] = self.kernel.change(*pairs) - before
+            self.kernel.undo()
+        return found
+
+    def apply(self, changes: Changes, chosen: int) -> None:
+        """Make one of the changes."""
+        self.kernel.change(*map(self._atoms, changes.pairs(chosen)))
+        self.kernel.keep()
+
+    def pressure(self) -> FloatArray:
+        """The time of the slowest replica that each unit is of, or of its edges."""
+        found = self.kernel.pressure().reshape(-1, self.width)
+        most: FloatArray = found.max(axis=1)
+        return most
+
+    @cached_property
+    def _place(self) -> IntArray:
+        return np.arange(self.width, dtype=np.int64)
+
+    def _atoms(self, slots: IntArray) -> Numbers:
+        spread = np.asarray(slots)[:, None] * self.width + self._place
+        return spread.ravel().astype(np.int32)
+
+
+def evaluator_of(problem: Problem, slots: Slots) -> Evaluator:
+    """What prices changes of a placement; nothing is on its slots before `load`."""
+    found: tuple[Slots, StepTime | Hops, int] | None = None
+    if is_built():
+        if isinstance(problem.goal, TimeObjective):
+            found = step_kernel(problem.goal.model, slots)
+        else:
+            found = hop_kernel(problem.hops, Fabric.of(problem.machine), slots)
+    return FullPrice(problem, slots) if found is None else Compiled(*found)

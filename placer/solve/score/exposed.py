@@ -1,0 +1,313 @@
+"""What compute leaves exposed of gradients, parameters and the user's own groups.
+
+A *peak* is the seconds of the slowest group of an operation, among those of one stage
+or all there are. A *window* leaves exposed the largest of some sums of peaks, less what
+hides each. Shapes: P stages, V chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray
+from placer.cost.custom import TRAFFIC, flows_time, group_time, hidden_kinds
+from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.network import PlacedNetwork
+from placer.cost.step import Step
+from placer.solve.score.questions import Question, ToldNetwork
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.job.model import Group
+    from placer.solve.score.operations import Operations
+
+# Random seconds with which windows are compared with the scorer's own sum.
+TRIED = 8
+SAME = 1e-12
+
+
+class Entry(NamedTuple):
+    """A sum of peaks, each so many times, less what hides it."""
+
+    times: dict[int, float]
+    hidden: float
+
+
+class Window(NamedTuple):
+    """The largest of some entries, and of 0, so many times."""
+
+    weight: float
+    entries: list[Entry]
+
+
+def add_exposed(model: StepModel, operations: Operations) -> None:
+    """Add all that is exposed beside the pipelines."""
+    windows = list(_own_windows(model, operations))
+    if model.job.model is not None:
+        sync = _Sync.of(model, operations)
+        found = list(sync.windows())
+        if sync.agrees(found):
+            windows += found
+        else:
+            _ask(operations, windows, sync)
+            return
+    for window in windows:
+        operations.step.add_window(
+            window.weight,
+            0.0,
+            [list(entry.times) for entry in window.entries],
+            [list(entry.times.values()) for entry in window.entries],
+            [entry.hidden for entry in window.entries],
+        )
+
+
+def exposed_by(windows: list[Window], peaks: FloatArray) -> float:
+    """Seconds that windows leave exposed, given those of peaks."""
+    total = 0.0
+    for window in windows:
+        values = [
+            sum(many * peaks[k] for k, many in entry.times.items()) - entry.hidden
+            for entry in window.entries
+        ]
+        total += window.weight * max([0.0, *values])
+    return float(total)
+
+
+def _ask(operations: Operations, windows: list[Window], sync: _Sync) -> None:
+    """Let the scorer add up what it adds up in a way of its own."""
+
+    def answer(peaks: FloatArray) -> float:
+        return exposed_by(windows, peaks) + sync.exposed_s(peaks)
+
+    operations.step.ask_exposed(answer)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sync:
+    """Gradients and parameters: sums of peaks of each stage and chunk.
+
+    Attributes
+    ----------
+    model : StepModel
+    peaks : list of ndarray, shape (P,)
+        Of each operation, the peak of each stage.
+    parts : list of SyncTime
+        What each operation adds where its groups take a second.
+    """
+
+    model: StepModel
+    peaks: list[IntArray]
+    parts: list[SyncTime]
+
+    @classmethod
+    def of(cls, model: StepModel, operations: Operations) -> _Sync:
+        """The operations of a step's synchronisation, added to it."""
+        told = ToldNetwork()
+        _sync_on(model, told)
+        peaks: list[IntArray] = []
+        for questions in _alike(told.asked):
+            added = operations.add(questions)
+            stage = model.job.parallelism.coordinates["pp"][questions[0].members[:, 0]]
+            for size in range(len(questions)):
+                number = [
+                    operations.step.add_peak(
+                        added.number,
+                        size,
+                        np.unique(added.of_row[stage == p]).astype(np.int32),
+                    )
+                    for p in range(model.job.parallelism.pp)
+                ]
+                peaks.append(np.array(number))
+        order = [at for questions in _alike_numbers(told.asked) for at in questions]
+        parts = [_sync_on(model, ToldNetwork(_only(at))) for at in order]
+        return cls(model, peaks, parts)
+
+    def time(self, peaks: FloatArray) -> SyncTime:
+        """The scorer's own account of so many seconds of each peak."""
+        pairs = [
+            (part, peaks[n]) for part, n in zip(self.parts, self.peaks, strict=True)
+        ]
+
+        def total(name: str) -> FloatArray:
+            of_parts = [getattr(part, name) * own[:, None] for part, own in pairs]
+            return np.asarray(np.sum(of_parts, axis=0))
+
+        return replace(
+            self.parts[0],
+            reduce=total("reduce"),
+            gather=total("gather"),
+            again_reduce=total("again_reduce"),
+            again_gather=total("again_gather"),
+            first_bucket=sum(part.first_bucket * float(own[0]) for part, own in pairs),
+            embedding=sum(part.embedding * float(own.max()) for part, own in pairs),
+        )
+
+    def exposed_s(self, peaks: FloatArray) -> float:
+        """Exposed seconds, as the scorer adds them up."""
+        slowness = np.ones((1, self.model.job.parallelism.pp))
+        step = Step(self.model, {}, self.time(peaks), {}, slowness)
+        return step.exposed_data_parallel_s
+
+    def agrees(self, windows: list[Window]) -> bool:
+        """Whether windows say what the scorer does, whatever the seconds."""
+        count = 1 + max((int(n.max()) for n in self.peaks), default=-1)
+        if not count:
+            return True
+        draw = np.random.default_rng(0)
+        scale = self.model.windows.backward_s + self.model.windows.forward_s + 1e-6
+        for tried in range(TRIED):
+            peaks = scale * draw.random(count) * 4.0**tried / 64
+            known = self.exposed_s(peaks)
+            if abs(exposed_by(windows, peaks) - known) > SAME * max(known, scale):
+                return False
+        return True
+
+    def windows(self) -> Iterator[Window]:
+        """Exposed reductions, gathers and tied embeddings."""
+        mode, hidden = self.model.job.data_parallel, self.model.windows
+        weight, others = 1 / mode.sync_every, self.model.job.micro_batches - 1
+        reduce = mode.overlap_reduce, hidden.backward_s, hidden.backward_window_s
+        gather = mode.overlap_gather, hidden.forward_s, hidden.forward_window_s
+        yield from self._pass("reduce", weight, *reduce, bucket=False)
+        yield from self._pass("gather", weight, *gather, bucket=True)
+        if mode.reduces_each:
+            some = self._between(
+                "again_reduce", weight * others, reduce[0], reduce[2], 0
+            )
+            yield from some
+        if mode.gathers_each:
+            some = self._between(
+                "again_gather", weight * others, gather[0], gather[2], 0
+            )
+            yield from some
+        for part, numbers in zip(self.parts, self.peaks, strict=True):
+            if part.embedding:
+                ends = [Entry({int(k): part.embedding}, 0.0) for k in numbers]
+                yield Window(1.0, ends)
+
+    def _pass(
+        self,
+        name: str,
+        weight: float,
+        overlap: bool,
+        chunk_s: float,
+        window_s: float,
+        *,
+        bucket: bool,
+    ) -> Iterator[Window]:
+        """The last reduction of a step, or the first gather."""
+        yield from self._between(name, weight, overlap, window_s, 1)
+        if not overlap:
+            return
+        covers = np.arange(float(self.model.job.parallelism.pp))
+        covers[0] = 1.0 - 1.0 / self.model.windows.buckets
+        late = [
+            Entry(self._sum(name, p, [0]), float(cover * chunk_s))
+            for p, cover in enumerate(covers)
+        ]
+        if bucket:
+            pairs = zip(self.parts, self.peaks, strict=True)
+            first = {int(n[0]): part.first_bucket for part, n in pairs}
+            late.append(Entry({k: many for k, many in first.items() if many}, 0.0))
+        yield Window(weight, late)
+
+    def _between(
+        self, name: str, weight: float, overlap: bool, window_s: float, first: int
+    ) -> Iterator[Window]:
+        """Chunks from the first on beside a full window of compute; else all, bare."""
+        stages, chunks = self.model.job.parallelism.pp, self.model.job.parallelism.vp
+        if not overlap:
+            every = list(range(chunks))
+            bare = [Entry(self._sum(name, p, every), 0.0) for p in range(stages)]
+            yield Window(weight, bare)
+            return
+        for v in range(first, chunks):
+            entries = [Entry(self._sum(name, p, [v]), window_s) for p in range(stages)]
+            yield Window(weight, entries)
+
+    def _sum(self, name: str, stage: int, chunks: list[int]) -> dict[int, float]:
+        """What the peaks add to chunks of a stage."""
+        found = {}
+        for part, numbers in zip(self.parts, self.peaks, strict=True):
+            many = float(getattr(part, name)[stage, chunks].sum())
+            if many:
+                found[int(numbers[stage])] = many
+        return found
+
+
+def _sync_on(model: StepModel, network: ToldNetwork) -> SyncTime:
+    return sync_time(network, model.job, model.volumes, model.windows.buckets)
+
+
+def _only(at: int) -> Callable[[int], float]:
+    """The answers that give the groups of one question a second."""
+    return lambda question: float(question == at)
+
+
+def _alike_numbers(asked: list[Question]) -> list[list[int]]:
+    """Numbers of questions that differ in nothing but the size, together."""
+
+    def key(number: int) -> tuple[str, int, str]:
+        one = asked[number]
+        return one.kind, id(one.members), one.algorithm
+
+    ordered = sorted(range(len(asked)), key=key)
+    return [list(numbers) for _, numbers in groupby(ordered, key)]
+
+
+def _alike(asked: list[Question]) -> list[list[Question]]:
+    return [[asked[number] for number in some] for some in _alike_numbers(asked)]
+
+
+def _own_windows(model: StepModel, operations: Operations) -> Iterator[Window]:
+    """Groups of the user's own, and the traffic between ranks: one window each."""
+    job, hidden = model.job, hidden_kinds(model.job)
+    cover = model.compute_s * model.hides
+
+    def window(name: str, peaks: list[int], times: float) -> Window:
+        covered = cover if name in hidden else 0.0
+        return Window(1.0, [Entry({peak: times}, covered) for peak in peaks])
+
+    for group in job.groups:
+        peaks = list(_peaks_of(model, operations, group))
+        yield window(group.name, peaks, group.per_step)
+    if job.traffic is not None:
+        yield window(TRAFFIC, [_peak_of_flows(model, operations)], 1.0)
+
+
+def _peaks_of(model: StepModel, operations: Operations, group: Group) -> Iterator[int]:
+    """The slowest communicator of each size."""
+    if group.collective == "relay":  # hops in turn
+        algorithms = model.job.collectives
+
+        def tell(gpu_of_rank: IntArray) -> FloatArray:
+            network = PlacedNetwork(model.fabric, gpu_of_rank)
+            return group_time(network, group, algorithms).group_seconds
+
+        number = operations.ask(len(group.ranks), 1, tell)
+        every = np.arange(len(group.ranks), dtype=np.int32)
+        yield operations.step.add_peak(number, 0, every)
+        return
+    told = ToldNetwork()
+    group_time(told, group, model.job.collectives)
+    for question in told.asked:
+        added = operations.add([question])
+        every = np.arange(added.count, dtype=np.int32)
+        yield operations.step.add_peak(added.number, 0, every)
+
+
+def _peak_of_flows(model: StepModel, operations: Operations) -> int:
+    traffic = model.job.traffic
+    assert traffic is not None  # noqa: S101
+
+    def tell(gpu_of_rank: IntArray) -> FloatArray:
+        network = PlacedNetwork(model.fabric, gpu_of_rank)
+        return np.array([flows_time(network, traffic).seconds])
+
+    number = operations.ask(1, 1, tell)
+    return operations.step.add_peak(number, 0, np.zeros(1, dtype=np.int32))

@@ -1,0 +1,300 @@
+// The compiled module placer.solve.score._kernel: built array by array, then asked.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+#include "hops.hpp"
+#include "step.hpp"
+
+namespace nb = nanobind;
+using namespace placer;
+
+namespace {
+
+using IntArray = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RealArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Ints ints(const IntArray& a) { return Ints(a.data(), a.data() + a.size()); }
+Reals reals(const RealArray& a) { return Reals(a.data(), a.data() + a.size()); }
+
+// Rows of a two-dimensional question come one after the other, with where each starts.
+Rows rows(const IntArray& start, const IntArray& entry) {
+  Rows found;
+  found.start = ints(start);
+  found.entry = ints(entry);
+  return found;
+}
+
+nb::object array(const Reals& values) {
+  auto* copy = new Reals(values);
+  nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<Reals*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(copy->data(), {copy->size()}, owner));
+}
+nb::object array(const Ints& values) {
+  auto* copy = new Ints(values);
+  nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<Ints*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(copy->data(), {copy->size()}, owner));
+}
+
+std::function<void(const Ints&, Reals&)> asker(nb::callable ask) {
+  return [ask](const Ints& slots, Reals& seconds) {
+    nb::gil_scoped_acquire gil;
+    auto answer = nb::cast<RealArray>(ask(array(slots)));
+    std::copy_n(answer.data(), std::min(answer.size(), seconds.size()), seconds.data());
+  };
+}
+
+template <class T> void set_machine(T& self, nb::list children, RealArray bandwidth,
+                                    RealArray latency, RealArray detour, nb::list capacity,
+                                    int scale_up, IntArray rail, RealArray factor, RealArray speed,
+                                    IntArray site_of_slot) {
+  Machine& m = self.machine;
+  m.tiers = (int)bandwidth.size();
+  m.scale_up = scale_up;
+  for (auto one : children) m.child.push_back(ints(nb::cast<IntArray>(one)));
+  for (auto one : capacity) m.capacity.push_back(reals(nb::cast<RealArray>(one)));
+  m.bandwidth = reals(bandwidth);
+  m.latency = reals(latency);
+  m.detour = reals(detour);
+  m.rail = ints(rail);
+  m.factor = reals(factor);
+  m.speed = reals(speed);
+  m.rails = 1 + (m.rail.empty() ? 0 : *std::max_element(m.rail.begin(), m.rail.end()));
+  for (double d : m.detour) m.has_rails |= d > 0;
+  Layout& at = self.layout;
+  at.site = ints(site_of_slot);
+  at.atom_at.assign(at.site.size(), -1);
+  at.first.resize(m.tiers);
+  at.end.resize(m.tiers);
+  for (int t = 0; t < m.tiers; ++t) {
+    int count = 0;
+    for (int c : m.child[t]) count = std::max(count, c + 1);
+    at.first[t].assign(count, 0);
+    at.end[t].assign(count, 0);
+    for (int slot = (int)at.site.size(); slot-- > 0;) {
+      const int c = m.child[t][at.site[slot]];
+      if (!at.end[t][c]) at.end[t][c] = slot + 1;
+      at.first[t][c] = slot;
+    }
+  }
+}
+
+template <class T> int add(StepTime& self, std::unique_ptr<T> op, int groups, int sizes,
+                           const IntArray& start, const IntArray& entry) {
+  op->machine = &self.machine;
+  op->layout = &self.layout;
+  op->groups = groups;
+  op->sizes = sizes;
+  op->of_atom = rows(start, entry);
+  op->start();
+  self.operations.push_back(std::move(op));
+  return (int)self.operations.size() - 1;
+}
+
+std::vector<std::pair<int, int>> pairs(const IntArray& one, const IntArray& other) {
+  std::vector<std::pair<int, int>> found(one.size());
+  for (size_t i = 0; i < one.size(); ++i) found[i] = {one.data()[i], other.data()[i]};
+  return found;
+}
+
+std::vector<Step> steps(const IntArray& flat) {
+  std::vector<Step> found;
+  for (size_t i = 0; i + 4 < flat.size(); i += 5) {
+    const int32_t* s = flat.data() + i;
+    found.push_back({s[0], s[1], s[2], s[3], s[4]});
+  }
+  return found;
+}
+
+}  // namespace
+
+NB_MODULE(_kernel, module) {
+  nb::class_<StepTime>(module, "StepTime")
+      .def(nb::init<>())
+      .def("set_machine", &set_machine<StepTime>)
+      .def("add_exchange",
+           [](StepTime& self, IntArray start, IntArray groups_of, IntArray first, IntArray member,
+              IntArray weight, IntArray lanes, int members, RealArray share, RealArray sent,
+              double sent_inside) {
+             auto op = std::make_unique<Exchange>();
+             op->member = rows(first, member);
+             op->weight = rows(first, weight);
+             op->lanes = ints(lanes);
+             op->members = members;
+             op->share = reals(share);
+             op->sent = reals(sent);
+             op->sent_inside = sent_inside;
+             const int groups = op->member.count(), sizes = (int)op->share.size();
+             return add(self, std::move(op), groups, sizes, start, groups_of);
+           })
+      .def("add_messages",
+           [](StepTime& self, IntArray start, IntArray groups_of, IntArray sender, IntArray receiver,
+              IntArray lanes, double size, IntArray thin) {
+             auto op = std::make_unique<Messages>();
+             op->sender = ints(sender);
+             op->receiver = ints(receiver);
+             op->lanes = ints(lanes);
+             op->size = size;
+             op->thin = ints(thin);
+             const int groups = (int)op->sender.size();
+             return add(self, std::move(op), groups, 1, start, groups_of);
+           })
+      .def("add_rings",
+           [](StepTime& self, IntArray start, IntArray groups_of, IntArray first, IntArray member,
+              IntArray weight, IntArray lanes, int members, RealArray buffer, double moved,
+              RealArray steps_outside, RealArray steps_inside, bool is_even, IntArray thin) {
+             auto op = std::make_unique<Rings>();
+             op->member = rows(first, member);
+             op->weight = rows(first, weight);
+             op->lanes = ints(lanes);
+             op->members = members;
+             op->buffer = reals(buffer);
+             op->moved = moved;
+             op->steps_outside = reals(steps_outside);
+             op->steps_inside = reals(steps_inside);
+             op->is_even = is_even;
+             op->thin = ints(thin);
+             const int groups = op->member.count(), sizes = (int)op->buffer.size();
+             return add(self, std::move(op), groups, sizes, start, groups_of);
+           })
+      .def("allow_pat",
+           [](StepTime& self, int operation, double moved, double steps, double pace, double latency,
+              nb::callable ask) {
+             Rings& op = dynamic_cast<Rings&>(*self.operations[operation]);
+             op.may_be_pat = true;
+             op.pat_moved = moved;
+             op.pat_steps = steps;
+             op.pat_pace = pace;
+             op.pat_latency = latency;
+             op.ask = asker(ask);
+           })
+      .def("add_inside",
+           [](StepTime& self, IntArray start, IntArray groups_of, IntArray atom, RealArray on_site) {
+             auto op = std::make_unique<Inside>();
+             op->atom = ints(atom);
+             op->on_site = reals(on_site);
+             const int groups = (int)op->atom.size();
+             return add(self, std::move(op), groups, 1, start, groups_of);
+           })
+      .def("add_asked",
+           [](StepTime& self, IntArray start, IntArray groups_of, int groups, int sizes,
+              nb::callable ask) {
+             auto op = std::make_unique<Asked>();
+             op->ask = asker(ask);
+             return add(self, std::move(op), groups, sizes, start, groups_of);
+           })
+      .def("add_axis",
+           [](StepTime& self, int operation, IntArray cells_start, IntArray cells,
+              IntArray groups_start, IntArray groups, RealArray forward, RealArray forward_start,
+              RealArray backward, RealArray backward_start, bool is_hop) {
+             Axis axis;
+             axis.operation = operation;
+             axis.cells = rows(cells_start, cells);
+             axis.groups = rows(groups_start, groups);
+             axis.forward = {reals(forward), reals(forward_start)};
+             axis.backward = {reals(backward), reals(backward_start)};
+             axis.is_hop = is_hop;
+             self.axes.push_back(axis);
+           })
+      .def("add_peak",
+           [](StepTime& self, int operation, int size, IntArray groups) {
+             self.peaks.push_back({operation, size, ints(groups)});
+             return (int)self.peaks.size() - 1;
+           })
+      .def("add_window",
+           [](StepTime& self, double weight, double floor, std::vector<Ints> peaks,
+              std::vector<Reals> times, Reals hidden) {
+             self.windows.push_back({weight, floor, peaks, times, hidden});
+           })
+      .def("ask_exposed",
+           [](StepTime& self, nb::callable ask) {
+             self.ask_exposed = [ask](const Reals& peaks) {
+               nb::gil_scoped_acquire gil;
+               return nb::cast<double>(ask(array(peaks)));
+             };
+           })
+      .def("set_pipeline",
+           [](StepTime& self, int stages, int group, int repetitions, bool overlap, IntArray head,
+              IntArray middle, IntArray tail, IntArray open, int keys) {
+             Pipeline& p = self.pipeline;
+             p.stages = stages;
+             p.group = group;
+             p.repetitions = repetitions;
+             p.overlap = overlap;
+             p.head = steps(head);
+             p.middle = steps(middle);
+             p.tail = steps(tail);
+             p.open = ints(open);
+             p.moved.assign(p.open.size(), 0.0);
+             p.arrived.assign(keys, 0.0);
+           })
+      .def("set_replicas",
+           [](StepTime& self, int replicas, int stages, RealArray numbers, RealArray pace_full,
+              IntArray start, IntArray cells, IntArray atoms_start, IntArray atoms, bool has_speeds,
+              IntArray block, IntArray block_start, IntArray of_block) {
+             self.replicas = replicas;
+             self.stages = stages;
+             const double* n = numbers.data();
+             self.fixed = n[0];
+             self.work_forward = n[1];
+             self.work_backward = n[2];
+             self.share_first = n[3];
+             self.share_last = n[4];
+             self.pace_first = n[5];
+             self.pace_last = n[6];
+             self.pace_full = reals(pace_full);
+             self.cells_of_atom = rows(start, cells);
+             self.atoms_of_cell = rows(atoms_start, atoms);
+             self.has_speeds = has_speeds;
+             self.block_of_replica = ints(block);
+             self.replicas_of_block = rows(block_start, of_block);
+             self.start();
+           })
+      .def("load", [](StepTime& self, IntArray slots) { self.load(ints(slots)); })
+      .def("change",
+           [](StepTime& self, IntArray one, IntArray other) {
+             self.change(pairs(one, other));
+             self.finish();
+             return self.value();
+           })
+      .def("keep", &StepTime::keep)
+      .def("undo", &StepTime::undo)
+      .def_prop_ro("value", &StepTime::value)
+      .def_prop_ro("pipeline_s", [](const StepTime& self) { return self.pipeline_s; })
+      .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; })
+      .def_prop_ro("replica_s", [](const StepTime& self) { return array(self.replica_s); })
+      .def_prop_ro("slots", [](const StepTime& self) { return array(self.layout.slot_of); })
+      .def("pressure",
+           [](const StepTime& self) {
+             Reals found(self.layout.slot_of.size(), 0.0);
+             for (int a = 0; a < self.cells_of_atom.count(); ++a)
+               for (const int* c = self.cells_of_atom.begin(a); c != self.cells_of_atom.end(a); ++c)
+                 found[a] = std::max(found[a], self.replica_s[*c / self.stages] / self.pipeline_s);
+             return array(found);
+           })
+      .def("seconds", [](const StepTime& self, int o) { return array(self.operations[o]->seconds); });
+
+  nb::class_<Hops>(module, "Hops")
+      .def(nb::init<>())
+      .def("set_machine", &set_machine<Hops>)
+      .def("add_axis",
+           [](Hops& self, double weight, IntArray start, IntArray edges, IntArray one, IntArray other,
+              IntArray times, std::vector<int64_t> inside) {
+             self.axes.push_back({weight, rows(start, edges), ints(one), ints(other), ints(times)});
+             self.inside.push_back(inside);
+             self.counts.push_back(inside);
+           })
+      .def("set_distance", [](Hops& self, RealArray distance) { self.distance = reals(distance); })
+      .def("load", [](Hops& self, IntArray slots) { self.load(ints(slots)); })
+      .def("change",
+           [](Hops& self, IntArray one, IntArray other) {
+             self.change(pairs(one, other));
+             return self.value();
+           })
+      .def("keep", [](Hops&) {})
+      .def("undo", &Hops::undo)
+      .def("pressure", [](const Hops& self) { return array(self.pressure()); })
+      .def_prop_ro("value", &Hops::value)
+      .def_prop_ro("slots", [](const Hops& self) { return array(self.layout.slot_of); });
+}

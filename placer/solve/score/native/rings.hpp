@@ -1,0 +1,251 @@
+// Reduce-scatters and all-gathers around rings: placer.cost.rings, placer.cost.fair_share
+// and placer.cost.collectives.ring_pass. What the forms say of a number of domains comes
+// in tables.
+#pragma once
+#include "operation.hpp"
+
+namespace placer {
+
+struct Rings : Operation {
+  Rows member, weight;       // atoms by first appearance, or every member where order counts
+  Ints lanes;                // groups alike that are kept once
+  int members = 0;
+  Reals buffer;              // bytes of each size
+  double moved = 0.0;        // of a byte of the buffer on every edge
+  Reals steps_outside, steps_inside;  // [domains]
+  bool may_be_pat = false;   // where every member has a domain of its own: then the scorer says
+  double pat_moved = 0.0, pat_steps = 0.0, pat_latency = 0.0, pat_pace = 0.0;
+  bool is_even = false;      // nothing inside a scale-up domain tells its members apart
+  Ints thin;                 // tiers whose uplinks groups may have to share
+
+  void start() {
+    prepare();
+    const Machine& m = *machine;
+    int count = 0;
+    for (int s = 0; s < (int)m.rail.size(); ++s) count = std::max(count, m.scale_up_domain(s) + 1);
+    seen.resize(count);
+    at.assign(count, 0);
+    rings.assign(groups, Ring{});
+    was.assign(groups, Ring{});
+    pace.assign(groups, 0.0);
+    is_known.resize(groups);
+    most = 0;
+    offset.assign(m.tiers + 1, 0);
+    for (int t = 0; t < m.tiers; ++t) offset[t + 1] = offset[t] + (int)m.capacity[t].size();
+    for (int way = 0; way < 2; ++way) load[way].assign(offset[m.tiers], 0.0);
+  }
+
+  bool is_slow() const override { return true; }
+
+  void rebuild() override {
+    for (int g = 0; g < groups; ++g) scan(g, rings[g]);
+    touched.clear();
+    changed_rings.clear();
+    price_all();
+    kept.kept.clear();
+    changed.clear();
+  }
+
+  void settle() override {
+    changed.clear();
+    changed_rings.clear();
+    bool shares = false;
+    for (int g : touched) {
+      std::swap(was[g], rings[g]);
+      rings[g].hops.swap(spare);
+      scan(g, rings[g]);
+      changed_rings.push_back(g);
+      shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
+    }
+    if (shares || may_be_pat) price_all();
+    else for (int g : touched) price(g, alone(rings[g]));
+  }
+  void undo() override {
+    for (int g : changed_rings) std::swap(was[g], rings[g]);
+    changed_rings.clear();
+    Operation::undo();
+  }
+  void keep() override {
+    changed_rings.clear();
+    Operation::keep();
+  }
+
+ private:
+  struct Hop { int from, to, tier; };  // sites of a hop over thin uplinks
+  struct Ring {
+    int domains = 0, fewest = 1, most = 0;
+    double factor = 1.0, inner_pace = 0.0, outer_pace = 0.0;
+    double inner_latency = 0.0, outer_latency = 0.0;
+    std::vector<Hop> hops;
+  };
+  std::vector<Ring> rings, was;
+  std::vector<Hop> spare;
+  Reals pace;
+  Marks seen, is_known;
+  Ints at, order, sites, size_of, rails_of, changed_rings, offset;
+  int most = 0;
+  Reals load[2];
+
+  bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
+  double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
+
+  // Members in the order of the ring: domain after domain, in that of the ranks inside.
+  void scan(int g, Ring& ring) {
+    const Machine& m = *machine;
+    seen.wipe();
+    order.clear();
+    size_of.clear();
+    const int *begin = member.begin(g), *end = member.end(g), *w = weight.begin(g);
+    ring.factor = 1e300;
+    for (const int* a = begin; a != end; ++a) {
+      const int site = layout->site_of(*a), d = m.scale_up_domain(site);
+      if (seen.mark(d)) at[d] = (int)order.size(), order.push_back(site), size_of.push_back(0);
+      size_of[at[d]] += w[a - begin];
+      ring.factor = std::min(ring.factor, m.factor[site]);
+    }
+    const int domains = (int)order.size();
+    ring.domains = domains;
+    ring.fewest = *std::min_element(size_of.begin(), size_of.end());
+    ring.most = *std::max_element(size_of.begin(), size_of.end());
+    ring.hops.clear();
+    if (m.has_rails) rails(g);
+    double inner = 0, outer = 0, inner_latency = 0, outer_latency = 0;
+    int inside = 0;
+    if (is_even) {
+      inside = domains == 1 ? members : members - domains;
+      if (inside) inner = 1 / m.bandwidth[0], inner_latency = inside * m.latency[0];
+      for (int d = 0; d < domains && domains > 1; ++d)
+        cross(ring, d, order[d], order[d + 1 < domains ? d + 1 : 0], outer, outer_latency);
+    } else {
+      by_domain(g);
+      for (int i = 0; i < members; ++i) {
+        const int from = sites[i], to = sites[i + 1 < members ? i + 1 : 0];
+        const int d = at[m.scale_up_domain(from)];
+        if (domains > 1 && m.scale_up_domain(from) != m.scale_up_domain(to)) {
+          cross(ring, d, from, to, outer, outer_latency);
+          continue;
+        }
+        const int t = m.tier(from, to);
+        inner = std::max(inner, 1 / m.bandwidth[t]);
+        inner_latency += m.latency[t];
+        ++inside;
+      }
+    }
+    ring.inner_pace = inner / ring.factor;
+    ring.outer_pace = outer / ring.factor;
+    ring.inner_latency = inside ? inner_latency / inside : 0.0;
+    ring.outer_latency = domains > 1 ? outer_latency / domains : 0.0;
+  }
+  void by_domain(int g) {
+    const Machine& m = *machine;
+    Ints place(order.size(), 0);
+    for (size_t d = 1; d < order.size(); ++d) place[d] = place[d - 1] + size_of[d - 1];
+    sites.assign(members, 0);
+    for (const int* a = member.begin(g); a != member.end(g); ++a) {
+      const int site = layout->site_of(*a);
+      sites[place[at[m.scale_up_domain(site)]]++] = site;
+    }
+  }
+  void rails(int g) {
+    rails_of.assign(order.size(), 0);
+    for (const int* a = member.begin(g); a != member.end(g); ++a) {
+      const int site = layout->site_of(*a);
+      rails_of[at[machine->scale_up_domain(site)]] |= 1 << machine->rail[site];
+    }
+  }
+  // A hop from domain number d of the ring to the next one.
+  void cross(Ring& ring, int d, int from, int to, double& pace, double& latency) {
+    const Machine& m = *machine;
+    const int t = m.tier(from, to);
+    pace = std::max(pace, 1 / m.bandwidth[t]);
+    latency += m.latency[t];
+    if (m.has_rails) {
+      const int here = rails_of[d], there = rails_of[d + 1 < ring.domains ? d + 1 : 0];
+      const int shared = here & there;
+      if (shared != here && shared != there) latency += m.detour[t];
+    }
+    if (!thin.empty() && thin.front() <= t) ring.hops.push_back({from, to, t});
+  }
+
+  void price(int g, double of_pace) {
+    const Ring& r = rings[g];
+    const double latency = steps_outside[r.domains] * r.outer_latency +
+                           steps_inside[r.domains] * r.inner_latency;
+    for (int s = 0; s < sizes; ++s) {
+      const double seconds = moved * buffer[s] * of_pace + latency;
+      tell(g, s, seconds, seconds);
+    }
+  }
+  void price_all() {
+    if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
+    else share();
+    for (int g = 0; g < groups; ++g) price(g, pace[g]);
+    if (may_be_pat && pat_may_win()) tell_asked();
+  }
+  bool pat_may_win() const {
+    for (const Ring& r : rings) if (r.most > 1) return false;
+    for (int g = 0; g < groups; ++g)
+      for (int s = 0; s < sizes; ++s) {
+        const double least = pat_moved * buffer[s] * pat_pace / rings[g].factor + pat_steps * pat_latency;
+        if (least < of(s, g)) return true;
+      }
+    return false;
+  }
+
+  // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
+  void share() {
+    const Machine& m = *machine;
+    std::vector<char> has;
+    for (const Ring& r : rings) {
+      if ((int)has.size() <= r.fewest) has.resize(r.fewest + 1, 0);
+      has[r.fewest] = 1;
+    }
+    const int top = (int)has.size() - 1;
+    Reals together(groups, 0.0), apart(groups);
+    std::vector<Reals> by_hop(groups);
+    for (int g = 0; g < groups; ++g) {
+      apart[g] = rings[g].outer_pace / rings[g].fewest;
+      by_hop[g].assign(rings[g].hops.size() * thin.size() * 2, 0.0);
+    }
+    for (int flows = 1; flows <= top; ++flows) {
+      if (!has[flows]) continue;
+      int next = flows + 1;
+      while (next <= top && !has[next]) ++next;
+      const double width = 1.0 / flows - (next <= top ? 1.0 / next : 0.0);
+      for (int way = 0; way < 2; ++way) std::fill(load[way].begin(), load[way].end(), 0.0);
+      for (int g = 0; g < groups; ++g) {
+        const Ring& r = rings[g];
+        if (r.fewest > flows) continue;
+        for (const Hop& hop : r.hops)
+          for (int t : thin) {
+            if (t > hop.tier) break;
+            load[0][offset[t] + m.child[t][hop.from]] += r.fewest * lanes[g];
+            load[1][offset[t] + m.child[t][hop.to]] += r.fewest * lanes[g];
+          }
+      }
+      for (int g = 0; g < groups; ++g) {
+        const Ring& r = rings[g];
+        if (r.fewest > flows) continue;
+        double slowest = r.outer_pace;
+        size_t i = 0;
+        for (const Hop& hop : r.hops)
+          for (int t : thin) {
+            for (int way = 0; way < 2; ++way, ++i) {
+              if (t > hop.tier) continue;
+              const int child = m.child[t][way ? hop.to : hop.from];
+              const double here = std::max(r.outer_pace, load[way][offset[t] + child] / m.capacity[t][child]);
+              by_hop[g][i] += width * here;
+              slowest = std::max(slowest, here);
+            }
+          }
+        together[g] += width * slowest;
+      }
+    }
+    for (int g = 0; g < groups; ++g) {
+      for (double value : by_hop[g]) apart[g] = std::max(apart[g], value);
+      pace[g] = std::max(rings[g].inner_pace, (apart[g] + together[g]) / 2);
+    }
+  }
+};
+
+}  // namespace placer

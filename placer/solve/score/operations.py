@@ -1,0 +1,287 @@
+"""Operations of the scorer as operations of the compiled step.
+
+What an operation takes is worked out there for all-to-alls, messages and rings; what
+groups inside one atom take, the scorer says once for every site; anything else it is
+asked each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray
+from placer.cost.collectives import Route, pat_pass, ring_pass, share_sent
+from placer.cost.network import PlacedNetwork
+from placer.solve.score.groups import (
+    AtomGroups,
+    Numbers,
+    Rows,
+    groups_of_atoms,
+    pairs_of_atoms,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.cost.fabric import Fabric
+    from placer.solve.score._kernel import StepTime
+    from placer.solve.score.questions import Question
+    from placer.solve.score.slots import Sites, Slots
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """An operation of the step.
+
+    Attributes
+    ----------
+    number : int
+    of_row : ndarray, shape (g,)
+        Group that stands for each row of the question; of messages, for each message.
+    count : int
+        Groups.
+    """
+
+    number: int
+    of_row: IntArray
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """Adds the operations of a job to a step.
+
+    Attributes
+    ----------
+    step : StepTime
+    fabric : Fabric
+    atoms : Slots
+        Ranks of atoms, and the slots that they may be on.
+    sites : Sites
+    """
+
+    step: StepTime
+    fabric: Fabric
+    atoms: Slots
+    sites: Sites
+    _atom: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        atom = np.empty(self.atoms.num_ranks, dtype=np.int64)
+        atom[self.atoms.ranks] = np.arange(len(self.atoms.ranks))[:, None]
+        object.__setattr__(self, "_atom", atom)
+
+    @property
+    def num_atoms(self) -> int:
+        """A."""
+        return len(self.atoms.ranks)
+
+    def atom_of(self, ranks: IntArray) -> IntArray:
+        """Atom of each rank."""
+        return self._atom[ranks]
+
+    def add(self, questions: list[Question]) -> Added:
+        """One operation for questions of the same groups, which differ in size."""
+        one = questions[0]
+        if self.fabric.links:
+            return self._asked(questions)
+        if one.kind in ("send", "pass_on"):
+            return self._messages(one)
+        if one.kind == "all_to_all":
+            return self._exchange(questions)
+        atoms = self._atom[one.members]
+        inside = self.sites.scale_up >= 0 and (atoms == atoms[:, :1]).all()
+        if inside and len(questions) == 1:
+            return self._inside(one, atoms[:, 0])
+        if one.kind == "gather":
+            return self._rings(questions)
+        return self._asked(questions)
+
+    def ask(
+        self, count: int, sizes: int, tell: Callable[[IntArray], FloatArray]
+    ) -> int:
+        """An operation that is priced by a function of the GPU of every rank."""
+        atoms = self.atoms
+        nobody = Rows.of([[]] * self.num_atoms)  # all are asked for each time
+
+        def answer(slots: IntArray) -> FloatArray:
+            found = tell(atoms.gpu_of_rank(slots))
+            return np.ascontiguousarray(found, dtype=np.float64).ravel()
+
+        return self.step.add_asked(nobody.start, nobody.entry, count, sizes, answer)
+
+    def _asked(self, questions: list[Question]) -> Added:
+        one = questions[0]
+        count = one.members.size if one.kind == "send" else len(one.members)
+        rows = np.arange(count)
+        number = self.ask(count, len(questions), _teller(self.fabric, questions, rows))
+        return Added(number, rows, count)
+
+    def _inside(self, question: Question, atom: IntArray) -> Added:
+        """Groups inside atoms: what the scorer says of a slot of each site."""
+        at = self.sites.of_gpu[self.atoms.gpus[:, 0]]
+        seconds = np.zeros(len(self.sites.rail))
+        home = np.zeros(self.num_atoms, dtype=np.int64)
+        for site, slot in zip(*np.unique(at, return_index=True), strict=True):
+            home[:] = slot
+            network = PlacedNetwork(self.fabric, self.atoms.gpu_of_rank(home))
+            first = atom == atom[0]
+            alone = type(question)(
+                question.kind,
+                question.members[first],
+                question.size_bytes,
+                question.algorithm,
+            )
+            seconds[site] = alone.ask(network).max()
+        count = len(atom)
+        groups = Rows.pairs(atom, np.arange(count), self.num_atoms)
+        number = self.step.add_inside(
+            groups.start, groups.entry, atom.astype(np.int32), seconds
+        )
+        return Added(number, np.arange(count), count)
+
+    def _exchange(self, questions: list[Question]) -> Added:
+        one = questions[0]
+        members = one.members.shape[1]
+        found = groups_of_atoms(self._atom[one.members], in_turn=False, every=False)
+        groups = found.members.turned(self.num_atoms)
+        sent, inside = np.zeros(0), 0.0
+        if one.copies:
+            places = np.arange(1, members + 1)
+            sent = np.append(0.0, share_sent(places, one.copies))
+            inside = float(sent[members])
+        number = self.step.add_exchange(
+            groups.start,
+            groups.entry,
+            found.members.start,
+            found.members.entry,
+            found.weight,
+            found.lanes,
+            members,
+            np.array([float(each.size_bytes) / members for each in questions]),
+            sent,
+            inside,
+        )
+        return Added(number, found.of_row, found.count)
+
+    def _messages(self, question: Question) -> Added:
+        senders, receivers = self._atom[question.members], question.receivers
+        if receivers is None:  # around each row
+            others = np.roll(senders, -1, axis=1)
+        else:
+            others = self._atom[receivers]
+        found = pairs_of_atoms(senders.ravel(), others.ravel())
+        ends = found.members.entry.reshape(-1, 2)
+        groups = found.members.turned(self.num_atoms)
+        number = self.step.add_messages(
+            groups.start,
+            groups.entry,
+            np.ascontiguousarray(ends[:, 0]),
+            np.ascontiguousarray(ends[:, 1]),
+            found.lanes,
+            float(question.size_bytes),
+            self._thin(),
+        )
+        return Added(number, found.of_row, found.count)
+
+    def _rings(self, questions: list[Question]) -> Added:
+        one = questions[0]
+        members = one.members.shape[1]
+        is_even = self.sites.scale_up == 0
+        found = groups_of_atoms(
+            self._atom[one.members], in_turn=True, every=not is_even
+        )
+        groups = found.members.turned(self.num_atoms)
+        moved, outside, inside = ring_forms(members)
+        number = self.step.add_rings(
+            groups.start,
+            groups.entry,
+            found.members.start,
+            found.members.entry,
+            found.weight,
+            found.lanes,
+            members,
+            np.array([float(each.size_bytes) for each in questions]),
+            moved,
+            outside,
+            inside,
+            is_even,
+            self._thin(),
+        )
+        if one.algorithm != "ring" and members > 1:
+            answer = self._ring_answer(questions, found)
+            self.step.allow_pat(number, *self._pat(members, one.algorithm), answer)
+        return Added(number, found.of_row, found.count)
+
+    def _ring_answer(
+        self, questions: list[Question], found: AtomGroups
+    ) -> Callable[[IntArray], FloatArray]:
+        _, rows = np.unique(found.of_row, return_index=True)
+        tell, atoms = _teller(self.fabric, questions, rows), self.atoms
+        return lambda slots: tell(atoms.gpu_of_rank(slots))
+
+    def _pat(self, members: int, algorithm: str) -> tuple[float, float, float, float]:
+        """What tells when PAT may beat a ring: bytes, steps, s/B and s at the least."""
+        outer = slice(self.fabric.scale_up_tier + 1, None)
+        if algorithm == "pat" or not len(self.fabric.bandwidth[outer]):
+            return 0.0, -1.0, 0.0, 1e9
+        form = pat_pass(
+            _route(members, members, outer_pace=1.0, outer_latency=1.0), 1.0
+        )
+        return (
+            float(form.transfer[0]),
+            float(form.latency[0]),
+            float(1 / self.fabric.bandwidth[outer].max()),
+            float(self.fabric.latency[outer].min()),
+        )
+
+    def _thin(self) -> Numbers:
+        """Of the tiers that matter, those whose uplinks carry less than what sends."""
+        fabric, found = self.fabric, []
+        for i, t in enumerate(self.sites.tiers.tolist()):
+            if i <= self.sites.scale_up:
+                continue
+            child = fabric.child_domain_of_gpu(t)
+            capacity = fabric.uplink_capacity[t]
+            gpus = np.bincount(child, minlength=len(capacity))
+            fastest = fabric.bandwidth[t:].max()
+            if (capacity < gpus * fastest * (1 - 1e-12)).any():
+                found.append(i)
+        return np.array(found, dtype=np.int32)
+
+
+def _teller(
+    fabric: Fabric, questions: list[Question], rows: IntArray
+) -> Callable[[IntArray], FloatArray]:
+    """What the scorer says of some rows of the questions, size after size."""
+
+    def tell(gpu_of_rank: IntArray) -> FloatArray:
+        network = PlacedNetwork(fabric, gpu_of_rank)
+        return np.concatenate([one.ask(network)[rows] for one in questions])
+
+    return tell
+
+
+def ring_forms(members: int) -> tuple[float, FloatArray, FloatArray]:
+    """What a ring makes of its route, from its form.
+
+    Bytes on every edge for a byte of the buffer; steps between domains and inside them,
+    for each number of domains from 0 on.
+    """
+    moved = float(ring_pass(_route(members, 1, inner_pace=1.0), 1.0).transfer[0])
+    outside, inside = np.zeros(members + 1), np.zeros(members + 1)
+    for n in range(1, members + 1):
+        outside[n] = ring_pass(_route(members, n, outer_latency=1.0), 0.0).latency[0]
+        inside[n] = ring_pass(_route(members, n, inner_latency=1.0), 0.0).latency[0]
+    return moved, outside, inside
+
+
+def _route(members: int, domains: int, **values: float) -> Route:
+    """The way of a group of which only some things count."""
+    names = ("inner_pace", "outer_pace", "inner_latency", "outer_latency")
+    pace = [np.array([values.get(name, 0.0)]) for name in names]
+    some = np.array([max(members // domains, 1)])
+    return Route(members, np.array([domains]), some, some, False, *pace)

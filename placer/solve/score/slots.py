@@ -1,0 +1,156 @@
+"""Units of ranks, and slots of GPUs that have room for one each.
+
+A placement is which slot each unit is on. What the cost can tell apart of GPUs is their
+*site*: domains, rail and speed. Shapes: U units of s ranks, S slots, T tiers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Ranks that move together, and where they may be.
+
+    Attributes
+    ----------
+    ranks : ndarray, shape (U, s)
+        Of each unit.
+    gpus : ndarray, shape (S, s)
+        Of each slot: rank ``i`` of the unit there is on GPU ``i``.
+    """
+
+    ranks: IntArray
+    gpus: IntArray
+
+    @cached_property
+    def num_ranks(self) -> int:
+        """Ranks of all units."""
+        return int(self.ranks.size)
+
+    def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
+        """The placement that has each unit on its slot; shape (R,)."""
+        found = np.empty(self.num_ranks, dtype=np.int64)
+        found[self.ranks.ravel()] = self.gpus[slot_of_unit].ravel()
+        return found
+
+    def single(self) -> Slots:
+        """Single ranks on single GPUs."""
+        return Slots(self.ranks.reshape(-1, 1), self.gpus.reshape(-1, 1))
+
+    def in_order(self, keys: IntArray) -> Slots:
+        """Slots sorted so that every domain has a range of them.
+
+        Parameters
+        ----------
+        keys : ndarray, shape (T, G)
+            Domains of each GPU, the innermost first.
+        """
+        return Slots(self.ranks, self.gpus[np.lexsort(keys[:, self.gpus[:, 0]])])
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """The GPUs of a machine as a cost tells them apart: K sites.
+
+    Attributes
+    ----------
+    tiers : ndarray, shape (t,)
+        The tiers that matter: below the innermost nothing tells GPUs apart.
+    scale_up : int
+        Which of them is the scale-up tier, -1 without one.
+    of_gpu : ndarray, shape (G,)
+    child : list of ndarray, shape (K,)
+        Child domain of each of `tiers` that a site is in.
+    rail, factor, speed : ndarray, shape (K,)
+    """
+
+    tiers: IntArray
+    scale_up: int
+    of_gpu: IntArray
+    child: list[IntArray]
+    rail: IntArray
+    factor: FloatArray
+    speed: FloatArray
+
+    @classmethod
+    def of_time(cls, fabric: Fabric) -> Sites:
+        """The sites that a step tells apart."""
+        tiers, scale_up = tiers_of_time(fabric)
+        count = fabric.domain_of_gpu.shape[1]
+        speed = fabric.speed_of_gpu
+        speeds = np.ones(count) if speed is None else speed
+        rail = fabric.rail_of_gpu if fabric.has_rails else np.zeros(count, np.int64)
+        keys = [fabric.domain_of_gpu[t] for t in tiers[:-1]]
+        if scale_up < 0:  # every GPU has an uplink of its own
+            keys.append(np.arange(count))
+        keys += [
+            rail,
+            np.unique(fabric.factor_of_gpu, return_inverse=True)[1],
+            np.unique(speeds, return_inverse=True)[1],
+        ]
+        _, first, of_gpu = np.unique(
+            np.stack(keys), axis=1, return_index=True, return_inverse=True
+        )
+        of_gpu = of_gpu.reshape(-1)
+        innermost = np.arange(len(first)) if scale_up < 0 else np.zeros_like(first)
+        child = [innermost]
+        child += [fabric.domain_of_gpu[t][first] for t in tiers[:-1]]
+        return cls(
+            tiers,
+            scale_up,
+            of_gpu,
+            child,
+            rail[first],
+            fabric.factor_of_gpu[first],
+            speeds[first],
+        )
+
+    @classmethod
+    def of_hops(cls, fabric: Fabric) -> Sites:
+        """The sites that hops tell apart: domains alone."""
+        tiers = np.arange(fabric.num_tiers)
+        _, first, of_gpu = np.unique(
+            fabric.domain_of_gpu[:-1], axis=1, return_index=True, return_inverse=True
+        )
+        same = np.ones(len(first))
+        child = [np.zeros(len(first), dtype=np.int64)]
+        child += [fabric.domain_of_gpu[t][first] for t in tiers[:-1]]
+        rail = np.zeros(len(first), dtype=np.int64)
+        return cls(tiers, 0, of_gpu.reshape(-1), child, rail, same, same)
+
+    @property
+    def tree(self) -> IntArray:
+        """Domain of each GPU at every tier but the last, then its site; (t, G)."""
+        return np.stack([self.of_gpu, *(row[self.of_gpu] for row in self.child[1:])])
+
+
+def tiers_of_time(fabric: Fabric) -> tuple[IntArray, int]:
+    """The tiers that a step tells apart, and which of them is the scale-up tier.
+
+    Where all tiers of NVLink are alike, only the outermost of them matters.
+    """
+    inner = fabric.scale_up_tier + 1
+    alike = inner > 0 and all(
+        (row[:inner] == row[0]).all() for row in (fabric.bandwidth, fabric.latency)
+    )
+    if alike and not fabric.detour[:inner].any():
+        return np.arange(inner - 1, fabric.num_tiers), 0
+    return np.arange(fabric.num_tiers), fabric.scale_up_tier
+
+
+def atoms_of(slots: Slots, sites: Sites) -> Slots:
+    """Units where each slot is on one site; else single ranks."""
+    at = sites.of_gpu[slots.gpus]
+    whole = (at == at[:, :1]).all() and (sites.scale_up >= 0 or at.shape[1] == 1)
+    return slots if whole else slots.single()

@@ -1,0 +1,169 @@
+"""The evaluator of changes against the scorer: machines and jobs of every sort."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.solve.problem.compiled import Problem
+from placer.solve.score.evaluator import Changes, Compiled, FullPrice, evaluator_of
+from placer.solve.score.kernel import is_built
+from placer.solve.score.slots import Slots
+from tests.cost.random_cases import random_case, unequal, with_adapters
+from tests.solve.attack import drawn
+from tests.solve.machines import fragmented, matching_job
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.score.evaluator import Evaluator
+    from placer.topology.model import Topology
+
+pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+ROUNDING = 1e-9
+
+
+def drawn_case(seed: int) -> tuple[Topology, Job]:
+    """A small machine and job: links, speeds and adapters in some of them."""
+    case = random_case(seed)
+    if seed % 3 == 1:
+        case = with_adapters(case, seed)
+    machine = case.topology
+    if seed % 8 == 2:
+        machine = unequal(machine, seed)
+    if seed % 4 == 3:
+        speed = np.random.default_rng(seed).choice([1, 1, 0.5, 0.8], machine.num_nodes)
+        machine = replace(machine, compute_factor=speed)
+    return machine, case.job
+
+
+def ranks_alone(problem: Problem) -> Slots:
+    """Every rank a unit, every GPU a slot."""
+    ranks = np.arange(problem.job.world_size)[:, None]
+    return Slots(ranks, np.arange(problem.machine.num_gpus)[:, None])
+
+
+def in_sets(problem: Problem, size: int) -> Slots:
+    """Consecutive ranks of one tp group as units, on consecutive GPUs of nodes."""
+    machine = problem.machine
+    slots = [
+        np.arange(first, first + size)
+        for start, gpus in zip(
+            machine.first_gpu_of_node, machine.gpus_of_node, strict=False
+        )
+        for first in range(start, start + gpus - size + 1, size)
+    ]
+    return Slots(np.arange(problem.job.world_size).reshape(-1, size), np.array(slots))
+
+
+def random_pairs(draw: np.random.Generator, slots: int) -> list[tuple[int, int]]:
+    """One to three exchanges of slots."""
+    count = int(draw.integers(1, 4))
+    return [tuple(draw.integers(slots, size=2).tolist()) for _ in range(count)]
+
+
+def follows(
+    problem: Problem, slots: Slots, draw: np.random.Generator, count: int
+) -> Evaluator:
+    """Make random changes, some of them only asked for; the cost is the scorer's."""
+    if len(slots.gpus) < len(slots.ranks):
+        pytest.skip("units do not fit")
+    evaluator = evaluator_of(problem, slots)
+    places = getattr(evaluator, "slots", slots)
+    start = draw.permutation(len(places.gpus))[: len(places.ranks)]
+    evaluator.load(start)
+    for _ in range(count):
+        before = evaluator.value
+        changes = Changes.of(*(random_pairs(draw, len(places.gpus)) for _ in range(2)))
+        deltas = evaluator.delta(changes)
+        assert evaluator.value == before
+        evaluator.apply(changes, 0)
+        known = problem.goal.value(places.gpu_of_rank(evaluator.slot_of_unit))
+        assert evaluator.value == pytest.approx(known, rel=ROUNDING)
+        assert before + deltas[0] == pytest.approx(known, rel=ROUNDING)
+    return evaluator
+
+
+def check_time(seed: int, count: int) -> None:
+    machine, job = drawn_case(seed)
+    if not (job.model or job.groups):
+        return
+    problem = Problem.of(machine, job, "time")
+    found = follows(problem, ranks_alone(problem), np.random.default_rng(seed), count)
+    assert isinstance(found, Compiled)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_step_time_after_random_changes_is_the_scorers(seed: int) -> None:
+    """Experts, links, rails, speeds, thin uplinks, adapters and groups of one's own."""
+    check_time(seed, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40, 240))
+def test_step_time_after_many_changes_is_the_scorers(seed: int) -> None:
+    """Ten thousand changes of two hundred machines and jobs."""
+    check_time(seed, 50)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_units_of_several_ranks_cost_what_their_ranks_do(seed: int) -> None:
+    """Fragmented machines, whose slots take tp groups or halves of them."""
+    rng = random.Random(seed)
+    machine = fragmented(rng)
+    job = matching_job(rng, machine, "time")
+    size = 2 if job.parallelism.tp % 2 == 0 else 1
+    problem = Problem.of(machine, job, "time")
+    found = follows(problem, in_sets(problem, size), np.random.default_rng(seed), 8)
+    assert isinstance(found, Compiled)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_sort_of_problem_is_priced(seed: int) -> None:
+    """Islands, lost nodes, traffic and both objectives, tiny; hop cost to the bit."""
+    case = drawn(seed)
+    problem = Problem.of(case.topology, case.job, case.objective)
+    slots, draw = ranks_alone(problem), np.random.default_rng(seed)
+    found = follows(problem, slots, draw, 6)
+    if case.objective == "hop-cost":
+        known = problem.goal.value(found.slots.gpu_of_rank(found.slot_of_unit))
+        assert found.value == known
+
+
+def test_what_is_not_compiled_is_priced_in_full() -> None:
+    """Without the compiled part changes cost what the scorer says, only later."""
+    machine, job = drawn_case(4)
+    problem = Problem.of(machine, job, "time")
+    slots = ranks_alone(problem)
+    full, compiled = FullPrice(problem, slots), evaluator_of(problem, slots)
+    start = np.arange(job.world_size)
+    full.load(start)
+    compiled.load(start)
+    changes = Changes.of([(0, 1)], [(0, 2), (1, 3)])
+    places = compiled.slots
+    order = [int(np.flatnonzero(slots.gpus[:, 0] == g)[0]) for g in places.gpus[:, 0]]
+    named = Changes(
+        changes.first, np.array(order)[changes.one], np.array(order)[changes.other]
+    )
+    full.load(np.array(order)[start])
+    assert full.value == pytest.approx(compiled.value, rel=ROUNDING)
+    assert full.delta(named) == pytest.approx(
+        compiled.delta(changes), rel=1e-6, abs=1e-12
+    )
+
+
+def test_pressure_names_who_is_waited_for() -> None:
+    """Units of the slowest replica have all of the pressure, others less."""
+    machine, job = drawn_case(4)
+    problem = Problem.of(machine, job, "time")
+    found = evaluator_of(problem, ranks_alone(problem))
+    found.load(np.random.default_rng(0).permutation(machine.num_gpus)[: job.world_size])
+    pressure = found.pressure()
+    assert pressure.shape == (job.world_size,)
+    assert pressure.max() == pytest.approx(1.0)
+    step = problem.model.step(found.slots.gpu_of_rank(found.slot_of_unit))
+    slowest = job.parallelism.coordinates["dp"] == step.slowest_replica()
+    assert (pressure[slowest] == pressure.max()).all()
