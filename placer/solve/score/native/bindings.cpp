@@ -4,6 +4,7 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
+#include "../../annealing/native/anneal.hpp"
 #include "hops.hpp"
 #include "step.hpp"
 
@@ -274,6 +275,45 @@ NB_MODULE(_kernel, module) {
              return array(found);
            })
       .def("seconds", [](const StepTime& self, int o) { return array(self.operations[o]->seconds); });
+
+  nb::class_<Annealer>(module, "Annealer")
+      .def(
+          "__init__",
+          [](Annealer* self, StepTime& step, uint64_t seed, int width, nb::list families, IntArray start,
+             IntArray of_block, bool has_experts) {
+            std::vector<Family> found;
+            for (auto one : families) {
+              auto parts = nb::cast<nb::tuple>(one);
+              found.push_back({ints(nb::cast<IntArray>(parts[0])),
+                               rows(nb::cast<IntArray>(parts[1]), nb::cast<IntArray>(parts[2]))});
+            }
+            new (self) Annealer(step, seed, width, found, rows(start, of_block));
+            self->search.has_experts = has_experts;
+          },
+          nb::keep_alive<1, 2>())
+      .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
+      .def("usual_change",
+           [](Annealer& self, int tries, double hot) {
+             nb::gil_scoped_release free;
+             return self.usual_change(tries, {hot, hot});
+           })
+      .def("walk",
+           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold,
+              bool leaves_rings) {
+             Schedule schedule{hot, cold};
+             schedule.leaves_rings = leaves_rings;
+             nb::gil_scoped_release free;
+             self.walk(moves, begin, end, schedule);
+           })
+      .def_prop_ro("best", [](const Annealer& self) { return self.best; })
+      .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })
+      .def_prop_ro("tried", [](const Annealer& self) { return self.tried; })
+      .def_prop_ro("moves", [](const Annealer& self) {
+        nb::dict found;
+        for (size_t i = 0; i < MOVES.size(); ++i)
+          found[MOVES[i].name] = nb::make_tuple(self.counts[i].tried, self.counts[i].made, self.counts[i].helped);
+        return found;
+      });
 
   nb::class_<Hops>(module, "Hops")
       .def(nb::init<>())

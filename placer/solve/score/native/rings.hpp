@@ -76,6 +76,7 @@ struct Rings : Operation {
     int domains = 0, fewest = 1, most = 0;
     double factor = 1.0, inner_pace = 0.0, outer_pace = 0.0;
     double inner_latency = 0.0, outer_latency = 0.0;
+    double spread = 1.0;  // mean over domains of one by the members there
     std::vector<Hop> hops;
   };
   std::vector<Ring> rings, was;
@@ -108,6 +109,8 @@ struct Rings : Operation {
     ring.fewest = *std::min_element(size_of.begin(), size_of.end());
     ring.most = *std::max_element(size_of.begin(), size_of.end());
     ring.hops.clear();
+    ring.spread = 0.0;
+    for (int size : size_of) ring.spread += 1.0 / size / domains;
     if (m.has_rails) rails(g);
     double inner = 0, outer = 0, inner_latency = 0, outer_latency = 0;
     int inside = 0;
@@ -171,10 +174,9 @@ struct Rings : Operation {
     const Ring& r = rings[g];
     const double latency = steps_outside[r.domains] * r.outer_latency +
                            steps_inside[r.domains] * r.inner_latency;
-    for (int s = 0; s < sizes; ++s) {
-      const double seconds = moved * buffer[s] * of_pace + latency;
-      tell(g, s, seconds, seconds);
-    }
+    // On the way to a ring of as many NICs everywhere: what its domains have on the mean.
+    const double average = std::max(r.inner_pace, r.outer_pace * r.spread) * moved * buffer[0] + latency;
+    for (int s = 0; s < sizes; ++s) tell(g, s, moved * buffer[s] * of_pace + latency, average);
   }
   void price_all() {
     if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);

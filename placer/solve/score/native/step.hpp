@@ -73,7 +73,9 @@ struct StepTime {
 
   // State
   Reals replica_s, block_s, slowness, peak_s;
-  double exposed_s = 0.0, pipeline_s = 0.0, traffic = 0.0;
+  double exposed_s = 0.0, pipeline_s = 0.0;
+  double traffic = 0.0, background = 0.0;  // of all groups of axes, and of all others
+  int ring_groups = 0;
   bool is_late = false;                  // slow operations are not priced yet
 
   double value() const { return pipeline_s + exposed_s + fixed; }
@@ -108,10 +110,12 @@ struct StepTime {
   void load(const Ints& slots) {
     layout.load(slots);
     for (auto& op : operations) op->rebuild();
-    traffic = 0.0;
+    traffic = background = 0.0;
+    ring_groups = 0;
     for (size_t o = 0; o < operations.size(); ++o) {
-      if (axes_of[o].empty()) continue;
-      for (double s : operations[o]->mean) traffic += s;
+      const bool waits = !axes_of[o].empty();
+      if (!waits) ring_groups += operations[o]->groups;
+      for (double s : operations[o]->mean) (waits ? traffic : background) += s;
     }
     const int cells = replicas * stages;
     std::fill(keys.begin(), keys.end(), 0);
@@ -148,6 +152,7 @@ struct StepTime {
     before_pipeline = pipeline_s;
     before_exposed = exposed_s;
     before_traffic = traffic;
+    before_background = background;
     dirty_blocks.clear();
     blocks_before.clear();
     dirty_replicas.clear();
@@ -181,6 +186,7 @@ struct StepTime {
     pipeline_s = before_pipeline;
     exposed_s = before_exposed;
     traffic = before_traffic;
+    background = before_background;
     is_late = false;
     dirty_blocks.clear();
   }
@@ -200,7 +206,7 @@ struct StepTime {
   Ints atoms, dirty_replicas, dirty_blocks;
   Reals blocks_before, work, hop;
   std::vector<std::pair<int, int>> made;
-  double before_pipeline = 0, before_exposed = 0, before_traffic = 0;
+  double before_pipeline = 0, before_exposed = 0, before_traffic = 0, before_background = 0;
 
   void forget() {
     values.kept.clear();
@@ -247,12 +253,12 @@ struct StepTime {
     Operation& op = *operations[o];
     const size_t noted = op.kept.kept.size();
     op.settle();
-    if (!axes_of[o].empty())
-      for (size_t i = noted; i < op.kept.kept.size(); ++i) {
-        double* place = op.kept.kept[i].place;
-        if (place >= op.mean.data() && place < op.mean.data() + op.mean.size())
-          traffic += *place - op.kept.kept[i].value;
-      }
+    double& mean = axes_of[o].empty() ? background : traffic;
+    for (size_t i = noted; i < op.kept.kept.size(); ++i) {
+      double* place = op.kept.kept[i].place;
+      if (place >= op.mean.data() && place < op.mean.data() + op.mean.size())
+        mean += *place - op.kept.kept[i].value;
+    }
     if (op.changed.empty()) return;
     for (int a : axes_of[o]) {
       Axis& axis = axes[a];

@@ -1,0 +1,1 @@
+"""One annealer on the exact cost of changes."""

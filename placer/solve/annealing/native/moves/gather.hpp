@@ -1,0 +1,62 @@
+// What one domain holds of a set joins another part of it, or goes to any domain.
+//
+// What comes back matters: free slots first, then units of sets that lie at both ends, and
+// of each set as much as lies there: else a set is gathered by scattering others.
+#pragma once
+#include "../search.hpp"
+
+namespace placer {
+
+inline void gather(Search& s, Pairs& pairs, bool joins) {
+  const int unit = s.waited_for(1 + s.random.below(6));
+  const Family& family = s.any_family();
+  const int set = family.of_unit[unit], size = family.units.size(set);
+  const int* members = family.units.begin(set);
+  const int level = s.random.below(4) ? 0 : s.random.below(s.levels);
+  const int target = joins ? s.slot_of(members[s.random.below(size)]) : s.random.below(s.slots);
+  const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, target);
+  if (from == to) return;
+  Ints leaving;
+  for (int i = 0; i < size; ++i)
+    if (s.domain(level, s.slot_of(members[i])) == from) leaving.push_back(s.slot_of(members[i]));
+  int count = (int)leaving.size();
+  const int some = s.random.below(6);
+  if (some == 0) count = 1 + s.random.below(count);
+  else if (some == 1) count = std::min(count, 1 + s.random.below(4));
+  const Range range = s.range(level, to);
+  const int rule = s.random.below(4);
+  for (int tries = 0; (int)pairs.size() < count && tries < 16; ++tries) {
+    int best = -1, rank = -1;
+    for (int i = 0; i < 6; ++i) {
+      const int slot = s.any_in(range), other = s.unit_at(slot);
+      if (Search::has(pairs, slot) || (other >= 0 && family.of_unit[other] == set)) continue;
+      int found = other < 0 ? (rule ? 3 : 1) : 0;
+      if (other >= 0 && rule < 3) {
+        const int its = family.of_unit[other];
+        for (int k = 0; k < 3 && !found; ++k) {
+          const int mate = family.units.begin(its)[s.random.below(family.units.size(its))];
+          if (s.domain(level, s.slot_of(mate)) == from) found = 2;
+        }
+      }
+      if (found > rank) rank = found, best = slot;
+    }
+    if (best < 0) continue;
+    const int other = s.unit_at(best);
+    if (other < 0) {
+      pairs.push_back({leaving[pairs.size()], best});
+      continue;
+    }
+    const int its = family.of_unit[other];
+    for (const int* u = family.units.begin(its); u != family.units.end(its); ++u) {
+      const int slot = s.slot_of(*u);
+      if ((int)pairs.size() == count) break;
+      if (slot >= range.first && slot < range.end && !Search::has(pairs, slot))
+        pairs.push_back({leaving[pairs.size()], slot});
+    }
+  }
+}
+
+inline void join_part(Search& s, Pairs& pairs) { gather(s, pairs, true); }
+inline void move_part(Search& s, Pairs& pairs) { gather(s, pairs, false); }
+
+}  // namespace placer

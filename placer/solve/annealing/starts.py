@@ -1,0 +1,190 @@
+"""Simple starts of walks: cells filled one after the other.
+
+Shapes: U units, S slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+
+if TYPE_CHECKING:
+    from placer.solve.annealing.walks import Walks
+    from placer.solve.problem.compiled import Problem
+
+Part = tuple[int, int, int]  # group, cell, units
+
+TRIES = 60  # random fills for each least part
+KEPT = 3
+# What one part is worth beside another, when a cell is filled.
+ENDS_BOTH, ENDS_GROUP, OPENS_WHOLE, FILLS = 3.0, 2.0, 1.8, 1.5
+NOISE = 0.9
+
+
+def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]:
+    """(name, slot of each unit): expert groups cut into parts that are not small.
+
+    The least part sets how many NICs a group's slowest domain has, so the largest least
+    part that can be had is looked for first.
+    """
+    ranks = walks.evaluator.slots.ranks
+    axes = problem.job.parallelism
+    if axes.ep == 1:
+        return
+    group = np.empty(axes.world_size, dtype=np.int64)
+    rows = axes.ranks_of_group["ep"]
+    group[rows] = np.arange(len(rows))[:, None]
+    of_unit = np.unique(group[ranks[:, 0]], return_inverse=True)[1].reshape(-1)
+    count = np.bincount(of_unit)
+    if len(np.unique(count)) > 1 or count[0] == 1:
+        return
+    cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
+    draw = np.random.default_rng(walks.seed)
+    size, groups = int(count[0]), len(count)
+    for least in range(size // 2, 0, -1):
+        found = 0
+        for tried in range(TRIES):
+            order = np.arange(len(cells))
+            if tried % 2:
+                order = np.argsort(-room, kind="stable")
+            elif tried % 4 == 0:
+                order = order[::-1]
+            parts = _fill(room[order], groups, size, least, len(ranks), draw)
+            if parts is None:
+                continue
+            placed = [(g, int(order[c]), n) for g, c, n in parts]
+            yield f"groups cut at {least}", _slots(walks, cells, placed, of_unit)
+            found += 1
+            if found == KEPT:
+                break
+        if found:
+            return
+
+
+def _fill(
+    room: IntArray,
+    groups: int,
+    size: int,
+    least: int,
+    units: int,
+    draw: np.random.Generator,
+) -> list[Part] | None:
+    """Parts of groups that fill cells in turn, none below the least; None if none do."""
+    spare = int(room.sum()) - units
+    left: dict[int, int] = {}
+    opened, parts = 0, []
+    for cell, free in enumerate(room.tolist()):
+        here: set[int] = set()
+        while free > 0:
+            options = [
+                option
+                for group, open_units in left.items()
+                if group not in here
+                for option in _parts_of(group, open_units, free, size, least)
+            ]
+            if opened < groups:
+                options += _first_parts(opened, free, size, least)
+            if not options:
+                break
+            worth = [one[0] for one in options] + draw.random(len(options)) * NOISE
+            _, group, units_here = options[int(np.argmax(worth))]
+            if group == opened:
+                opened += 1
+                left[group] = size
+            here.add(group)
+            left[group] -= units_here
+            parts.append((group, cell, units_here))
+            free -= units_here
+            if not left[group]:
+                del left[group]
+        spare -= free
+        if opened == groups and not left:
+            return parts
+        if spare < 0:
+            return None
+    return None
+
+
+def _parts_of(
+    group: int, left: int, free: int, size: int, least: int
+) -> Iterator[tuple[float, int, int]]:
+    """(worth, group, units) of parts of an open group that a cell may take."""
+    if left <= free:
+        fits = left == free
+        rests = fits or free - left >= least
+        yield (ENDS_GROUP + fits if rests else 0.5) + left / size, group, left
+    if left - free >= least and free >= least:
+        yield FILLS, group, free
+
+
+def _first_parts(
+    group: int, free: int, size: int, least: int
+) -> Iterator[tuple[float, int, int]]:
+    """The same of a group that nobody has a part of yet."""
+    if free >= size:
+        rest = free - size
+        yield (OPENS_WHOLE if rest >= least or rest == 0 else 0.9), group, size
+    most = free if free <= size - least else size - least
+    for worth, part in (
+        (1.6 if most == free else 1.0, most),
+        (1.2, free - least),
+        (1.3, free // 2),
+    ):
+        if least <= part <= size - least and part <= free:
+            yield worth, group, part
+
+
+def _slots(
+    walks: Walks, cells: IntArray, parts: list[Part], of_unit: IntArray
+) -> IntArray:
+    """Units on slots as parts say, groups of one block and stage side by side."""
+    slots = [np.flatnonzero(walks.units.cell_of_slot == cell).tolist() for cell in cells]
+    by_group = np.argsort(of_unit, kind="stable").reshape(int(of_unit.max()) + 1, -1)
+    done = np.zeros(len(by_group), dtype=np.int64)
+    found = np.full(len(of_unit), -1)
+    for group, cell, units in parts:
+        own = by_group[group, done[group] : done[group] + units]
+        done[group] += units
+        for unit in own.tolist():
+            found[unit] = slots[cell].pop(0)
+    return found
+
+
+def column_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]:
+    """(name, slot of each unit): the same stage of some replicas side by side."""
+    axes, ranks = problem.job.parallelism, walks.evaluator.slots.ranks
+    if axes.pp == 1:
+        return
+    first = ranks[:, 0]
+    replica, stage, lane = (axes.coordinates[axis][first] for axis in ("dp", "pp", "cp"))
+    cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
+    orders = (
+        np.arange(len(cells)),
+        np.argsort(-room, kind="stable"),
+        np.argsort(room, kind="stable"),
+    )
+    by_cell = [np.flatnonzero(walks.units.cell_of_slot == cell) for cell in cells]
+    filled = [np.concatenate([by_cell[c] for c in order]) for order in orders]
+    widths = range(1, axes.dp + 1)
+    if axes.dp > MOST_WIDTHS:
+        widths = sorted({max(1, axes.dp // k) for k in range(1, MOST_WIDTHS)})
+    for width in widths:
+        sequence = np.lexsort((lane, replica % width, stage, replica // width))
+        for slots in filled:
+            found = np.empty(len(ranks), dtype=np.int64)
+            found[sequence] = slots[: len(ranks)]
+            yield f"columns of {width}", found
+    for stages in (1, 2, 3):
+        rest = np.where(stage < stages, 0, 1)
+        sequence = np.lexsort((lane, stage, replica, rest))
+        for slots in filled:
+            found = np.empty(len(ranks), dtype=np.int64)
+            found[sequence] = slots[: len(ranks)]
+            yield f"{stages} first stages", found
+
+
+MOST_WIDTHS = 40

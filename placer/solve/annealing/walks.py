@@ -1,0 +1,125 @@
+"""Walks of the compiled annealer: where they begin, how long they are, how they cool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+from placer.solve.annealing.sets import blocks_of, labels_of
+from placer.solve.annealing.units import Units
+from placer.solve.score.evaluator import Compiled, evaluator_of
+from placer.solve.score.groups import Rows
+
+if TYPE_CHECKING:
+    from placer.solve.run.budget import Budget
+    from placer.solve.score._kernel import Annealer
+
+HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
+USUAL = 0.2  # of the usual change of a move: hot enough
+PROBES = 1800
+PIECES = 100  # of a walk, between looks at the time
+# Gradients are left alone while it is hot where so little of them shows.
+RINGS_SHOW = 1e-2
+COMES_BACK = 2e-3
+
+
+@dataclass(eq=False)
+class Walks:
+    """Annealing of units on slots, walk after walk.
+
+    Attributes
+    ----------
+    units : Units
+    evaluator : Compiled
+    annealer : Annealer
+    """
+
+    units: Units
+    seed: int
+    evaluator: Compiled = field(init=False)
+    annealer: Annealer = field(init=False)
+
+    def __post_init__(self) -> None:
+        from placer.solve.score._kernel import Annealer
+
+        found = evaluator_of(self.units.problem, self.units.slots)
+        if not isinstance(found, Compiled):
+            raise TypeError("changes of this job are priced in full")
+        self.evaluator = found
+        self.units = Units(
+            self.units.problem, found.slots, self.units.cell_of_gpu
+        )
+        axes, ranks = self.units.problem.job.parallelism, found.slots.ranks
+        families = []
+        for label in labels_of(axes, ranks):
+            number = np.unique(label, return_inverse=True)[1].reshape(-1)
+            rows = _rows(number, ranks, axes.coordinates["pp"])
+            if np.diff(rows.start).max() > 1 or not families:
+                families.append((number.astype(np.int32), rows.start, rows.entry))
+        block = _rows(blocks_of(axes, ranks), ranks, axes.coordinates["pp"])
+        self.annealer = Annealer(
+            found.kernel,
+            self.seed,
+            found.width,
+            families,
+            block.start,
+            block.entry,
+            axes.ep > 1,
+        )
+
+    def load(self, gpu_of_rank: IntArray) -> float:
+        """Begin at a placement; its cost."""
+        slots = self.units.slot_of_unit(gpu_of_rank)
+        self.load_slots(slots)
+        return self.evaluator.value
+
+    def load_slots(self, slot_of_unit: IntArray) -> None:
+        """Begin with units on slots."""
+        self.annealer.load(self.evaluator._atoms(slot_of_unit))
+
+    @property
+    def best(self) -> tuple[float, IntArray]:
+        """The least cost of a walk, and its slots."""
+        width = self.evaluator.width
+        slots = np.asarray(self.annealer.best_slots[::width], np.int64) // width
+        return self.annealer.best, slots
+
+    def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
+        """The placement that has units on these slots."""
+        return self.evaluator.slots.gpu_of_rank(slot_of_unit)
+
+    def walk(self, moves: int, scale: float, budget: Budget) -> None:
+        """Anneal from where it is, so hot, in so many moves."""
+        kernel = self.evaluator.kernel
+        axes = self.units.problem.job.parallelism
+        _, start = self.best
+        usual = self.annealer.usual_change(PROBES, HOT)
+        self.load_slots(start)
+        hot = min(HOT, USUAL * usual)
+        cold = hot / RANGE
+        exposed = kernel.exposed_s
+        leaves = axes.ep > 1 and scale > 0.05 and exposed < RINGS_SHOW * kernel.value
+        for piece in range(PIECES):
+            if budget.is_over():
+                return
+            self.annealer.walk(
+                max(moves // PIECES, 1),
+                piece / PIECES,
+                (piece + 1) / PIECES,
+                hot * scale,
+                cold,
+                leaves,
+            )
+            if leaves and kernel.exposed_s > exposed + COMES_BACK * kernel.value:
+                leaves = False
+
+
+def _rows(label: IntArray, ranks: IntArray, stage: IntArray) -> Rows:
+    """Units of each label, by stage."""
+    order = np.lexsort((np.arange(len(label)), stage[ranks[:, 0]], label))
+    count = np.bincount(label)
+    start = np.concatenate(([0], np.cumsum(count))).astype(np.int32)
+    return Rows(start, order.astype(np.int32))
