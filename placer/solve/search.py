@@ -41,6 +41,7 @@ from placer.solve.run.later import (
     Method,
     has_experts,
     has_own_traffic,
+    is_annealed,
     is_of_hops,
     later,
 )
@@ -83,6 +84,7 @@ held_runs = later("construct.transfers.held_runs", has_own_traffic)
 set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
 loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
 groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
+annealed_step = later("annealing.annealed_step", is_annealed)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
@@ -190,6 +192,7 @@ METHODS: tuple[Method, ...] = (
     seated_hosts,
     few_enumerated,
     in_parts,
+    annealed_step,
     coarsely_chosen_parts,
     shortly_walked_parts,
     counted_experts,

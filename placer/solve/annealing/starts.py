@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 Part = tuple[int, int, int]  # group, cell, units
 
-TRIES = 60  # random fills for each least part
+TRIES = 40  # random fills for each least part
+FILLS = 400  # and for all
 KEPT = 3
 # What one part is worth beside another, when a cell is filled.
-ENDS_BOTH, ENDS_GROUP, OPENS_WHOLE, FILLS = 3.0, 2.0, 1.8, 1.5
+ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
 
 
@@ -45,9 +46,12 @@ def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]
     cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
     draw = np.random.default_rng(walks.seed)
     size, groups = int(count[0]), len(count)
+    fills = 0
     for least in range(size // 2, 0, -1):
         found = 0
         for tried in range(TRIES):
+            if (fills := fills + 1) > FILLS:
+                return
             order = np.arange(len(cells))
             if tried % 2:
                 order = np.argsort(-room, kind="stable")
@@ -61,8 +65,6 @@ def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]
             found += 1
             if found == KEPT:
                 break
-        if found:
-            return
 
 
 def _fill(
@@ -118,7 +120,7 @@ def _parts_of(
         rests = fits or free - left >= least
         yield (ENDS_GROUP + fits if rests else 0.5) + left / size, group, left
     if left - free >= least and free >= least:
-        yield FILLS, group, free
+        yield FILLS_CELL, group, free
 
 
 def _first_parts(
@@ -142,7 +144,9 @@ def _slots(
     walks: Walks, cells: IntArray, parts: list[Part], of_unit: IntArray
 ) -> IntArray:
     """Units on slots as parts say, groups of one block and stage side by side."""
-    slots = [np.flatnonzero(walks.units.cell_of_slot == cell).tolist() for cell in cells]
+    slots = [
+        np.flatnonzero(walks.units.cell_of_slot == cell).tolist() for cell in cells
+    ]
     by_group = np.argsort(of_unit, kind="stable").reshape(int(of_unit.max()) + 1, -1)
     done = np.zeros(len(by_group), dtype=np.int64)
     found = np.full(len(of_unit), -1)
@@ -160,7 +164,9 @@ def column_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArra
     if axes.pp == 1:
         return
     first = ranks[:, 0]
-    replica, stage, lane = (axes.coordinates[axis][first] for axis in ("dp", "pp", "cp"))
+    replica, stage, lane = (
+        axes.coordinates[axis][first] for axis in ("dp", "pp", "cp")
+    )
     cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
     orders = (
         np.arange(len(cells)),
@@ -169,7 +175,7 @@ def column_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArra
     )
     by_cell = [np.flatnonzero(walks.units.cell_of_slot == cell) for cell in cells]
     filled = [np.concatenate([by_cell[c] for c in order]) for order in orders]
-    widths = range(1, axes.dp + 1)
+    widths = list(range(1, axes.dp + 1))
     if axes.dp > MOST_WIDTHS:
         widths = sorted({max(1, axes.dp // k) for k in range(1, MOST_WIDTHS)})
     for width in widths:

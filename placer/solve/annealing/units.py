@@ -85,7 +85,9 @@ class Units:
             wanted = names[np.argsort(-many)].tolist()
             cell = next((c for c in wanted if free.get(c)), None)
             if cell is None:
-                cell = min((c for c in free if free[c]), key=lambda c: abs(c - wanted[0]))
+                cell = min(
+                    (c for c in free if free[c]), key=lambda c: abs(c - wanted[0])
+                )
             found[unit] = free[cell].pop()
         return found
 

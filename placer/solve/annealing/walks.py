@@ -1,21 +1,23 @@
-"""Walks of the compiled annealer: where they begin, how long they are, how they cool."""
+"""Walks of the compiled annealer: what they begin with, and how they cool."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
 from placer.solve.annealing.sets import blocks_of, labels_of
-from placer.solve.annealing.units import Units
-from placer.solve.score.evaluator import Compiled, evaluator_of
+from placer.solve.score.evaluator import Compiled
 from placer.solve.score.groups import Rows
+from placer.solve.score.step_time import step_kernel
 
 if TYPE_CHECKING:
+    from placer.solve.annealing.units import Units
     from placer.solve.run.budget import Budget
-    from placer.solve.score._kernel import Annealer
+    from placer.solve.score._kernel import Annealer, StepTime
+    from placer.solve.score.groups import Numbers
 
 HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
@@ -40,20 +42,21 @@ class Walks:
     units: Units
     seed: int
     evaluator: Compiled = field(init=False)
+    kernel: StepTime = field(init=False)
     annealer: Annealer = field(init=False)
 
     def __post_init__(self) -> None:
         from placer.solve.score._kernel import Annealer
 
-        found = evaluator_of(self.units.problem, self.units.slots)
-        if not isinstance(found, Compiled):
+        problem = self.units.problem
+        found = step_kernel(problem.model, self.units.slots)
+        if found is None:
             raise TypeError("changes of this job are priced in full")
-        self.evaluator = found
-        self.units = Units(
-            self.units.problem, found.slots, self.units.cell_of_gpu
-        )
-        axes, ranks = self.units.problem.job.parallelism, found.slots.ranks
-        families = []
+        self.evaluator = Compiled(*found)
+        self.kernel = found[1]
+        self.units = replace(self.units, slots=found[0])
+        axes, ranks = problem.job.parallelism, found[0].ranks
+        families: list[tuple[Numbers, Numbers, Numbers]] = []
         for label in labels_of(axes, ranks):
             number = np.unique(label, return_inverse=True)[1].reshape(-1)
             rows = _rows(number, ranks, axes.coordinates["pp"])
@@ -61,9 +64,9 @@ class Walks:
                 families.append((number.astype(np.int32), rows.start, rows.entry))
         block = _rows(blocks_of(axes, ranks), ranks, axes.coordinates["pp"])
         self.annealer = Annealer(
-            found.kernel,
+            self.kernel,
             self.seed,
-            found.width,
+            self.evaluator.width,
             families,
             block.start,
             block.entry,
@@ -71,14 +74,13 @@ class Walks:
         )
 
     def load(self, gpu_of_rank: IntArray) -> float:
-        """Begin at a placement; its cost."""
-        slots = self.units.slot_of_unit(gpu_of_rank)
-        self.load_slots(slots)
-        return self.evaluator.value
+        """Begin at a placement, or near by where units are cut; its cost."""
+        return self.load_slots(self.units.slot_of_unit(gpu_of_rank))
 
-    def load_slots(self, slot_of_unit: IntArray) -> None:
-        """Begin with units on slots."""
-        self.annealer.load(self.evaluator._atoms(slot_of_unit))
+    def load_slots(self, slot_of_unit: IntArray) -> float:
+        """Begin with units on slots; the cost."""
+        self.annealer.load(self.evaluator.atoms(slot_of_unit))
+        return self.annealer.best
 
     @property
     def best(self) -> tuple[float, IntArray]:
@@ -87,15 +89,17 @@ class Walks:
         slots = np.asarray(self.annealer.best_slots[::width], np.int64) // width
         return self.annealer.best, slots
 
-    def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
-        """The placement that has units on these slots."""
-        return self.evaluator.slots.gpu_of_rank(slot_of_unit)
+    @property
+    def gpu_of_rank(self) -> IntArray:
+        """The best placement of a walk; shape (R,)."""
+        return self.evaluator.slots.gpu_of_rank(self.best[1])
 
     def walk(self, moves: int, scale: float, budget: Budget) -> None:
-        """Anneal from where it is, so hot, in so many moves."""
-        kernel = self.evaluator.kernel
+        """Anneal from the best so far, so hot, in so many moves."""
+        kernel = self.kernel
         axes = self.units.problem.job.parallelism
-        _, start = self.best
+        start = self.best[1]
+        self.load_slots(start)
         usual = self.annealer.usual_change(PROBES, HOT)
         self.load_slots(start)
         hot = min(HOT, USUAL * usual)

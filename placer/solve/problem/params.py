@@ -19,6 +19,8 @@ class Params(BoundParams):
 
     # Placements of different values that local search starts from.
     elite: int = 4
+    # Whether placements are annealed on the exact step, beside all other methods.
+    annealed_step: bool = False
     # Nestings that are priced in full, and ranks of all of them together: pricing takes
     # time in proportion to the ranks.
     nestings: int = 64

@@ -29,6 +29,11 @@ def is_of_hops(problem: Problem) -> bool:
     return problem.goal.name == "hop-cost"
 
 
+def is_annealed(problem: Problem) -> bool:
+    """Whether placements are annealed on the exact step, beside all else."""
+    return problem.params.annealed_step
+
+
 def _always(_problem: Problem) -> bool:
     return True
 

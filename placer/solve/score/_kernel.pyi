@@ -139,6 +139,41 @@ class StepTime(_Kernel):
         block_start: _Ints,
         of_block: _Ints,
     ) -> None: ...
+    @property
+    def pipeline_s(self) -> float: ...
+    @property
+    def exposed_s(self) -> float: ...
+
+class Annealer:
+    def __init__(
+        self,
+        step: StepTime,
+        seed: int,
+        width: int,
+        families: list[tuple[_Ints, _Ints, _Ints]],
+        start: _Ints,
+        of_block: _Ints,
+        has_experts: bool,
+    ) -> None: ...
+    def load(self, slots: _Ints) -> None: ...
+    def usual_change(self, tries: int, hot: float) -> float: ...
+    def walk(
+        self,
+        moves: int,
+        begin: float,
+        end: float,
+        hot: float,
+        cold: float,
+        leaves_rings: bool,
+    ) -> None: ...
+    @property
+    def best(self) -> float: ...
+    @property
+    def best_slots(self) -> _Ints: ...
+    @property
+    def tried(self) -> int: ...
+    @property
+    def moves(self) -> dict[str, tuple[int, int, int]]: ...
 
 class Hops(_Kernel):
     def add_axis(

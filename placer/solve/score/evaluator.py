@@ -150,21 +150,21 @@ class Compiled:
 
     def load(self, slot_of_unit: IntArray) -> None:
         """Go to another placement."""
-        self.kernel.load(self._atoms(np.asarray(slot_of_unit)))
+        self.kernel.load(self.atoms(np.asarray(slot_of_unit)))
 
     def delta(self, changes: Changes) -> FloatArray:
         """What each change would add to the cost."""
         before = self.value
         found = np.empty(len(changes.first) - 1)
         for change in range(len(found)):
-            pairs = map(self._atoms, changes.pairs(change))
+            pairs = map(self.atoms, changes.pairs(change))
             found[change] = self.kernel.change(*pairs) - before
             self.kernel.undo()
         return found
 
     def apply(self, changes: Changes, chosen: int) -> None:
         """Make one of the changes."""
-        self.kernel.change(*map(self._atoms, changes.pairs(chosen)))
+        self.kernel.change(*map(self.atoms, changes.pairs(chosen)))
         self.kernel.keep()
 
     def pressure(self) -> FloatArray:
@@ -177,7 +177,8 @@ class Compiled:
     def _place(self) -> IntArray:
         return np.arange(self.width, dtype=np.int64)
 
-    def _atoms(self, slots: IntArray) -> Numbers:
+    def atoms(self, slots: IntArray) -> Numbers:
+        """Slots of atoms, given those of units."""
         spread = np.asarray(slots)[:, None] * self.width + self._place
         return spread.ravel().astype(np.int32)
 

@@ -38,14 +38,14 @@ struct Annealer {
   // The usual change of the soft step by a move, as a share of it.
   double usual_change(int tries, const Schedule& schedule) {
     StepTime& step = search.step;
-    soften(2e-3 * step.value(), 0.0, schedule);
+    soften(2e-3 * step.at_most(), 0.0, schedule);
     Reals found;
     for (int i = 0; i < tries; ++i) {
       propose(i % (int)MOVES.size());
       if (pairs.empty()) continue;
       step.change(atoms());
       const double change = std::fabs(soft() - energy);
-      if (change > 1e-12 * energy) found.push_back(change / step.value());
+      if (change > 1e-12 * energy) found.push_back(change / step.at_most());
       step.undo();
     }
     if (found.empty()) return schedule.hot;
@@ -101,6 +101,8 @@ struct Annealer {
 
  private:
   static constexpr int REFRESH = 2000;
+  // Blocks may be told so much slower than their replicas.
+  static constexpr double SLACK = 1e-3;
   double temperature = 0, width = 1, target = 0, mean_part = 0, traffic_part = 0, rings_part = 0;
   double sum = 0, times = 0, energy = 0, next_sum = 0, next_times = 0;
   Pairs pairs, spread;
@@ -134,6 +136,7 @@ struct Annealer {
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - was_free[i];
   }
   void keep_best(int kind) {
+    if (search.step.at_most() > best * (1 + SLACK)) return;
     const double value = search.step.value();
     if (value >= best * (1 - 1e-12)) return;
     best = value;
@@ -150,8 +153,8 @@ struct Annealer {
   void soften(double wide, double x, const Schedule& schedule) {
     StepTime& step = search.step;
     width = wide;
-    target = step.pipeline_s;
-    const double value = step.value();
+    target = step.longest_s;
+    const double value = step.at_most();
     mean_part = schedule.mean_hot * std::pow(schedule.mean_cold / schedule.mean_hot, x);
     traffic_part = schedule.traffic * (1 - x) * value * 1e-2 / std::max(step.traffic, 1e-12);
     rings_part = (search.has_experts ? schedule.rings : 1.0) * (1 - x) / std::max(1, step.ring_groups);

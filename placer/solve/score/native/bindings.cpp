@@ -262,16 +262,17 @@ NB_MODULE(_kernel, module) {
       .def("keep", &StepTime::keep)
       .def("undo", &StepTime::undo)
       .def_prop_ro("value", &StepTime::value)
-      .def_prop_ro("pipeline_s", [](const StepTime& self) { return self.pipeline_s; })
+      .def_prop_ro("pipeline_s", &StepTime::pipeline_s)
       .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; })
-      .def_prop_ro("replica_s", [](const StepTime& self) { return array(self.replica_s); })
       .def_prop_ro("slots", [](const StepTime& self) { return array(self.layout.slot_of); })
       .def("pressure",
-           [](const StepTime& self) {
-             Reals found(self.layout.slot_of.size(), 0.0);
+           [](StepTime& self) {
+             Reals found(self.layout.slot_of.size(), 0.0), seconds(self.replicas);
+             const double longest = self.pipeline_s();
+             for (int d = 0; d < self.replicas; ++d) seconds[d] = self.replica_s(d) / longest;
              for (int a = 0; a < self.cells_of_atom.count(); ++a)
                for (const int* c = self.cells_of_atom.begin(a); c != self.cells_of_atom.end(a); ++c)
-                 found[a] = std::max(found[a], self.replica_s[*c / self.stages] / self.pipeline_s);
+                 found[a] = std::max(found[a], seconds[*c / self.stages]);
              return array(found);
            })
       .def("seconds", [](const StepTime& self, int o) { return array(self.operations[o]->seconds); });

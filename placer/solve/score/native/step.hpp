@@ -1,7 +1,9 @@
 // The step of a placement, kept up to date change by change.
 //
-// step = slowest replica's pipeline + what rows of windows leave exposed + what is fixed.
-// A stage of a replica waits for the slowest of its groups of each axis.
+// step = slowest replica's pipeline + what windows leave exposed + what is fixed. A stage
+// of a replica waits for the slowest of its groups of each axis. Replicas that groups join
+// are a block; all of its stages at their slowest say at most what its replicas take, and
+// which replica takes how long is worked out only for blocks that may be the slowest.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -27,10 +29,11 @@ struct Lines {
 // An axis of the pipeline: what its groups add to the stages that they touch.
 struct Axis {
   int operation = 0;
-  Rows cells, groups;       // cells of each group, groups of each cell
-  Lines forward, backward;  // of the slowest group, added to a full chunk
-  bool is_hop = false;      // a message to the next stage
-  Reals slowest;            // of each cell
+  Rows cells, groups;             // cells of each group, groups of each cell
+  Lines forward, backward;        // of the slowest group, added to a full chunk
+  bool is_hop = false;            // a message to the next stage
+  Rows of_block, groups_of_block; // the same of (block, stage)
+  Reals slowest;                  // of each (block, stage)
 };
 
 // Largest seconds of some groups of an operation, all of one stage or all there are.
@@ -65,44 +68,89 @@ struct StepTime {
   double work_forward = 0, work_backward = 0, share_first = 1, share_last = 1;
   double pace_first = 1, pace_last = 1;
   Reals pace_full;                       // of a stage
-  Rows cells_of_atom;                    // cells of the ranks of each atom
-  Rows atoms_of_cell;
+  Rows cells_of_atom, atoms_of_cell;     // cells of the ranks of each atom
   bool has_speeds = false;
-  Ints block_of_replica;                 // replicas that share groups wait for each other
+  Ints block_of_replica;
   Rows replicas_of_block;
 
-  // State
-  Reals replica_s, block_s, slowness, peak_s;
-  double exposed_s = 0.0, pipeline_s = 0.0;
+  Reals block_s;                         // at most what the replicas of a block take
+  double longest_s = 0.0;                // of the blocks
+  double exposed_s = 0.0;
   double traffic = 0.0, background = 0.0;  // of all groups of axes, and of all others
   int ring_groups = 0;
   bool is_late = false;                  // slow operations are not priced yet
 
-  double value() const { return pipeline_s + exposed_s + fixed; }
-  bool has_slow() const {
-    for (auto& op : operations) if (op->is_slow()) return true;
-    return false;
+  double at_most() const { return longest_s + exposed_s + fixed; }
+  double value() { return pipeline_s() + exposed_s + fixed; }
+
+  // The slowest replica. Blocks that may not be it are passed over.
+  double pipeline_s() {
+    if (joins_nobody) return longest_s;
+    by_length.resize(block_s.size());
+    for (size_t b = 0; b < by_length.size(); ++b) by_length[b] = (int)b;
+    std::sort(by_length.begin(), by_length.end(), [&](int a, int b) { return block_s[a] > block_s[b]; });
+    double most = 0.0;
+    for (int b : by_length) {
+      if (block_s[b] <= most) break;
+      for (const int* d = replicas_of_block.begin(b); d != replicas_of_block.end(b); ++d)
+        most = std::max(most, replica_s(*d));
+    }
+    return most;
+  }
+  double replica_s(int replica) {
+    for (int p = 0; p < stages; ++p) {
+      const int cell = replica * stages + p;
+      for (size_t a = 0; a < axes.size(); ++a)
+        now[a * stages + p] = largest(axes[a], axes[a].groups, cell);
+      now[axes.size() * stages + p] = slowness(cell, atoms_of_cell);
+    }
+    return walk();
   }
 
   void start() {
-    const int cells = replicas * stages;
-    replica_s.assign(replicas, 0.0);
-    keys.assign(replicas, 0);
-    slowness.assign(cells, 1.0);
-    cell_keys.assign((axes.size() + 1) * (size_t)cells, 0);
+    const int blocks = replicas_of_block.count(), cells = blocks * stages;
+    joins_nobody = blocks == replicas;
+    block_s.assign(blocks, 0.0);
+    slow.assign(cells, 1.0);
     peak_s.assign(peaks.size(), 0.0);
-    block_s.assign(replicas_of_block.count(), 0.0);
     cells_seen.resize(cells);
-    replicas_seen.resize(replicas);
-    blocks_seen.resize(block_s.size());
+    blocks_seen.resize(blocks);
     memory.assign(size_t(1) << 16, Known{});
     peaks_of.assign(operations.size(), {});
     for (size_t k = 0; k < peaks.size(); ++k) peaks_of[peaks[k].operation].push_back((int)k);
     axes_of.assign(operations.size(), {});
+    auto in_blocks = [&](const Rows& of) {
+      Rows found;
+      for (int row = 0; row < of.count(); ++row) {
+        cells_seen.wipe();
+        for (const int* c = of.begin(row); c != of.end(row); ++c) {
+          const int cell = block_of_replica[*c / stages] * stages + *c % stages;
+          if (cells_seen.mark(cell)) found.entry.push_back(cell);
+        }
+        found.start.push_back((int)found.entry.size());
+      }
+      return found;
+    };
+    auto turned = [&](const Rows& of) {
+      std::vector<Ints> rows(cells);
+      for (int row = 0; row < of.count(); ++row)
+        for (const int* c = of.begin(row); c != of.end(row); ++c) rows[*c].push_back(row);
+      Rows found;
+      for (const Ints& row : rows) {
+        found.entry.insert(found.entry.end(), row.begin(), row.end());
+        found.start.push_back((int)found.entry.size());
+      }
+      return found;
+    };
     for (size_t a = 0; a < axes.size(); ++a) {
       axes_of[axes[a].operation].push_back((int)a);
+      axes[a].of_block = in_blocks(axes[a].cells);
+      axes[a].groups_of_block = turned(axes[a].of_block);
       axes[a].slowest.assign(cells, 0.0);
     }
+    of_atom_in_blocks = in_blocks(cells_of_atom);
+    atoms_of_block = turned(of_atom_in_blocks);
+    now.resize((axes.size() + 1) * stages);
     work.resize(2 * stages + 4);
     hop.resize(stages);
   }
@@ -117,28 +165,19 @@ struct StepTime {
       if (!waits) ring_groups += operations[o]->groups;
       for (double s : operations[o]->mean) (waits ? traffic : background) += s;
     }
-    const int cells = replicas * stages;
-    std::fill(keys.begin(), keys.end(), 0);
-    std::fill(cell_keys.begin(), cell_keys.end(), 0);
-    for (size_t a = 0; a < axes.size(); ++a)
-      for (int c = 0; c < cells; ++c) {
-        axes[a].slowest[c] = slowest(axes[a], c);
-        rekey((int)a, c, axes[a].slowest[c]);
-      }
-    for (int c = 0; c < cells; ++c) {
-      slowness[c] = slowness_of(c);
-      rekey((int)axes.size(), c, slowness[c]);
+    for (int c = 0; c < (int)slow.size(); ++c) {
+      for (Axis& axis : axes) axis.slowest[c] = largest(axis, axis.groups_of_block, c);
+      slow[c] = slowness(c, atoms_of_block);
     }
-    for (int d = 0; d < replicas; ++d) replica_s[d] = walk(d);
-    for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = slowest_of((int)b);
+    for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk_block((int)b);
     for (size_t k = 0; k < peaks.size(); ++k) peak_s[k] = largest(peaks[k]);
     exposed_s = exposed();
-    pipeline_s = *std::max_element(replica_s.begin(), replica_s.end());
+    longest_s = *std::max_element(block_s.begin(), block_s.end());
     forget();
   }
 
   // A change: pairs of slots whose atoms change places, one pair after the other. Prices
-  // the pipeline; `finish` prices the rest. Then `keep` or `undo`.
+  // the pipelines; `finish` prices the rest. Then `keep` or `undo`.
   void change(const std::vector<std::pair<int, int>>& pairs) {
     made = pairs;
     atoms.clear();
@@ -149,21 +188,16 @@ struct StepTime {
     for (auto& op : operations) op->touch(atoms);
     for (const auto& [one, other] : pairs) layout.exchange(one, other);
     for (auto& op : operations) op->moved();
-    before_pipeline = pipeline_s;
-    before_exposed = exposed_s;
-    before_traffic = traffic;
-    before_background = background;
+    before = {longest_s, exposed_s, traffic, background};
     dirty_blocks.clear();
     blocks_before.clear();
-    dirty_replicas.clear();
-    replicas_seen.wipe();
     blocks_seen.wipe();
     is_late = false;
     for (size_t o = 0; o < operations.size(); ++o) {
       if (operations[o]->is_slow()) is_late = true;
       else price((int)o);
     }
-    if (has_speeds) speeds();
+    if (has_speeds) price_speeds();
     walk_dirty();
   }
   // What `change` left out.
@@ -182,11 +216,10 @@ struct StepTime {
     for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
     for (auto& op : operations) op->undo();
     values.undo();
-    hashes.undo();
-    pipeline_s = before_pipeline;
-    exposed_s = before_exposed;
-    traffic = before_traffic;
-    background = before_background;
+    longest_s = before.longest;
+    exposed_s = before.exposed;
+    traffic = before.traffic;
+    background = before.background;
     is_late = false;
     dirty_blocks.clear();
   }
@@ -197,57 +230,44 @@ struct StepTime {
  private:
   using Key = uint64_t;
   struct Known { Key key = 0; double seconds = 0.0; };
+  struct Before { double longest = 0, exposed = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
-  std::vector<Key> keys, cell_keys;
   std::vector<Ints> peaks_of, axes_of;
-  Marks cells_seen, replicas_seen, blocks_seen;
+  Rows of_atom_in_blocks, atoms_of_block;
+  Marks cells_seen, blocks_seen;
   Journal<double> values;
-  Journal<Key> hashes;
-  Ints atoms, dirty_replicas, dirty_blocks;
-  Reals blocks_before, work, hop;
+  Ints atoms, dirty_blocks, by_length;
+  Reals blocks_before, work, hop, now, slow, peak_s;
   std::vector<std::pair<int, int>> made;
-  double before_pipeline = 0, before_exposed = 0, before_traffic = 0, before_background = 0;
+  Before before;
+  bool joins_nobody = true;
 
   void forget() {
     values.kept.clear();
-    hashes.kept.clear();
     dirty_blocks.clear();
   }
-  static Key mix(Key x) {
-    x += 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  }
-  // A replica's key tells its times: the keys of its cells together.
-  void rekey(int axis, int cell, double value) {
-    Key bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    const Key fresh = mix(bits ^ mix((Key)axis * stages + cell % stages + 1));
-    Key& place = cell_keys[(size_t)axis * replicas * stages + cell];
-    Key& whole = keys[cell / stages];
-    hashes.set(whole, whole ^ place ^ fresh);
-    hashes.set(place, fresh);
-  }
-  double slowest(const Axis& axis, int cell) const {
+  double largest(const Axis& axis, const Rows& groups, int cell) const {
     const Operation& op = *operations[axis.operation];
     double most = 0.0;
-    for (const int* g = axis.groups.begin(cell); g != axis.groups.end(cell); ++g) {
-      double sum = 0.0;
-      for (int s = 0; s < op.sizes; ++s) sum += op.of(s, *g);
+    for (const int* g = groups.begin(cell); g != groups.end(cell); ++g) {
+      double sum = op.of(0, *g);
+      for (int s = 1; s < op.sizes; ++s) sum += op.of(s, *g);
       most = std::max(most, sum);
     }
     return most;
   }
-  double slowness_of(int cell) const {
+  double slowness(int cell, const Rows& of_cell) const {
     if (!has_speeds) return 1.0;
     double least = 1e300;
-    for (const int* a = atoms_of_cell.begin(cell); a != atoms_of_cell.end(cell); ++a)
+    for (const int* a = of_cell.begin(cell); a != of_cell.end(cell); ++a)
       least = std::min(least, machine.speed[layout.site_of(*a)]);
     return 1.0 / least;
   }
-  void dirty(int replica) {
-    if (replicas_seen.mark(replica)) dirty_replicas.push_back(replica);
+  void dirty(int cell) {
+    const int block = cell / stages;
+    if (!blocks_seen.mark(block)) return;
+    dirty_blocks.push_back(block);
+    blocks_before.push_back(block_s[block]);
   }
   void price(int o) {
     Operation& op = *operations[o];
@@ -264,57 +284,40 @@ struct StepTime {
       Axis& axis = axes[a];
       cells_seen.wipe();
       for (int g : op.changed)
-        for (const int* c = axis.cells.begin(g); c != axis.cells.end(g); ++c) {
+        for (const int* c = axis.of_block.begin(g); c != axis.of_block.end(g); ++c) {
           if (!cells_seen.mark(*c)) continue;
-          const double now = slowest(axis, *c);
-          if (now == axis.slowest[*c]) continue;
-          values.set(axis.slowest[*c], now);
-          rekey(a, *c, now);
-          dirty(*c / stages);
+          const double slowest = largest(axis, axis.groups_of_block, *c);
+          if (slowest == axis.slowest[*c]) continue;
+          values.set(axis.slowest[*c], slowest);
+          dirty(*c);
         }
     }
-    if (!peaks_of[o].empty()) {
-      bool differs = false;
-      for (int k : peaks_of[o]) {
-        const double now = largest(peaks[k]);
-        if (now != peak_s[k]) values.set(peak_s[k], now), differs = true;
-      }
-      if (differs) exposed_s = exposed();
+    if (peaks_of[o].empty()) return;
+    bool differs = false;
+    for (int k : peaks_of[o]) {
+      const double most = largest(peaks[k]);
+      if (most != peak_s[k]) values.set(peak_s[k], most), differs = true;
     }
+    if (differs) exposed_s = exposed();
   }
-  void speeds() {
+  void price_speeds() {
     cells_seen.wipe();
     for (int atom : atoms)
-      for (const int* c = cells_of_atom.begin(atom); c != cells_of_atom.end(atom); ++c) {
+      for (const int* c = of_atom_in_blocks.begin(atom); c != of_atom_in_blocks.end(atom); ++c) {
         if (!cells_seen.mark(*c)) continue;
-        const double now = slowness_of(*c);
-        if (now == slowness[*c]) continue;
-        values.set(slowness[*c], now);
-        rekey((int)axes.size(), *c, now);
-        dirty(*c / stages);
+        const double slowest = slowness(*c, atoms_of_block);
+        if (slowest == slow[*c]) continue;
+        values.set(slow[*c], slowest);
+        dirty(*c);
       }
   }
   void walk_dirty() {
-    for (int d : dirty_replicas) {
-      const double now = walk(d);
-      if (now == replica_s[d]) continue;
-      values.set(replica_s[d], now);
-      const int b = block_of_replica[d];
-      if (!blocks_seen.mark(b)) continue;
-      dirty_blocks.push_back(b);
-      blocks_before.push_back(block_s[b]);
-    }
-    dirty_replicas.clear();
-    replicas_seen.wipe();
     if (dirty_blocks.empty()) return;
-    for (int b : dirty_blocks) values.set(block_s[b], slowest_of(b));
-    pipeline_s = *std::max_element(block_s.begin(), block_s.end());
-  }
-  double slowest_of(int block) const {
-    double most = 0.0;
-    for (const int* d = replicas_of_block.begin(block); d != replicas_of_block.end(block); ++d)
-      most = std::max(most, replica_s[*d]);
-    return most;
+    for (int b : dirty_blocks) {
+      const double seconds = walk_block(b);
+      if (seconds != block_s[b]) values.set(block_s[b], seconds);
+    }
+    longest_s = *std::max_element(block_s.begin(), block_s.end());
   }
   double largest(const Peak& peak) const {
     const Operation& op = *operations[peak.operation];
@@ -336,32 +339,46 @@ struct StepTime {
     }
     return sum;
   }
-  double walk(int replica) {
-    const Key key = keys[replica];
+  double walk_block(int block) {
+    const int first = block * stages;
+    for (size_t a = 0; a < axes.size(); ++a)
+      std::copy_n(axes[a].slowest.data() + first, stages, now.data() + a * stages);
+    std::copy_n(slow.data() + first, stages, now.data() + axes.size() * stages);
+    return walk();
+  }
+  // The pipeline of stages that wait as `now` says: axis after axis, then how slow they are.
+  double walk() {
+    Key key = 0x2545f4914f6cdd1dull;
+    for (double value : now) {
+      Key bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      key = (key ^ bits) * 0x9fb21c651e98df25ull;
+      key ^= key >> 32;
+    }
     Known& known = memory[key & (memory.size() - 1)];
     if (known.key == key && known.seconds > 0.0) return known.seconds;
+    std::fill(hop.begin(), hop.end(), 0.0);
     for (int p = 0; p < stages; ++p) {
-      const int cell = replica * stages + p;
       double forward = 0.0, backward = 0.0;
-      hop[p] = 0.0;
-      for (const Axis& axis : axes) {
-        if (axis.is_hop) {
-          hop[p] = axis.slowest[cell];
+      for (size_t a = 0; a < axes.size(); ++a) {
+        const double waits = now[a * stages + p];
+        if (axes[a].is_hop) {
+          hop[p] = waits;
           continue;
         }
-        forward += axis.forward.at(axis.slowest[cell]);
-        backward += axis.backward.at(axis.slowest[cell]);
+        forward += axes[a].forward.at(waits);
+        backward += axes[a].backward.at(waits);
       }
-      const double slow = slowness[cell];
-      work[p] = work_forward * pace_full[p] * slow + forward;
-      work[stages + p] = work_backward * pace_full[p] * slow + backward;
+      const double slower = now[axes.size() * stages + p];
+      work[p] = work_forward * pace_full[p] * slower + forward;
+      work[stages + p] = work_backward * pace_full[p] * slower + backward;
       if (p == 0) {
-        work[2 * stages] = work_forward * slow * pace_first + share_first * forward;
-        work[2 * stages + 1] = work_backward * slow * pace_first + share_first * backward;
+        work[2 * stages] = work_forward * slower * pace_first + share_first * forward;
+        work[2 * stages + 1] = work_backward * slower * pace_first + share_first * backward;
       }
       if (p == stages - 1) {
-        work[2 * stages + 2] = work_forward * slow * pace_last + share_last * forward;
-        work[2 * stages + 3] = work_backward * slow * pace_last + share_last * backward;
+        work[2 * stages + 2] = work_forward * slower * pace_last + share_last * forward;
+        work[2 * stages + 3] = work_backward * slower * pace_last + share_last * backward;
       }
     }
     known = {key, pipeline.seconds(work.data(), hop.data())};
