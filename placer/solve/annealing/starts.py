@@ -75,7 +75,7 @@ def _fill(
     units: int,
     draw: np.random.Generator,
 ) -> list[Part] | None:
-    """Parts of groups that fill cells in turn, none below the least; None if none do."""
+    """Parts of groups that fill cells in turn, none below the least, if any do."""
     spare = int(room.sum()) - units
     left: dict[int, int] = {}
     opened, parts = 0, []
@@ -92,7 +92,8 @@ def _fill(
                 options += _first_parts(opened, free, size, least)
             if not options:
                 break
-            worth = [one[0] for one in options] + draw.random(len(options)) * NOISE
+            noise = draw.random(len(options)) * NOISE
+            worth = [one[0] for one in options] + noise
             _, group, units_here = options[int(np.argmax(worth))]
             if group == opened:
                 opened += 1
