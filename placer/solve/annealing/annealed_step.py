@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-SCALES = (1.0, 0.5, 2.0, 1.0)  # how hot the first walks are
+SCALES = (1.0, 0.5, 2.0, 1.0)  # how hot the first walks are, in turn
+FEWEST, MOST = 4, 12  # walks at first, as few units have several basins too
+MOVES_AT_FIRST = 3_000_000  # of all of them, about
 THEN = (0.5, 0.02)  # and the best of them
 FINE_THEN = (0.3, 0.1, 0.02)  # and single ranks, after parts
 # Moves of a walk, times units, and at most.
@@ -66,17 +68,18 @@ def _in_parts(problem: Problem) -> Units | None:
 
 def _search(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Walks side by side from the best start; the best goes on, cooler."""
-    seed = units.problem.seed * len(SCALES)
+    seed = units.problem.seed * MOST
     first = _begun(units, seed, incumbent.elite)
     start = first.best[1]
 
     def walk(number: int) -> Walks:
         walks = first if number == 0 else Walks(units, seed + number)
         walks.load_slots(start)
-        walks.walk(_moves(walks), SCALES[number], budget)
+        walks.walk(_moves(walks), SCALES[number % len(SCALES)], budget)
         return walks
 
-    ended = in_order(walk, range(len(SCALES)), budget.workers)
+    count = min(max(MOVES_AT_FIRST // _moves(first), FEWEST), MOST)
+    ended = in_order(walk, range(count), budget.workers)
     best = min(ended, key=lambda walks: walks.best[0])
     _offer(best, incumbent)
     _cool(best, incumbent, budget, THEN)

@@ -60,6 +60,7 @@ def test_walks_keep_what_the_scorer_says(number: int) -> None:
     assert problem.allows(placed)
 
 
+@pytest.mark.slow
 def test_walks_find_what_constructions_do() -> None:
     """From orders of hosts walks come within a percent of the whole search."""
     for problem in map(problem_of, range(3)):

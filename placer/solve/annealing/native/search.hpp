@@ -43,12 +43,17 @@ struct Search {
   Rows of_block;                // units of each block of replicas
   Ints room;                    // free slots of each cell
   bool has_experts = false;     // family 0 is their groups
+  const Operation* tokens = nullptr;  // their all-to-alls
 
   Search(StepTime& step, uint64_t seed, int width, std::vector<Family> families, Rows of_block)
       : step(step), random(seed), width(width), families(std::move(families)), of_block(std::move(of_block)) {
     units = (int)step.layout.slot_of.size() / width;
     slots = (int)step.layout.site.size() / width;
     levels = step.machine.tiers - step.machine.first_outer();
+    for (const Axis& axis : step.axes) {
+      const Operation* found = step.operations[axis.operation].get();
+      if (!axis.is_hop && dynamic_cast<const Exchange*>(found)) tokens = found;
+    }
   }
 
   int slot_of(int unit) const { return step.layout.slot_of[(size_t)unit * width] / width; }
@@ -80,14 +85,26 @@ struct Search {
       const int other = random.below(of_block.count());
       if (step.block_s[other] > step.block_s[block]) block = other;
     }
-    return of_block.begin(block)[random.below(of_block.size(block))];
+    const int unit = of_block.begin(block)[random.below(of_block.size(block))];
+    if (!tokens || tries <= 3) return unit;
+    const int other = of_block.begin(block)[random.below(of_block.size(block))];
+    return exchange_s(other) > exchange_s(unit) ? other : unit;
+  }
+  double exchange_s(int unit) const {
+    const int atom = unit * width;
+    return tokens->of_atom.size(atom) ? tokens->of(0, *tokens->of_atom.begin(atom)) : 0.0;
   }
   const Family& any_family() { return families[random.below((int)families.size())]; }
-  // Whether a set has a unit in a cell, looked up for a few of its units.
+  // Whether a set has a unit in a cell; of a large one a few are looked at.
   bool seems_at(const Family& family, int set, int at) {
-    const int size = family.units.size(set);
-    for (int i = 0; i < 3; ++i)
-      if (cell_of(family.units.begin(set)[random.below(size)]) == at) return true;
+    const int size = family.units.size(set), *units = family.units.begin(set);
+    if (size > 64) {
+      for (int i = 0; i < 3; ++i)
+        if (cell_of(units[random.below(size)]) == at) return true;
+      return false;
+    }
+    for (int i = 0; i < size; ++i)
+      if (cell_of(units[i]) == at) return true;
     return false;
   }
   static bool has(const Pairs& pairs, int slot) {

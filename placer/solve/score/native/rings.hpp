@@ -28,8 +28,6 @@ struct Rings : Operation {
     rings.assign(groups, Ring{});
     was.assign(groups, Ring{});
     pace.assign(groups, 0.0);
-    is_known.resize(groups);
-    most = 0;
     offset.assign(m.tiers + 1, 0);
     for (int t = 0; t < m.tiers; ++t) offset[t + 1] = offset[t] + (int)m.capacity[t].size();
     for (int way = 0; way < 2; ++way) load[way].assign(offset[m.tiers], 0.0);
@@ -82,9 +80,8 @@ struct Rings : Operation {
   std::vector<Ring> rings, was;
   std::vector<Hop> spare;
   Reals pace;
-  Marks seen, is_known;
+  Marks seen;
   Ints at, order, sites, size_of, rails_of, changed_rings, offset;
-  int most = 0;
   Reals load[2];
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
@@ -197,57 +194,65 @@ struct Rings : Operation {
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
   void share() {
     const Machine& m = *machine;
-    std::vector<char> has;
-    for (const Ring& r : rings) {
-      if ((int)has.size() <= r.fewest) has.resize(r.fewest + 1, 0);
-      has[r.fewest] = 1;
-    }
-    const int top = (int)has.size() - 1;
-    Reals together(groups, 0.0), apart(groups);
-    std::vector<Reals> by_hop(groups);
+    has.assign(members + 2, 0);
+    from_hop.resize(groups + 1);
+    from_hop[0] = 0;
+    together.assign(groups, 0.0);
+    apart.resize(groups);
+    int top = 0;
     for (int g = 0; g < groups; ++g) {
-      apart[g] = rings[g].outer_pace / rings[g].fewest;
-      by_hop[g].assign(rings[g].hops.size() * thin.size() * 2, 0.0);
+      const Ring& r = rings[g];
+      has[r.fewest] = 1;
+      top = std::max(top, r.fewest);
+      apart[g] = r.outer_pace / r.fewest;
+      from_hop[g + 1] = from_hop[g] + r.hops.size() * thin.size() * 2;
     }
+    by_hop.assign(from_hop[groups], 0.0);
     for (int flows = 1; flows <= top; ++flows) {
       if (!has[flows]) continue;
       int next = flows + 1;
       while (next <= top && !has[next]) ++next;
       const double width = 1.0 / flows - (next <= top ? 1.0 / next : 0.0);
-      for (int way = 0; way < 2; ++way) std::fill(load[way].begin(), load[way].end(), 0.0);
+      for (int t : thin)
+        for (int way = 0; way < 2; ++way)
+          std::fill(load[way].begin() + offset[t], load[way].begin() + offset[t + 1], 0.0);
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
+        const double more = r.fewest * lanes[g];
         for (const Hop& hop : r.hops)
           for (int t : thin) {
             if (t > hop.tier) break;
-            load[0][offset[t] + m.child[t][hop.from]] += r.fewest * lanes[g];
-            load[1][offset[t] + m.child[t][hop.to]] += r.fewest * lanes[g];
+            load[0][offset[t] + m.child[t][hop.from]] += more;
+            load[1][offset[t] + m.child[t][hop.to]] += more;
           }
       }
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
         double slowest = r.outer_pace;
-        size_t i = 0;
+        double* sums = by_hop.data() + from_hop[g];
         for (const Hop& hop : r.hops)
-          for (int t : thin) {
-            for (int way = 0; way < 2; ++way, ++i) {
+          for (int t : thin)
+            for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
               const int child = m.child[t][way ? hop.to : hop.from];
               const double here = std::max(r.outer_pace, load[way][offset[t] + child] / m.capacity[t][child]);
-              by_hop[g][i] += width * here;
+              *sums += width * here;
               slowest = std::max(slowest, here);
             }
-          }
         together[g] += width * slowest;
       }
     }
     for (int g = 0; g < groups; ++g) {
-      for (double value : by_hop[g]) apart[g] = std::max(apart[g], value);
+      for (size_t i = from_hop[g]; i < from_hop[g + 1]; ++i) apart[g] = std::max(apart[g], by_hop[i]);
       pace[g] = std::max(rings[g].inner_pace, (apart[g] + together[g]) / 2);
     }
   }
+
+  std::vector<char> has;
+  std::vector<size_t> from_hop;
+  Reals together, apart, by_hop;
 };
 
 }  // namespace placer
