@@ -9,8 +9,7 @@ inline void eject(Search& s, Pairs& pairs) {
   constexpr int MOST = 64, LONGEST = 4;
   const int unit = s.waited_for(1 + s.random.below(6)), home = s.cell_of(unit);
   const Family& family = s.any_family();
-  const int first_set = family.of_unit[unit];
-  const int whole = s.random.below(3);
+  const int first_set = family.of_unit[unit], whole = s.random.below(3);
   Ints leaving;
   for (const int* u = family.units.begin(first_set); u != family.units.end(first_set); ++u)
     if (s.cell_of(*u) == home && (int)leaving.size() < (whole ? MOST : 1)) leaving.push_back(s.slot_of(*u));
@@ -19,8 +18,7 @@ inline void eject(Search& s, Pairs& pairs) {
   for (int link = 0; link < LONGEST; ++link) {
     int to = -1;
     for (int i = 0; i < 6; ++i) {
-      const int size = family.units.size(set);
-      const int cell = s.cell_of(family.units.begin(set)[s.random.below(size)]);
+      const int cell = s.cell_of(family.units.begin(set)[s.random.below(family.units.size(set))]);
       if (cell == home) continue;
       if (to < 0 || (s.random.below(2) && s.room[cell] >= (int)leaving.size())) to = cell;
     }

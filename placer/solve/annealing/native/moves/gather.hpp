@@ -15,16 +15,14 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
   const int level = s.random.below(4) ? 0 : s.random.below(s.levels);
   const int target = joins ? s.slot_of(members[s.random.below(size)]) : s.random.below(s.slots);
   const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, target);
+  const Range range = s.range(level, to);
   if (from == to) return;
   Ints leaving;
   for (int i = 0; i < size; ++i)
     if (s.domain(level, s.slot_of(members[i])) == from) leaving.push_back(s.slot_of(members[i]));
-  int count = (int)leaving.size();
-  const int some = s.random.below(6);
+  int count = (int)leaving.size(), some = s.random.below(6), rule = s.random.below(4);
   if (some == 0) count = 1 + s.random.below(count);
   else if (some == 1) count = std::min(count, 1 + s.random.below(4));
-  const Range range = s.range(level, to);
-  const int rule = s.random.below(4);
   for (int tries = 0; (int)pairs.size() < count && tries < 16; ++tries) {
     int best = -1, rank = -1;
     for (int i = 0; i < 6; ++i) {
