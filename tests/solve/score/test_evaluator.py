@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from placer.job.model import Job
     from placer.solve.score.evaluator import Evaluator
     from placer.topology.model import Topology
@@ -61,12 +64,12 @@ def in_sets(problem: Problem, size: int) -> Slots:
 
 def random_pairs(draw: np.random.Generator, slots: int) -> list[tuple[int, int]]:
     """One to three exchanges of slots."""
-    count = int(draw.integers(1, 4))
-    return [tuple(draw.integers(slots, size=2).tolist()) for _ in range(count)]
+    number = int(draw.integers(1, 4))
+    return [tuple(draw.integers(slots, size=2).tolist()) for _ in range(number)]
 
 
 def follows(
-    problem: Problem, slots: Slots, draw: np.random.Generator, count: int
+    problem: Problem, slots: Slots, draw: np.random.Generator, changes: int
 ) -> Evaluator:
     """Make random changes, some of them only asked for; the cost is the scorer's."""
     if len(slots.gpus) < len(slots.ranks):
@@ -75,28 +78,64 @@ def follows(
     places = getattr(evaluator, "slots", slots)
     start = draw.permutation(len(places.gpus))[: len(places.ranks)]
     evaluator.load(start)
-    for _ in range(count):
+    for _ in range(changes):
         before = evaluator.value
-        changes = Changes.of(*(random_pairs(draw, len(places.gpus)) for _ in range(2)))
-        deltas = evaluator.delta(changes)
+        some = Changes.of(*(random_pairs(draw, len(places.gpus)) for _ in range(2)))
+        deltas = evaluator.delta(some)
         assert evaluator.value == before
-        evaluator.apply(changes, 0)
+        evaluator.apply(some, 0)
         known = problem.goal.value(places.gpu_of_rank(evaluator.slot_of_unit))
         assert evaluator.value == pytest.approx(known, rel=ROUNDING)
         assert before + deltas[0] == pytest.approx(known, rel=ROUNDING)
     return evaluator
 
 
-def check_time(seed: int, count: int) -> None:
+def check_time(seed: int, changes: int) -> None:
     machine, job = drawn_case(seed)
     if not (job.model or job.groups):
         return
     problem = Problem.of(machine, job, "time")
-    found = follows(problem, ranks_alone(problem), np.random.default_rng(seed), count)
+    found = follows(problem, ranks_alone(problem), np.random.default_rng(seed), changes)
     assert isinstance(found, Compiled)
 
 
-@pytest.mark.parametrize("seed", range(40))
+FEATURES: dict[str, Callable[[Topology, Job], object]] = {
+    "adapters": lambda _, job: job.adapters,
+    "deduplicated": lambda _, job: job.expert_copies > 1 and job.parallelism.ep > 2,
+    "links": lambda machine, _: machine.links,
+    "rails": lambda machine, _: any(tier.rails for tier in machine.tiers),
+    "slow hosts": lambda machine, _: machine.compute_factor is not None,
+    "thin": lambda machine, _: machine.tiers[-1].oversubscription > 1,
+    "tied": lambda _, job: job.model.tied_embeddings and job.parallelism.pp > 1,
+    "virtual stages": lambda _, job: job.parallelism.vp > 1,
+    "groups": lambda _, job: job.groups,
+    "pat": lambda _, job: job.collectives.gather == "pat",
+    "all-to-all of context": lambda _, job: (
+        job.context_parallel.communication == "a2a" and job.parallelism.cp > 1
+    ),
+    **{
+        sharding: lambda _, job, sharding=sharding: (
+            job.data_parallel.sharding == sharding and job.parallelism.dp > 1
+        )
+        for sharding in ("ddp", "zero1", "zero2", "zero3", "hsdp")
+    },
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_feature_of_the_step_is_priced(feature: str) -> None:
+    """Five machines and jobs that have it."""
+    cases = ((seed, *drawn_case(seed)) for seed in count(1_000))
+    having = (
+        seed
+        for seed, machine, job in cases
+        if job.model is not None and FEATURES[feature](machine, job)
+    )
+    for seed in islice(having, 5):
+        check_time(seed, 8)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_step_time_after_random_changes_is_the_scorers(seed: int) -> None:
     """Experts, links, rails, speeds, thin uplinks, adapters and groups of one's own."""
     check_time(seed, 10)
