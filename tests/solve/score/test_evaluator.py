@@ -105,7 +105,12 @@ FEATURES: dict[str, Callable[[Topology, Job], object]] = {
     "links": lambda machine, _: machine.links,
     "rails": lambda machine, _: any(tier.rails for tier in machine.tiers),
     "slow hosts": lambda machine, _: machine.compute_factor is not None,
-    "thin": lambda machine, _: machine.tiers[-1].oversubscription > 1,
+    "rings that share uplinks": lambda machine, job: (
+        machine.tiers[-1].oversubscription > 1
+        and job.parallelism.dp * job.parallelism.cp > 4
+        and job.data_parallel.sharding in ("zero1", "zero2")
+        and not job.data_parallel.overlap_reduce
+    ),
     "tied": lambda _, job: job.model.tied_embeddings and job.parallelism.pp > 1,
     "virtual stages": lambda _, job: job.parallelism.vp > 1,
     "groups": lambda _, job: job.groups,
@@ -124,12 +129,15 @@ FEATURES: dict[str, Callable[[Topology, Job], object]] = {
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_every_feature_of_the_step_is_priced(feature: str) -> None:
-    """Five machines and jobs that have it."""
+    """Five machines and jobs that have it, most with NVLink and something outside."""
     cases = ((seed, *drawn_case(seed)) for seed in count(1_000))
     having = (
         seed
         for seed, machine, job in cases
-        if job.model is not None and FEATURES[feature](machine, job)
+        if job.model is not None
+        and FEATURES[feature](machine, job)
+        and machine.tiers[0].scale_up > machine.tiers[-1].scale_up
+        and (feature == "links" or not machine.links)
     )
     for seed in islice(having, 5):
         check_time(seed, 8)

@@ -37,8 +37,8 @@ struct Rings : Operation {
 
   void rebuild() override {
     for (int g = 0; g < groups; ++g) scan(g, rings[g]);
-    touched.clear();
     changed_rings.clear();
+    is_asked = is_crowded = false;
     price_all();
     kept.kept.clear();
     changed.clear();
@@ -50,15 +50,18 @@ struct Rings : Operation {
     bool shares = false;
     for (int g : touched) {
       std::swap(was[g], rings[g]);
-      rings[g].hops.swap(spare);
       scan(g, rings[g]);
       changed_rings.push_back(g);
       shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
     }
-    if (shares || may_be_pat) price_all();
-    else for (int g : touched) price(g, alone(rings[g]));
+    was_asked = is_asked;
+    was_crowded = is_crowded;
+    if (shares || is_asked) return price_all();
+    for (int g : touched) price(g, alone(rings[g]));
+    ask_if_pat_may_win(touched);
   }
   void undo() override {
+    if (!changed_rings.empty()) is_asked = was_asked, is_crowded = was_crowded;
     for (int g : changed_rings) std::swap(was[g], rings[g]);
     changed_rings.clear();
     Operation::undo();
@@ -78,9 +81,10 @@ struct Rings : Operation {
     std::vector<Hop> hops;
   };
   std::vector<Ring> rings, was;
-  std::vector<Hop> spare;
   Reals pace;
   Marks seen;
+  Ints everybody;
+  bool is_asked = false, was_asked = false, is_crowded = false, was_crowded = false;
   Ints at, order, sites, size_of, rails_of, changed_rings, offset;
   Reals load[2];
 
@@ -179,16 +183,24 @@ struct Rings : Operation {
     if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
     else share();
     for (int g = 0; g < groups; ++g) price(g, pace[g]);
-    if (may_be_pat && pat_may_win()) tell_asked();
+    everybody.resize(groups);
+    for (int g = 0; g < groups; ++g) everybody[g] = g;
+    ask_if_pat_may_win(everybody);
   }
-  bool pat_may_win() const {
-    for (const Ring& r : rings) if (r.most > 1) return false;
-    for (int g = 0; g < groups; ++g)
-      for (int s = 0; s < sizes; ++s) {
+  // All groups are priced for a ring; PAT was seen not to win for those not looked at.
+  void ask_if_pat_may_win(const Ints& some) {
+    is_asked = false;
+    if (!may_be_pat) return;
+    const bool all = is_crowded;  // nobody was looked at then
+    is_crowded = false;
+    for (const Ring& r : rings) is_crowded = is_crowded || r.most > 1;
+    if (is_crowded) return;
+    for (int g : all ? everybody : some)
+      for (int s = 0; s < sizes && !is_asked; ++s) {
         const double least = pat_moved * buffer[s] * pat_pace / rings[g].factor + pat_steps * pat_latency;
-        if (least < of(s, g)) return true;
+        is_asked = least < of(s, g);
       }
-    return false;
+    if (is_asked) tell_asked();
   }
 
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
