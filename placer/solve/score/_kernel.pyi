@@ -74,15 +74,6 @@ class StepTime(_Kernel):
         is_even: bool,
         thin: _Ints,
     ) -> int: ...
-    def allow_pat(
-        self,
-        operation: int,
-        moved: float,
-        steps: float,
-        pace: float,
-        latency: float,
-        ask: _Ask,
-    ) -> None: ...
     def add_inside(
         self, start: _Ints, groups_of: _Ints, atom: _Ints, on_site: FloatArray
     ) -> int: ...

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.collectives import Route, pat_pass, ring_pass, share_sent
+from placer.cost.collectives import Route, ring_pass, share_sent
+from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.network import PlacedNetwork
 from placer.solve.score.groups import (
-    AtomGroups,
     Numbers,
     Rows,
     groups_of_atoms,
@@ -152,7 +152,7 @@ class Operations:
         if one.copies:
             places = np.arange(1, members + 1)
             sent = np.append(0.0, share_sent(places, one.copies))
-            inside = float(sent[members])
+            inside = float(sent[members]) / KERNEL_SHARE
         number = self.step.add_exchange(
             groups.start,
             groups.entry,
@@ -211,32 +211,7 @@ class Operations:
             is_even,
             self._thin(),
         )
-        if one.algorithm != "ring" and members > 1:
-            answer = self._ring_answer(questions, found)
-            self.step.allow_pat(number, *self._pat(members, one.algorithm), answer)
         return Added(number, found.of_row, found.count)
-
-    def _ring_answer(
-        self, questions: list[Question], found: AtomGroups
-    ) -> Callable[[IntArray], FloatArray]:
-        _, rows = np.unique(found.of_row, return_index=True)
-        tell, atoms = _teller(self.fabric, questions, rows), self.atoms
-        return lambda slots: tell(atoms.gpu_of_rank(slots))
-
-    def _pat(self, members: int, algorithm: str) -> tuple[float, float, float, float]:
-        """What tells when PAT may beat a ring: bytes, steps, s/B and s at the least."""
-        outer = slice(self.fabric.scale_up_tier + 1, None)
-        if algorithm == "pat" or not len(self.fabric.bandwidth[outer]):
-            return 0.0, -1.0, 0.0, 1e9
-        form = pat_pass(
-            _route(members, members, outer_pace=1.0, outer_latency=1.0), 1.0
-        )
-        return (
-            float(form.transfer[0]),
-            float(form.latency[0]),
-            float(1 / self.fabric.bandwidth[outer].max()),
-            float(self.fabric.latency[outer].min()),
-        )
 
     def _thin(self) -> Numbers:
         """Of the tiers that matter, those whose uplinks carry less than what sends."""
@@ -284,4 +259,4 @@ def _route(members: int, domains: int, **values: float) -> Route:
     names = ("inner_pace", "outer_pace", "inner_latency", "outer_latency")
     pace = [np.array([values.get(name, 0.0)]) for name in names]
     some = np.array([max(members // domains, 1)])
-    return Route(members, np.array([domains]), some, some, False, *pace)
+    return Route(members, np.array([domains]), some, False, *pace)

@@ -35,7 +35,7 @@ class Question:
         Ranks; of messages the senders.
     size_bytes : float or ndarray
     algorithm : str
-        Of a collective.
+        Of an all-reduce.
     copies : int
         Of an all-to-all.
     receivers : ndarray, shape (g, n), optional
@@ -52,7 +52,7 @@ class Question:
     def ask(self, network: Network) -> FloatArray:
         """Seconds of each group, or message, on a network; shape (g,) or flat."""
         if self.kind == "gather":
-            found = network.gather(self.members, self.size_bytes, self.algorithm)
+            found = network.gather(self.members, self.size_bytes)
         elif self.kind == "all_reduce":
             found = network.all_reduce(self.members, self.size_bytes, self.algorithm)
         elif self.kind == "all_to_all":
@@ -69,7 +69,8 @@ class Question:
 
 
 LEAST = 1e-9  # s: no operation takes less, or it does not matter
-ROUNDING = 1e-12  # of a slope
+SHORT = 1e-3  # s: lines are drawn between times as short, at the least
+ROUNDING, STEEP = 1e-12, 1e-9  # of a value, and of a slope
 Answer = Callable[[int], float]
 
 
@@ -90,11 +91,9 @@ class ToldNetwork:
     inside: bool = True
     asked: list[Question] = field(default_factory=list)
 
-    def gather(
-        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self._collective(Question("gather", members, size_bytes, algorithm))
+        return self._collective(Question("gather", members, size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -127,10 +126,14 @@ class ToldNetwork:
         return [self.send(one, other, size_bytes) for one, other in hops]
 
     def flows(
-        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
-        del size_bytes
+        del size_bytes, pair_share
         question = Question("flows", senders, 0.0, receivers=receivers)
         return self._exchange(question, senders.shape)
 
@@ -178,12 +181,14 @@ def lines_of(function: Callable[[float], float], most: float = 1024.0) -> Lines:
     """
     lowest = _line(function, 0.0, LEAST)
     highest = _line(function, most / 2, most)
-    while most > 4 * LEAST:  # as near to where it begins as can be: the least rounding
+    while most > SHORT:  # near to where it begins, which rounds least
         nearer = _line(function, most / 4, most / 2)
         if abs(nearer[0] - highest[0]) > 1e-9 * abs(highest[0]):
             break
         highest, most = nearer, most / 2
-    found = {lowest, highest, *_between(function, lowest, highest, 16)}
+    found = {highest, *_between(function, lowest, highest, 16)}
+    if not _is_same(lowest, highest):
+        found.add(lowest)
     return Lines(*np.array(sorted(found)).T)
 
 
@@ -195,6 +200,11 @@ def _line(
     return slope, function(one) - slope * one
 
 
+def _is_same(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two lines are as steep, but for rounding."""
+    return abs(one[0] - other[0]) <= STEEP * abs(other[0])
+
+
 def _between(
     function: Callable[[float], float],
     low: tuple[float, float],
@@ -202,7 +212,7 @@ def _between(
     left: int,
 ) -> list[tuple[float, float]]:
     """The lines of a function between two of its lines."""
-    if abs(high[0] - low[0]) <= ROUNDING * abs(high[0]) or not left:
+    if _is_same(low, high) or not left:
         return []
     at = (low[1] - high[1]) / (high[0] - low[0])
     value = low[1] + low[0] * at

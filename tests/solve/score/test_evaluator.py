@@ -114,7 +114,6 @@ FEATURES: dict[str, Callable[[Topology, Job], object]] = {
     "tied": lambda _, job: job.model.tied_embeddings and job.parallelism.pp > 1,
     "virtual stages": lambda _, job: job.parallelism.vp > 1,
     "groups": lambda _, job: job.groups,
-    "pat": lambda _, job: job.collectives.gather == "pat",
     "all-to-all of context": lambda _, job: (
         job.context_parallel.communication == "a2a" and job.parallelism.cp > 1
     ),

@@ -159,17 +159,6 @@ NB_MODULE(_kernel, module) {
              const int groups = op->member.count(), sizes = (int)op->buffer.size();
              return add(self, std::move(op), groups, sizes, start, groups_of);
            })
-      .def("allow_pat",
-           [](StepTime& self, int operation, double moved, double steps, double pace, double latency,
-              nb::callable ask) {
-             Rings& op = dynamic_cast<Rings&>(*self.operations[operation]);
-             op.may_be_pat = true;
-             op.pat_moved = moved;
-             op.pat_steps = steps;
-             op.pat_pace = pace;
-             op.pat_latency = latency;
-             op.ask = asker(ask);
-           })
       .def("add_inside",
            [](StepTime& self, IntArray start, IntArray groups_of, IntArray atom, RealArray on_site) {
              auto op = std::make_unique<Inside>();

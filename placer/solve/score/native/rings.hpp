@@ -13,8 +13,6 @@ struct Rings : Operation {
   Reals buffer;              // bytes of each size
   double moved = 0.0;        // of a byte of the buffer on every edge
   Reals steps_outside, steps_inside;  // [domains]
-  bool may_be_pat = false;   // where every member has a domain of its own: then the scorer says
-  double pat_moved = 0.0, pat_steps = 0.0, pat_latency = 0.0, pat_pace = 0.0;
   bool is_even = false;      // nothing inside a scale-up domain tells its members apart
   Ints thin;                 // tiers whose uplinks groups may have to share
 
@@ -38,7 +36,6 @@ struct Rings : Operation {
   void rebuild() override {
     for (int g = 0; g < groups; ++g) scan(g, rings[g]);
     changed_rings.clear();
-    is_asked = is_crowded = false;
     price_all();
     kept.kept.clear();
     changed.clear();
@@ -54,14 +51,10 @@ struct Rings : Operation {
       changed_rings.push_back(g);
       shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
     }
-    was_asked = is_asked;
-    was_crowded = is_crowded;
-    if (shares || is_asked) return price_all();
+    if (shares) return price_all();
     for (int g : touched) price(g, alone(rings[g]));
-    ask_if_pat_may_win(touched);
   }
   void undo() override {
-    if (!changed_rings.empty()) is_asked = was_asked, is_crowded = was_crowded;
     for (int g : changed_rings) std::swap(was[g], rings[g]);
     changed_rings.clear();
     Operation::undo();
@@ -83,8 +76,6 @@ struct Rings : Operation {
   std::vector<Ring> rings, was;
   Reals pace;
   Marks seen;
-  Ints everybody;
-  bool is_asked = false, was_asked = false, is_crowded = false, was_crowded = false;
   Ints at, order, sites, size_of, rails_of, changed_rings, offset;
   Reals load[2];
 
@@ -183,24 +174,6 @@ struct Rings : Operation {
     if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
     else share();
     for (int g = 0; g < groups; ++g) price(g, pace[g]);
-    everybody.resize(groups);
-    for (int g = 0; g < groups; ++g) everybody[g] = g;
-    ask_if_pat_may_win(everybody);
-  }
-  // All groups are priced for a ring; PAT was seen not to win for those not looked at.
-  void ask_if_pat_may_win(const Ints& some) {
-    is_asked = false;
-    if (!may_be_pat) return;
-    const bool all = is_crowded;  // nobody was looked at then
-    is_crowded = false;
-    for (const Ring& r : rings) is_crowded = is_crowded || r.most > 1;
-    if (is_crowded) return;
-    for (int g : all ? everybody : some)
-      for (int s = 0; s < sizes && !is_asked; ++s) {
-        const double least = pat_moved * buffer[s] * pat_pace / rings[g].factor + pat_steps * pat_latency;
-        is_asked = least < of(s, g);
-      }
-    if (is_asked) tell_asked();
   }
 
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
