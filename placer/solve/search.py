@@ -113,7 +113,8 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     free = problem.on(machine, replace(problem.job, launcher="free"))
     terms = Terms(in_runs, lambda _: (incumbent.bound, ""), exact=False)
     parts = 2 if problem.choices else 1  # local search follows where there are some
-    if found := _within_terms(free, budget.share(parts), None, terms):
+    found = _within_terms(free, budget.share(parts), None, terms)
+    if found is not None:
         incumbent.include(found)
         incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
 
