@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import ceil
 
 import pytest
-from placer.report.job_facts import facts
 
 from placer.cost.work import forward_share
 from placer.document import parse_document
