@@ -76,7 +76,7 @@ def fixed_warning(share: float) -> Iterator[str]:
     """That much of a step is assumed, where it is."""
     if share:
         text = (
-            f"warning: that is {share:.0%} of the step; calibrate what is fixed of it"
+            f"warning: that is {share:z.0%} of the step; calibrate what is fixed of it"
         )
         yield from wrapped(text, "  ")
 

@@ -192,7 +192,7 @@ def how_sure(found: Mapping[str, Any]) -> str:
         return said
     before = found["own"]["step_time_s"]
     low, high = (end / before for end in saved["saved_s_interval"])
-    said += f" Row 1 saves {low:.0%} to {high:.0%} of the job's own step"
+    said += f" Row 1 saves {low:z.0%} to {high:z.0%} of the job's own step"
     return f"{said}: maybe nothing." if low <= 0 <= high else f"{said}."
 
 
@@ -202,7 +202,7 @@ def _tested(each: Mapping[str, Any]) -> str:
     if not number:
         return f"{name} untested"
     pairs = f"{number} pair{'s' if number > 1 else ''}"
-    return f"{name} {each['median']:.1%} off (median of {pairs})"
+    return f"{name} {each['median']:z.1%} off (median of {pairs})"
 
 
 def ties(rows: Sequence[Row]) -> str:
