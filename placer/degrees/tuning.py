@@ -22,7 +22,6 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.degrees.found import Found, Row
     from placer.degrees.own import Own
     from placer.degrees.space import Space

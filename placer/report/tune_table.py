@@ -35,7 +35,15 @@ Row = Mapping[str, Any]
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory")
 # What may be said once for all rows, instead of in each of them.
 _SAID_ONCE = ("too well", "recompute", "sharding", "batch")
-_NOT_IN_CSV = ("parallelism", "parts_s", "flags", "methods", "alike_in", "rated", "tested")
+_NOT_IN_CSV = (
+    "parallelism",
+    "parts_s",
+    "flags",
+    "methods",
+    "alike_in",
+    "rated",
+    "tested",
+)
 
 
 def tune_text(
