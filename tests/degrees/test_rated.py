@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import placer
+from placer.degrees import rated
 from placer.degrees.choice import Choice
-from placer.degrees.rated import RATED, changes, tested
+from placer.degrees.rated import RATED, changes
 from tests.degrees.test_tuning import machine, work
 from validation import pairs
 
@@ -20,10 +21,10 @@ def test_changes_are_named() -> None:
     assert changes(OWN, OWN._replace(dp=8, micro_batches=4)) == []
     other = OWN._replace(tp=4, etp=4, micro_batch=2, sharding="hsdp", shard_size=4)
     assert changes(OWN, other) == ["tp", "micro_batch", "sharding"]
-    (told,) = tested(OWN, OWN._replace(tp=4))
+    (told,) = rated.tested(OWN, OWN._replace(tp=4))
     assert told["pairs"] == 2
     assert (told["median"], told["worst"]) == pytest.approx((0.1035, 0.159))
-    assert tested(OWN, OWN._replace(sharding="ddp")) == [
+    assert rated.tested(OWN, OWN._replace(sharding="ddp")) == [
         {"change": "sharding", "pairs": 0}
     ]
 
