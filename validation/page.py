@@ -113,7 +113,7 @@ TERMS = """\
 
 Each term is taken out, everything is calibrated again, and the errors stand beside
 those with all terms. "Untested" are data on which no error moves by {alike}. The four
-series say next to nothing of the network, and nothing of exposed tp, cp and pp: these
+series say next to nothing of the network, and nothing of exposed cp, ep and pp: these
 hardly change along a series, so constants take them up. Pairs and the rows of Table 4
 do say something."""
 

@@ -40,12 +40,15 @@ class Found(NamedTuple):
         Of Table 4 of Llama 3 the worst of the two rows that are predicted.
     median, within : float
         Of the pairs the median, and the share within `pairs.MOST`.
+    each : tuple of tuple of float
+        All errors of the series, of the rows and of the pairs.
     """
 
     series: float
     rates: float
     median: float
     within: float
+    each: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def found(term: Term | None = None) -> Found:
             for pair in pairs.pairs()
             if not pair.untested
         ]
-    return Found(rms(tuple(own)), max(map(abs, of_rates)), *pairs.judged(of_pairs))
+    each = tuple(own), tuple(of_rates), tuple(of_pairs)
+    return Found(rms(each[0]), max(map(abs, of_rates)), *pairs.judged(of_pairs), each)
 
 
 def _left_out(name: str, term: Term | None) -> tuple[float, ...]:
@@ -180,10 +184,14 @@ def term_table() -> str:
 
 def _shown(values: Found, usual: Found, *, is_usual: bool = False) -> tuple[str, ...]:
     """Errors, or that they are as before."""
-    same = [abs(a - b) < ALIKE for a, b in zip(values, usual, strict=True)]
-    same[2:] = [all(same[2:])] * 2  # of the same steps
-    texts = (f"{v:.2%}" if i < 3 else f"{v:.0%}" for i, v in enumerate(values))
+    alike = [
+        all(abs(a - b) < ALIKE for a, b in zip(one, other, strict=True))
+        for one, other in zip(values.each, usual.each, strict=True)
+    ]
+    same = [*alike, alike[-1]]
+    shown = (f"{v:.2%}" if i < 3 else f"{v:.0%}" for i, v in enumerate(values[:4]))
+    texts = list(shown)
     return tuple(
-        "untested" if alike and not is_usual else text.replace("%", " %")
-        for text, alike in zip(texts, same, strict=True)
+        "untested" if none and not is_usual else text.replace("%", " %")
+        for text, none in zip(texts, same, strict=True)
     )
