@@ -21,8 +21,10 @@ import yaml
 
 import placer.errors
 from placer.cost.step import StepModel
+from placer.cost.work import on_gpu
 from placer.degrees.choice import recompute_name
 from placer.document import parse_document
+from placer.job.fixed import with_fixed_time
 from placer.job.read import decode_job
 from placer.topology.allocation import allocate
 from placer.units import parse_bytes
@@ -128,14 +130,14 @@ def _reported(entry: Mapping[str, Any], models: Mapping[str, Any]) -> Run:
         "memory": {"gemm": entry["gemm"]},
         "launcher": {"ranks": "node-contiguous"},
     }
-    for key in ("stages", "expert_parallel", "context_parallel"):
+    for key in ("stages", "expert_parallel", "context_parallel", "host_time"):
         document |= {key: entry[key]} if key in entry else {}
     for key in ("memory", "overlap", "data_parallel"):
         document[key] |= entry.get(key, {})
     job = decode_job(parse_document(json.dumps(document), entry["title"]))
     tokens = entry["batch"] * entry["sequence"] / entry["gpus"]
     step = entry["step"] if "step" in entry else tokens / entry["tokens"]
-    job = _at_step(machine, job, step)
+    job = _at_step(machine, on_gpu(with_fixed_time(job), machine.gpu), step)
     size = entry.get("gpu_memory")
     memory = parse_bytes(size) if size else machine.gpu.memory
     framework = entry.get("framework", "megatron")
@@ -194,7 +196,8 @@ class Judged:
         """How much longer it is than what no choice can beat."""
         if self.ran is None:
             return float("nan")
-        return float(_step(self.ran) / self.best.lower_bound_s) - 1
+        least = self.best.lower_bound_s
+        return float(_step(self.ran) / least) - 1 if least else float("inf")
 
 
 def _step(found: Tuning) -> float:

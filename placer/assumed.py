@@ -15,6 +15,7 @@ NVLINK = "nvlink"
 GPUS_PER_NODE = "gpus_per_node"
 OVERSUBSCRIPTION = "oversubscription"
 RATE = "compute.tflops_per_gpu"
+FIXED = "compute.fixed_time"
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def test_azure_is_proved_optimal_and_beats_the_host_order() -> None:
     assert_one_replica_a_rack(result.plan)
     by_name = result.plan.baselines["sorted-hosts"]
     assert by_name["step_time_s"] > result.score["step_time_s"] + 0.005
-    assert 0.016 < result.score["exposed_scale_out_s"] < 0.024
+    # About 20 ms are seen; what is hidden slows work by 3 ms more.
+    assert 0.016 < result.score["exposed_scale_out_s"] < 0.026
 
 
 @pytest.mark.parametrize("seed", [0, *slow([1, 2])])

@@ -71,6 +71,18 @@ def scored() -> dict[str, Any]:
     return score(topology, job, baseline("given-order", topology, job))
 
 
+def seen() -> tuple[float, float]:
+    """Cross-rack time that is seen, s and as a share of the step.
+
+    Without what hidden traffic takes of the work beside it: a trace does not show it.
+    """
+    topology, job = inputs()
+    mode = replace(job.data_parallel, sm_share=0.0)
+    job = replace(job, data_parallel=mode)
+    found = score(topology, job, baseline("given-order", topology, job))
+    return found["exposed_scale_out_s"], found["exposed_scale_out_share"]
+
+
 def step_parts() -> str:
     """Where the predicted step goes."""
     found = scored()

@@ -31,7 +31,7 @@ def rows() -> Iterator[tuple[list[int], float]]:
         yield [int(number) for number in numbers], float(milliseconds) / 1e3
 
 
-def one_node(launch_time: float = LAUNCH_TIME) -> list[Series]:
+def one_node(host_time: float = LAUNCH_TIME) -> list[Series]:
     """The series that are judged."""
     found = defaultdict(list)
     for numbers, seconds in rows():
@@ -40,7 +40,7 @@ def one_node(launch_time: float = LAUNCH_TIME) -> list[Series]:
             key = gpus, batch, hidden, heads, layers, sequence
             found[key].append([tp, pp, size, seconds])
     return [
-        _series(*key, layouts, launch_time)
+        _series(*key, layouts, host_time)
         for key, layouts in sorted(found.items())
         if len(layouts) >= LEAST
     ]
@@ -54,7 +54,7 @@ def _series(
     layers: int,
     sequence: int,
     layouts: list[list[float]],
-    launch_time: float,
+    host_time: float,
 ) -> Series:
     model = {"layers": layers, "hidden": hidden, "ffn": 4 * hidden, "heads": heads}
     entry = {
@@ -65,7 +65,7 @@ def _series(
         "gpus": gpus,
         "batch": batch,
         "sharding": "ddp",
-        "launch_time": launch_time,
+        "host_time": host_time,
         "layouts": layouts,
     }
     return megatron_series(entry)
@@ -110,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.grids.one_node")
     parser.add_argument("--no-launches", action="store_true", help="they cost nothing")
     options = parser.parse_args(arguments)
-    launch_time = 0.0 if options.no_launches else LAUNCH_TIME
-    judged = ranked_together(one_node(launch_time))
+    host_time = 0.0 if options.no_launches else LAUNCH_TIME
+    judged = ranked_together(one_node(host_time))
     print(
         "| GPUs, width | series | layouts | rank | least | of 0.8 | regret | most "
         "| of 5% | scatter |"

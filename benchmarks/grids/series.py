@@ -17,7 +17,7 @@ from placer.degrees.choice import Choice
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, DataParallel, ElementBytes, Job, Model, Overlap
-from placer.job.pace import pace
+from placer.job.pace import Rates, pace
 from placer.job.parallel import TensorParallel
 
 FILE = Path(__file__).with_name("measured.yaml")
@@ -54,7 +54,7 @@ class Layout:
     def at_rate(self, tflops: float) -> Job:
         """The job when products reach such a rate on one GPU, and memory its own."""
         assert self.alone.model
-        time = pace(self.alone, self.alone.model, 1 / (tflops * 1e12))
+        time = pace(self.alone, self.alone.model, Rates(1 / (tflops * 1e12)))
         compute = replace(self.alone.compute, micro_batch_time=time)
         return self.choice.applied(replace(self.alone, compute=compute))
 
@@ -108,9 +108,12 @@ def megatron_series(entry: Mapping[str, Any]) -> Series:
         memory,
         sequence_parallel=entry.get("sequence_parallel", False),
     )
-    launch_time = float(entry.get("launch_time", 0.0))
-    compute = replace(job.compute, launch_time=launch_time, **entry.get("gpu", {}))
-    job = replace(job, compute=compute, bytes=ElementBytes(**entry.get("bytes", {})))
+    job = replace(
+        job,
+        host_time=float(entry.get("host_time", 0.0)),
+        compute=replace(job.compute, **entry.get("gpu", {})),
+        bytes=ElementBytes(**entry.get("bytes", {})),
+    )
     layouts = []
     for tp, pp, size, seconds, *other in entry["layouts"]:
         batch, vp = [*other, *(entry["batch"], 1)[len(other) :]]

@@ -25,6 +25,7 @@ from placer.arguments import (
     takes,
 )
 from placer.cost.step import StepModel
+from placer.cost.work import on_gpu
 from placer.degrees.asked import SIZES, problems
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
@@ -35,6 +36,7 @@ from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
+from placer.job.fixed import with_fixed_time
 from placer.job.rules import Rules
 from placer.naming import named
 from placer.placement.host_rules import with_rules
@@ -199,7 +201,8 @@ def tune(
             *problems(space, machine, limit, model),
         ]
     )
-    work = in_framework(work, framework)
+    work = in_framework(with_fixed_time(work), framework)
+    work = on_gpu(work, machine.gpu)
     legal = Legal(work, model, space)
     start = monotonic()
 

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray
+from placer.assumed import FIXED
 from placer.calibrate.calibration import Calibration, Interval, Prediction
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
 from placer.errors import InputError, Problem
+from placer.job.fixed import with_fixed_time
 from placer.job.paces import rounds
 
 if TYPE_CHECKING:
@@ -53,7 +55,11 @@ def calibrate(measurements: Measurements) -> Calibration:
         raise InputError([Problem("points are of several layouts", hint=hint)])
     measured, place = configurations(points, job)
     chosen = np.array([one.point.fit for one in measured])
-    kept = None if _differ(measured, chosen) else job.compute.fixed_time
+    job = measurements.job
+    kept = None
+    if not _differ(measured, chosen):
+        job = with_fixed_time(job)
+        kept = job.compute.fixed_s
     series, found = _settled(measured, chosen, kept)
     sides = {
         int(index): series.left_out(measured, chosen, int(index))
@@ -74,7 +80,7 @@ def calibrate(measurements: Measurements) -> Calibration:
         step_error=_step_error(job, found, fixed, series.noise),
         run_scatter=sqrt(series.noise.run),
         model_error=sqrt(found.lack),
-        warnings=tuple(_warnings(kept, found, series.noise, int(chosen.sum()))),
+        warnings=tuple(_warnings(kept, found, series.noise, int(chosen.sum()), job)),
     )
 
 
@@ -207,13 +213,14 @@ def _around(known: Estimate, index: int) -> Interval | None:
 
 
 def _warnings(
-    kept: float | None, known: Estimate, noise: Scatter, count: int
+    kept: float | None, known: Estimate, noise: Scatter, count: int, job: Job
 ) -> Iterator[str]:
     """What the points leave open."""
+    assumed = any(each.key == FIXED for each in job.assumed)
     if kept is not None:
         yield (
             "the points do not differ in micro-batches and cannot tell the fixed time; "
-            f"it stays {kept:g} s, as in the job"
+            f"it is {kept:g} s, {'assumed' if assumed else 'as in the job'}"
         )
     elif not known.values[1]:
         yield (

@@ -21,6 +21,7 @@ import numpy as np
 from placer.calibrate.beliefs import most_likely
 from placer.calibrate.work import timed
 from placer.cost.step import StepModel
+from placer.cost.work import on_gpu
 from placer.errors import InputError
 from placer.job.pace import compute_at
 from placer.job.read import job_digest
@@ -132,7 +133,7 @@ def fit_links(measurements: Measurements) -> LinkFit:
 
     def steps(constants: FloatArray, names: Sequence[str]) -> FloatArray:
         share = dict(zip(names, np.exp(constants[1:]).tolist(), strict=True))
-        job = timed(base, time * exp(float(constants[0])), base.compute.fixed_time)
+        job = timed(base, time * exp(float(constants[0])), base.compute.fixed_s)
         pairs = zip(points, placed, strict=True)
         return np.array([_step(point, gpus, job, share) for point, gpus in pairs])
 
@@ -152,7 +153,7 @@ def fit_links(measurements: Measurements) -> LinkFit:
     after = with_efficiencies(machine, share)
     words = _source(len(points), [*share])
     sources = (*machine.sources, words) if used else machine.sources
-    job = timed(base, time * exp(found.values[0]), base.compute.fixed_time)
+    job = timed(base, time * exp(found.values[0]), base.compute.fixed_s)
     return LinkFit(
         topology=replace(after, sources=sources),
         job=replace(job, sha256=job_digest(job)),
@@ -195,7 +196,10 @@ def _step(
     share: Mapping[str, float],
 ) -> float:
     """The model's step of a point, when ``base`` has its time."""
-    job = replace(point.job, compute=compute_at(base, point.job))
+    base = on_gpu(base, point.topology.gpu)
+    job = replace(
+        point.job, compute=compute_at(base, on_gpu(point.job, point.topology.gpu))
+    )
     machine = with_efficiencies(point.topology, share)
     return StepModel(machine, job).step(gpus).step_time_s
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def compute_line(fit: LinkFit) -> str:
     """The ``compute`` line of the job file: a rate if the job has one, else a time."""
-    fixed = fit.job.compute.fixed_time * 1e3
+    fixed = fit.job.compute.fixed_s * 1e3
     work = f"micro_batch_time: {fit.micro_batch_s * 1e3:.6g}ms"
     if fit.by_rate:
         work = f"tflops_per_gpu: {fit.tflops_per_gpu:.6g}"
@@ -67,7 +67,7 @@ def as_data(fit: LinkFit) -> dict[str, Any]:
         "compute": {
             "micro_batch_time_s": fit.micro_batch_s,
             "micro_batch_time_interval_s": fit.micro_batch_interval_s,
-            "fixed_time_s": fit.job.compute.fixed_time,
+            "fixed_time_s": fit.job.compute.fixed_s,
             "tflops_per_gpu": fit.tflops_per_gpu,
         },
         "tiers": [

@@ -29,7 +29,7 @@ def use_options(calibration: Calibration) -> str:
     work = f"--micro-batch-time {_milliseconds(calibration.micro_batch_s)}"
     if calibration.job.compute.tflops_per_gpu:
         work = f"--tflops {calibration.tflops_per_gpu:.6g}"
-    if calibration.fixed_s == calibration.job.compute.fixed_time:
+    if calibration.fixed_s == calibration.job.compute.fixed_s:
         return work
     return f"{work} --set job.compute.fixed_time={_milliseconds(calibration.fixed_s)}"
 

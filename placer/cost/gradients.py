@@ -34,8 +34,8 @@ class SyncTime:
     ----------
     reduce, gather : ndarray, shape (P, V), s
         The last reduction and the first gather of a step.
-    again_reduce, again_gather : ndarray, shape (P, V), s
-        Those of every other micro-batch, where each has its own.
+    again_reduce : ndarray, shape (P, V), s
+        That of every other micro-batch, where each has its own.
     first_bucket : float, s
         Gather of one bucket of the first chunk on the first stage.
     embedding : float, s
@@ -49,7 +49,6 @@ class SyncTime:
     reduce: FloatArray
     gather: FloatArray
     again_reduce: FloatArray
-    again_gather: FloatArray
     first_bucket: float
     embedding: float
     group_seconds: Mapping[str, FloatArray]
@@ -137,7 +136,6 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
         again + outer,
         gather,
         again,
-        gather,
         first_bucket,
         embedding,
         group_seconds,

@@ -61,9 +61,7 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     seen, or what outlasts the product. Only groups within a scale-up domain overlap, as
     the buffers of the pieces are in reach of NVLink alone (TransformerEngine,
     ``common/comm_gemm_overlap/userbuffers``; PyTorch, ``SymmetricMemory``). Layers that
-    backward computes again repeat the collectives of their forward. All are launched
-    ahead like kernels, so what a GPU waits for launches in a layer hides as much of
-    them, the same of each pass.
+    backward computes again repeat the collectives of their forward.
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
@@ -79,9 +77,7 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
         pieces = np.maximum(seen / axes.tp, seen - product)
         seen = np.where(network.stays_inside(members), pieces, seen)
     passes = 2 + layers_again(job)
-    layer = operations * _per_stage(job, members, seen)
-    layer = np.maximum(layer - job.compute.launch_wait / passes, 0.0)
-    added = layer * sizes.layers_per_chunk
+    added = operations * _per_stage(job, members, seen) * sizes.layers_per_chunk
     rounds = _layers_a_step(job, sizes) * (passes * operations + again)
     backward = (passes - 1) * added
     return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))

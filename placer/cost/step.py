@@ -16,11 +16,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.cost.custom import GroupTime, custom_times, hidden_kinds
-from placer.cost.data_parallel import (
-    exposed_gather,
-    exposed_in_between,
-    exposed_reduce,
-)
+from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.hop_cost import HopCost
@@ -35,7 +31,7 @@ from placer.cost.stage_times import (
     tensor_time,
 )
 from placer.cost.volumes import volumes
-from placer.cost.work import windows, work
+from placer.cost.work import on_gpu, windows, work
 from placer.job.paces import paces
 
 if TYPE_CHECKING:
@@ -102,31 +98,21 @@ class Step:
 
     @cached_property
     def exposed_sync_s(self) -> dict[str, float]:
-        """Exposed seconds of the gradient ``reduction``, ``gather`` and ``embedding``.
+        """What the gradient ``reduction``, ``gather`` and ``embedding`` add, s.
 
-        Where each micro-batch gathers, or reduces, all but the first gather and the
-        last reduction run beside one chunk's compute.
+        What is seen, and what the hidden rest costs the work beside it. Where each
+        micro-batch gathers, or reduces, all but the first gather and the last reduction
+        run beside one chunk's compute.
         """
         sync, hidden = self.sync, self.model.windows
         if sync is None:
             return {"reduction": 0.0, "gather": 0.0, "embedding": 0.0}
-        mode = self.model.job.data_parallel
-        reduce = exposed_reduce(sync.reduce, hidden, mode.overlap_reduce)
-        gather = exposed_gather(
-            sync.gather, sync.first_bucket, hidden, mode.overlap_gather
-        )
-        others = self.model.job.micro_batches - 1
-        if mode.reduces_each:
-            reduce += others * exposed_in_between(
-                sync.again_reduce, hidden.backward_window_s, mode.overlap_reduce
-            )
-        if mode.gathers_each:
-            gather += others * exposed_in_between(
-                sync.again_gather, hidden.forward_window_s, mode.overlap_gather
-            )
+        mode, number = self.model.job.data_parallel, self.model.job.micro_batches
         return {
-            "reduction": reduce / mode.sync_every,
-            "gather": gather / mode.sync_every,
+            "reduction": reductions_s(
+                sync.reduce, sync.again_reduce, hidden, mode, number
+            ),
+            "gather": gathers_s(sync.gather, sync.first_bucket, hidden, mode, number),
             "embedding": sync.embedding,
         }
 
@@ -269,12 +255,13 @@ class StepModel:
         self.fabric = fabric or Fabric.of(topology)
         self.slower, self.hides = slower, hides
         self.volumes = volumes(job)
-        self.work = work(job, self.volumes).times(slower)
+        known = on_gpu(job, topology.gpu)
+        self.work = work(known, self.volumes).times(slower)
         self.cover = self.work.times(hides)
-        self.paces = paces(job)
+        self.paces = paces(known)
         self.windows = windows(job, self.cover, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
-        self.fixed_s = job.compute.fixed_time
+        self.fixed_s = job.compute.fixed_s
         self._last: list[tuple[IntArray, Step]] = []
 
     @cached_property
@@ -350,17 +337,21 @@ class StepModel:
         longer = longer * (self.paces.first, self.paces.last)
         work_f, work_b = self.work.forward_s, self.work.backward_s
         ends = (
-            work_f * longer[:, 0] + first * forward[:, 0],
-            work_b * longer[:, 0] + first * backward[:, 0],
-            work_f * longer[:, 1] + last * forward[:, -1],
-            work_b * longer[:, 1] + last * backward[:, -1],
+            (work_f * longer[:, 0] + first * forward[:, 0], first),
+            (work_b * longer[:, 0] + first * backward[:, 0], first),
+            (work_f * longer[:, 1] + last * forward[:, -1], last),
+            (work_b * longer[:, 1] + last * backward[:, -1], last),
         )
+        host = self.work.host_forward_s, self.work.host_backward_s
         return np.concatenate(
             (
-                work_f * full + forward,
-                work_b * full + backward,
+                np.maximum(work_f * full + forward, host[0]),
+                np.maximum(work_b * full + backward, host[1]),
                 hop,
-                np.stack(ends, axis=1),
+                np.stack(
+                    [np.maximum(t, s * host[i % 2]) for i, (t, s) in enumerate(ends)],
+                    axis=1,
+                ),
             ),
             axis=1,
         )

@@ -6,13 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
+from placer.job.beside import host_passes
+from placer.job.memory import PEAK_OF
 from placer.job.models import attention_widths, layer_parameters
+from placer.job.pace import waiting_share
 from placer.job.recompute import flops_again
 from placer.job.work import forward_work, micro_batch_time, sample_work
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
     from placer.job.model import Job
+    from placer.topology.gpu import Gpu
+
+# Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes
+# 0.75 to 0.90 by their size (caa4b11f, ``systems/``).
+MEMORY_SHARE = 0.83
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,10 @@ class Work:
     forward_s, backward_s : float, s
         One chunk of one micro-batch there, the mean.
     layer_forward_s : float, s
-        Forward of one layer, or of what counts as one.
+        Forward of one layer, or of what counts as one, without what its GPU waits for
+        the host: nothing is sent then.
+    host_forward_s, host_backward_s : float, s
+        Least time of a full chunk's passes, with all that travels in them: launches.
     attention_share : float
         Share of a layer's work that is attention proper (scores and values), behind
         which a context-parallel ring hides.
@@ -37,6 +48,8 @@ class Work:
     backward_s: float
     layer_forward_s: float
     attention_share: float
+    host_forward_s: float = 0.0
+    host_backward_s: float = 0.0
 
     def times(self, factor: float) -> Work:
         """Work that takes so many times as long, part by part."""
@@ -47,6 +60,20 @@ class Work:
             backward_s=self.backward_s * factor,
             layer_forward_s=self.layer_forward_s * factor,
         )
+
+
+def on_gpu(job: Job, gpu: Gpu) -> Job:
+    """The job, with the rates of a GPU where it does not say them."""
+    compute, peak = job.compute, gpu.peak.get(PEAK_OF[job.memory.gemm], 0.0)
+    memory = compute.memory_bandwidth or MEMORY_SHARE * gpu.memory_bandwidth
+    peak = compute.peak_tflops or peak / 1e12
+    if job.model is None or (memory, peak) == (
+        compute.memory_bandwidth,
+        compute.peak_tflops,
+    ):
+        return job
+    compute = replace(compute, memory_bandwidth=memory, peak_tflops=peak)
+    return replace(job, compute=compute)
 
 
 def work(job: Job, volumes: Volumes) -> Work:
@@ -63,13 +90,10 @@ def work(job: Job, volumes: Volumes) -> Work:
     width = sum(attention_widths(job.model)) / 2
     scores = width * job.sequence / job.compute.attention_rate
     share = scores / (layer_parameters(job.model) + scores)
-    return Work(
-        total,
-        forward,
-        backward,
-        forward / volumes.layers_per_chunk,
-        share,
-    )
+    waits = waiting_share(job, job.model)
+    layer = (1 - waits) * forward / volumes.layers_per_chunk
+    ahead = (s * volumes.layers_per_chunk for s in host_passes(job, job.model))
+    return Work(total, forward, backward, layer, share, *ahead)
 
 
 def forward_share(job: Job) -> float:

@@ -27,6 +27,7 @@ from placer.cost.work import work
 from placer.degrees.choice import Choice, overlaps_experts
 from placer.degrees.least_sync import LeastSync, in_parts
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.beside import host_passes
 from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
 from placer.job.paces import Paces, paces
 from placer.job.work import micro_batch_time
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
 class Layer(NamedTuple):
     """Seconds of one layer of one micro-batch, the mean over all layers.
 
-    ``forward`` and ``backward`` are the work alone, the others what traffic adds.
+    ``forward`` and ``backward`` are the work alone, the next what traffic adds, the
+    last what its host takes: all together takes no less.
     """
 
     forward: float
     backward: float
     more_forward: float = 0.0
     more_backward: float = 0.0
+    host: tuple[float, float] = (0.0, 0.0)
 
 
 class Shape(NamedTuple):
@@ -56,13 +59,13 @@ class Shape(NamedTuple):
     ----------
     evenness : float
         Mean work of its stages in that of the slowest.
-    wait : float, s
-        What a GPU waits in a layer for launches.
+    host : tuple of float, s
+        What the host takes to launch a layer's forward and backward.
     paces : Paces
     """
 
     evenness: float
-    wait: float
+    host: tuple[float, float]
     paces: Paces
 
 
@@ -99,34 +102,32 @@ class Least:
         key = *self._shape_key(choice), choice.micro_batches, share
         if key not in self._alone:
             self._alone[key] = self._pipeline(choice, Layer(share, 1 - share))
-        return self.job.compute.fixed_time + (forward + backward) * self._alone[key]
+        return self.job.compute.fixed_s + (forward + backward) * self._alone[key]
 
     def step_s(self, choice: Choice) -> float:
         """No placement of the choice has a shorter step."""
         work_s = self._work(choice)
         # Traffic is timed beside the work of even stages. Longer work may hide more of
         # it: on each axis as much more as the work is longer.
-        evenness, wait, _ = self._shape(choice)
+        evenness, host, _ = self._shape(choice)
         longer = [(1 - evenness) * time for time in work_s]
         more = [0.0, 0.0]
         for axis in ("tp", "cp"):
             if getattr(choice, axis) > 1:
                 more = self._with(more, axis, choice, longer)
-            if axis == "tp":
-                # Each GPU waits as long in a layer, whatever its place.
-                seen = max(1 - wait / sum(more), 0.0) if any(more) else 0.0
-                more = [seen * added for added in more]
         slow = more
         if choice.ep > 1:
             part = self.sync.smallest_part(choice)
             slow = self._with(more, "ep", choice, longer, part)
             more = self._with(more, "ep", choice, longer)
-        layer = Layer(*work_s, *more)
+        layer = Layer(*work_s, more[0], more[1], host)
         pipeline_s = self._pipeline(choice, layer)
         if slow != more:
-            slow_s = self._pipeline(choice, layer, Layer(*work_s, *slow))
+            slow_s = self._pipeline(
+                choice, layer, Layer(*work_s, slow[0], slow[1], host)
+            )
             pipeline_s = max(pipeline_s, slow_s)
-        return self.job.compute.fixed_time + pipeline_s
+        return self.job.compute.fixed_s + pipeline_s
 
     def _with(
         self,
@@ -169,10 +170,13 @@ class Least:
         first, last = chunk - choice.embedding, chunk - choice.loss
         if choice.pp * choice.vp == 1:
             first -= choice.loss
+        host_s = np.array(layer.host)
+        first, last = max(first, 0.0), max(last, 0.0)
+        full = work_s[:, None] * paces.full + chunk * more_s[:, None]
         return ChunkTimes(
-            work_s[:, None] * paces.full + chunk * more_s[:, None],
-            work_s * paces.first + max(first, 0.0) * more_s,
-            work_s * paces.last + max(last, 0.0) * more_s,
+            np.maximum(full, chunk * host_s[:, None]),
+            np.maximum(work_s * paces.first + first * more_s, first * host_s),
+            np.maximum(work_s * paces.last + last * more_s, last * host_s),
         )
 
     def _shape(self, choice: Choice) -> Shape:
@@ -188,14 +192,14 @@ class Least:
                 dp=1,
                 micro_batch=micro_batch,
                 micro_batches=1,
-                sharding="ddp",
+                sharding=_alike(choice),
                 shard_size=0,
             )
             whole = micro_batch_time(alike._replace(pp=1, vp=1).applied(self.job))
             applied = alike.applied(self.job)
             self._shapes[key] = Shape(
                 whole / choice.pp / micro_batch_time(applied),
-                applied.compute.launch_wait,
+                host_passes(applied, self.model),
                 paces(applied),
             )
         return self._shapes[key]
@@ -203,11 +207,12 @@ class Least:
     def _shape_key(self, choice: Choice) -> tuple[Hashable, ...]:
         """What the shape of a pipeline depends on."""
         ends = choice.embedding, choice.loss
-        return choice.pp, choice.vp, choice.recompute, ends, self._cut(choice)
+        cut = self._cut(choice), _alike(choice)
+        return choice.pp, choice.vp, choice.recompute, ends, *cut
 
     def _cut(self, choice: Choice) -> tuple[int, int, int, int, int]:
         """How a layer is cut, where its shape depends on that."""
-        if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
+        if self.job.compute.memory_bandwidth or self.model.moe_layers:
             # How long layers take beside the output layer depends on how they are cut.
             return choice.tp, choice.cp, choice.ep, choice.etp, choice.micro_batch
         return 1, 1, 1, 1, 1
@@ -229,7 +234,8 @@ class Least:
         etp = choice.etp if what == "ep" else choice.tp
         # One stage may hide exchanges of experts that those of a pipeline do not.
         hides = what == "ep" and self._hides(what, choice)
-        layer = choice.micro_batch, choice.recompute, choice.embedding, choice.loss
+        ends = choice.embedding, choice.loss
+        layer = choice.micro_batch, choice.recompute, ends, _alike(choice)
         key = what, choice.tp, choice.cp, ep, etp, layer, hides, part
         if key not in self._known:
             alike = choice._replace(
@@ -239,7 +245,7 @@ class Least:
                 vp=1,
                 dp=1,
                 micro_batches=1,
-                sharding="ddp",
+                sharding=_alike(choice),
                 shard_size=0,
             )
             self._known[key] = self._timed(what, alike, hides, part)
@@ -255,7 +261,6 @@ class Least:
         if what == "ep":
             return self._exchanged(thin.shaped(self.job), choice, hides, part)
         job = thin.applied(self.job)
-        job = replace(job, compute=replace(job.compute, launch_wait=0.0))
         sizes = volumes(job)
         times = work(job, sizes)
         layers = sizes.layers_per_chunk
@@ -297,6 +302,11 @@ class Least:
         as_usual = axes.order[:3] == MEGATRON_DEFAULT_ORDER[:3] and not axes.auto_order
         in_runs = as_usual and self.job.launcher != "free"
         return IdealNetwork(self._fabric, label, capacity, in_runs)
+
+
+def _alike(choice: Choice) -> str:
+    """A sharding with which layers take as long: weights are gathered, or are there."""
+    return "zero3" if choice.sharding in ("zero3", "hsdp") else "ddp"
 
 
 _TIMES = {"tp": tensor_time, "cp": context_time}

@@ -7,7 +7,8 @@ and its backward, and reduces their gradients (R), beside one chunk's compute:
 
     exposed >= m x ( max(0, A - t_f) + max(0, A + R - t_b) )
 
-A = 3, R = 4, t_f = 2, t_b = 4 and m = 2 expose 2 x (1 + 3) = 8. Shapes: P stages, V
+A = 3, R = 4, t_f = 2, t_b = 4 and m = 2 expose 2 x (1 + 3) = 8. What is hidden slows
+the work beside it (`placer.cost.data_parallel.beside_work`). Shapes: P stages, V
 chunks.
 """
 
@@ -22,11 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.data_parallel import (
-    exposed_gather,
-    exposed_in_between,
-    exposed_reduce,
-)
+from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
 from placer.solve.bounds.network.limit import Limit
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LeastSync:
-    """Lower bounds on the exposed time of gathers and reductions.
+    """Lower bounds on what gathers and reductions add to a step.
 
     Attributes
     ----------
@@ -56,7 +53,7 @@ class LeastSync:
     _parts: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def exposed_s(self, job: Job) -> float:
-        """Least seconds that nothing hides."""
+        """Least seconds that they add."""
         mode, axes = job.data_parallel, job.parallelism
         sizes, shape = volumes(job), (axes.pp, axes.vp)
         reduce, gather = np.zeros((2, *shape))
@@ -81,17 +78,9 @@ class LeastSync:
             reduce += gather
         # As if buckets were so small that the first one took no time.
         hidden = windows(job, work(job, sizes), inf)
-        beside_reduce, beside_gather = mode.overlap_reduce, mode.overlap_gather
-        exposed = exposed_reduce(reduce, hidden, beside_reduce)
-        exposed += exposed_gather(gather, 0.0, hidden, beside_gather)
-        each = 0.0
-        if mode.reduces_each:
-            window_s = hidden.backward_window_s
-            each += exposed_in_between(reduce, window_s, beside_reduce)
-        if mode.gathers_each:
-            window_s = hidden.forward_window_s
-            each += exposed_in_between(gather, window_s, beside_gather)
-        return (exposed + (job.micro_batches - 1) * each) / mode.sync_every
+        number = job.micro_batches
+        reduce_s = reductions_s(reduce, reduce, hidden, mode, number)
+        return reduce_s + gathers_s(gather, 0.0, hidden, mode, number)
 
     def group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
         """One group of so many ranks so far apart, and the best network for it."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
+from placer.degrees.choice import Choice
 from placer.degrees.kinds import differing, methods, rated
+from placer.degrees.rated import gain, tested
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
+from placer.job.fixed import fixed_share
 from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text
 from placer.report.tune_words import degrees, verdict
@@ -18,7 +22,6 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.degrees.found import Found, Row
     from placer.degrees.own import Own
     from placer.degrees.space import Space
@@ -186,6 +189,7 @@ class Tuning:
             "rows": self.rows,
             "best": 0,
             "own": self._own(),
+            "gain": self._gain,
             "fronts": {
                 "gpus": self._rows(found.by_gpus),
                 "memory": self._rows(found.by_memory),
@@ -197,11 +201,21 @@ class Tuning:
             "memory_limit_bytes": self.memory_limit,
             "proof": self.proof,
             **assumed_entry(all_assumed(self.machine, self.job)),
+            "fixed_share": fixed_share(self.job, found.rows[0].answer.step_time_s),
         }
 
     @property
     def _has_experts(self) -> bool:
         return self.job.model is not None and self.job.model.experts > 0
+
+    @cached_property
+    def _gain(self) -> dict[str, Any] | None:
+        """What the first row saves of the job's own step, and how sure that is."""
+        best, own = self.found.rows[0], self.own
+        if own is None or own.row is None or own.row.choice == best.choice:
+            return None
+        found = gain(self.machine, self.job, own.row, best, self.seed)
+        return None if found is None else found.to_dict()
 
     def _own(self) -> dict[str, Any] | None:
         if self.own is None:
@@ -241,6 +255,7 @@ class Tuning:
             "restart_bytes": row.restart,
             "parts_s": dict(answer.parts),
             "flags": self._flags(choice),
+            "tested": tested(Choice.of(self.job), choice),
             "status": "optimal" if reached else "feasible",
         }
 

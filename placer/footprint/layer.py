@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from placer.job.memory import INPUT_BYTES
 from placer.job.models import head_width
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
 
-# Bytes of an input as a product keeps it. MXFP8 has a scale of one byte for 32 numbers
-# (OCP Microscaling Formats 1.0, section 5), NVFP4 one for 16 (arXiv 2509.25149).
-INPUT_BYTES = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 # One number a row and head, in FP32, from which fused attention finds its scores again.
 _ROW = 4.0
 # Router logits and probabilities in FP32.
@@ -64,7 +62,7 @@ class LayerActivations:
     @cached_property
     def input_width(self) -> float:
         """Bytes of an activation as a product keeps it."""
-        return INPUT_BYTES.get(self.gemm, self.width)
+        return self.width if self.gemm == "bf16" else INPUT_BYTES[self.gemm]
 
     @cached_property
     def slice(self) -> float:
@@ -108,7 +106,7 @@ class LayerActivations:
         value = model.v_head_dim or head
         tokens = self.tokens * self.width / axes.tp
         found = {"kept": model.heads * value * tokens}
-        if self.gemm in INPUT_BYTES:
+        if self.gemm != "bf16":
             # Attention keeps its output as it is, the projection keeps it in FP8.
             found["kept"] *= 1 + self.input_width / self.width
         if model.kv_lora_rank:

@@ -24,6 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.job.memory import gradient_bytes
+
 if TYPE_CHECKING:
     from placer.footprint.parameters import Held
     from placer.job.model import Job
@@ -128,9 +130,6 @@ def states(job: Job) -> States:
         trained = weight
     else:
         gathered = min(gathered, weight)
-    gradient = memory.gradient_bytes
-    if gradient is None:
-        gradient = 4.0 if gathers else max(job.bytes.gradient, 2.0)
     optimizer = memory.optimizer_bytes
     if optimizer is None:
         optimizer = _ADAM if trained < 4.0 else _ADAM_OF_FP32
@@ -141,7 +140,7 @@ def states(job: Job) -> States:
         matrix=weight,
         other=max(weight, _GATHERED),
         trained=trained,
-        gradient=gradient,
+        gradient=gradient_bytes(job),
         optimizer=optimizer,
         weight_shards=shared if gathers else one,
         gradient_shards=shared if gathers or mode.sharding == "zero2" else one,

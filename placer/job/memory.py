@@ -9,6 +9,7 @@ from placer.units import parse_bytes
 
 if TYPE_CHECKING:
     from placer.document import Section
+    from placer.job.model import Job
 
 RecomputeName = Literal["none", "selective", "op", "full"]
 RECOMPUTE: tuple[RecomputeName, ...] = get_args(RecomputeName)
@@ -25,7 +26,13 @@ MODULES = (
 PARTS = {"moe": ("moe_act", "shared_experts")}
 METHODS = ("uniform", "block")
 KERNELS = ("fused", "unfused")
-PRECISIONS = ("bf16", "fp8", "mxfp8", "nvfp4")
+# Bytes of an input as a product takes and keeps it. MXFP8 has a scale of one byte for
+# 32 numbers (OCP Microscaling Formats 1.0, section 5), NVFP4 one for 16 (arXiv
+# 2509.25149).
+INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
+PRECISIONS = tuple(INPUT_BYTES)
+# Which peak of a GPU products of each reach for.
+PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,13 @@ class Memory:
             for key, value in asdict(self).items()
             if value != usual[key]
         }
+
+
+def gradient_bytes(job: Job) -> float:
+    """Bytes of a parameter's gradient, as it is kept."""
+    if job.memory.gradient_bytes is not None:
+        return job.memory.gradient_bytes
+    return 4.0 if job.data_parallel.shards_weights else max(job.bytes.gradient, 2.0)
 
 
 def decode_memory(section: Section) -> Memory:

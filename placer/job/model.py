@@ -95,6 +95,11 @@ class ElementBytes:
     parameter_gather: float = 2.0
 
 
+# 16 of 132 (Megatron-LM's table of communicators, the most; DeepEP 0297fc80: 20 to 24);
+# Calculon caa4b11f: 0.15 for NVLink, 0.02 for NICs.
+SM_SHARE = 0.12
+
+
 @dataclass(frozen=True)
 class DataParallel:
     """How gradients and parameters are kept in step.
@@ -119,6 +124,8 @@ class DataParallel:
         groups of its own, and gradients are reduced across these too.
     reduce_once : bool
         ``zero2``: gradients are added up over the micro-batches and reduced once.
+    sm_share : float
+        Of a GPU's multiprocessors, what this traffic takes from the work beside it.
     """
 
     sharding: str = "zero1"
@@ -130,6 +137,7 @@ class DataParallel:
     keep_parameters: bool = False
     optimizer_instances: int = 1
     reduce_once: bool = False
+    sm_share: float = SM_SHARE
 
     @property
     def shards_weights(self) -> bool:
@@ -193,10 +201,9 @@ class Overlap:
     ep: bool = False
 
 
-# Kernels of attention on H100, heads of 128, 8k tokens: cuDNN reaches 600 and 518
-# TFLOP/s forward and backward (arXiv 2407.08608, figures 5 and 6), 529 of 600 with a
-# causal mask. 12 FLOPs that models count take 4/600 + 10/518: 462 TFLOP/s, 410 with
-# the mask's loss. Products of large models sustain 520 to 530: a ratio of 0.78 to 0.88.
+# Kernels of attention on H100: cuDNN reaches 600 and 518 TFLOP/s forward and backward
+# (arXiv 2407.08608, figures 5 and 6), 529 of 600 with a causal mask. 12 FLOPs take
+# 4/600 + 10/518: 462 TFLOP/s, 410 so; products sustain 520 to 530: 0.78 to 0.88.
 ATTENTION_RATE = 0.83
 
 
@@ -211,8 +218,8 @@ class Compute:
         exposed communication; 0 when a rate is given.
     tflops_per_gpu : float, 1e12 FLOP/s
         Sustained rate of matrix products; the time then follows from the model.
-    fixed_time : float, s
-        What a step pays once, whatever the placement.
+    fixed_time : float or None, s
+        What a step pays once, whatever the placement; None when not known.
     step_error : float
         How far a step may lie from its prediction, as a share of it, with 95 %
         confidence; 0 when unknown.
@@ -224,24 +231,21 @@ class Compute:
         Of a GPU, which products fill in waves; 0 when not known.
     peak_tflops : float, 1e12 FLOP/s
         What a GPU multiplies at the most; 0 when not known.
-    launch_time : float, s
-        What the host takes to launch one layer of a micro-batch, forward and backward;
-        a layer whose forward runs again takes a third more. 0: never waited for.
-    launch_wait : float, s
-        Part of a layer's time in which its GPU waits for launches, and in which
-        traffic of tp fits.
     """
 
     micro_batch_time: float = 0.0
     tflops_per_gpu: float = 0.0
-    fixed_time: float = 0.0
+    fixed_time: float | None = None
     step_error: float = 0.0
     attention_rate: float = ATTENTION_RATE
     memory_bandwidth: float = 0.0
     multiprocessors: int = 0
     peak_tflops: float = 0.0
-    launch_time: float = 0.0
-    launch_wait: float = 0.0
+
+    @property
+    def fixed_s(self) -> float:
+        """The fixed time; 0 where it is not known."""
+        return self.fixed_time or 0.0
 
 
 @dataclass(frozen=True)
@@ -324,6 +328,8 @@ class Job(Shown):
         ``node-contiguous`` or ``free``.
     started : Started or None
         What starts it today, where its script says so.
+    host_time : float or None, s
+        Of the host for a layer and micro-batch, 0 with graphs; None when not known.
     adapters : Adapters or None
         What alone is trained; None trains the model.
     weights : mapping of str to float
@@ -365,6 +371,7 @@ class Job(Shown):
     stages: EndStages = field(default_factory=EndStages)
     memory: Memory = field(default_factory=Memory)
     adapters: Adapters | None = None
+    host_time: float | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
     description: str = ""

@@ -1,17 +1,16 @@
 """Time of a micro-batch at another shape than the one whose time is known.
 
-A stage takes the time of its products, and that of the bytes of what multiplies nothing
-(`elementwise`) where the memory's rate is known. A pipeline goes at the pace of its
-slowest stage. With F FLOPs and l layers in a stage, r seconds a FLOP, x seconds of
-memory a layer and y of the logits, of which the last stage alone has any:
+A stage takes the time of its products, and in each layer that of what no product takes
+(`beside`). A pipeline goes at the pace of its slowest stage. With F FLOPs and l layers
+in a stage, r seconds a FLOP, x seconds beside products in a layer and y of the logits,
+of which the last stage alone has any:
 
     t = max over stages of (F r + l x + y)
     r = min over stages of (t - l x - y) / F
 
 The known time gives r. It changes with how well products use a GPU, and gives the time
-at the other shape. There a layer takes no less than the host needs to launch it. The
-host launches ahead, so the GPU waits for what is left of that time, and what else it
-does in a layer, such as collectives of tp, fits in.
+at the other shape. No product is faster than the GPU's peak: where x would leave less
+than that, as where a job's graphs are not known, only what is left goes beside them.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.job.elementwise import elementwise_bytes
-from placer.job.recompute import flops_again, layers_again
+from placer.job.beside import beside_seconds, host_wait
+from placer.job.recompute import flops_again
 from placer.job.work import (
+    PEAK,
     micro_batch_time,
     micro_batch_work,
     product_efficiency,
@@ -97,12 +97,6 @@ def stages(job: Job, model: Model) -> list[Stage]:
     return [*others, held._replace(end=last.end, memory=last.memory)]
 
 
-def memory_seconds(job: Job, model: Model) -> float:
-    """Seconds of memory of a layer and micro-batch; 0 where its rate is not known."""
-    rate = job.compute.memory_bandwidth
-    return elementwise_bytes(job, model) / rate if rate else 0.0
-
-
 def logit_seconds(job: Job, model: Model) -> float:
     """Seconds of memory of a micro-batch's logits, where each rank has all of them.
 
@@ -117,42 +111,54 @@ def logit_seconds(job: Job, model: Model) -> float:
     return LOGIT_BYTES * tokens * model.vocab * (1 + model.mtp_layers) / rate
 
 
-def launch_seconds(job: Job) -> float:
-    """What the host takes to launch one layer of a micro-batch.
+class Rates(NamedTuple):
+    """Of a job whose time is known.
 
-    The forward pass is a third, and again where it runs again.
+    Attributes
+    ----------
+    flop : float, s
+        Of a FLOP of its products.
+    share : float
+        Of what goes beside products, what the known time has room for.
     """
-    return job.compute.launch_time * (1 + layers_again(job) / 3)
+
+    flop: float
+    share: float = 1.0
 
 
-def launch_wait(job: Job, model: Model, flop: float) -> float:
-    """What a GPU waits in each layer for launches, with so many seconds of a FLOP."""
-    work = stages(job, model)[0].layer_flops * flop + memory_seconds(job, model)
-    return max(launch_seconds(job) - work, 0.0)
+def rates(job: Job, model: Model) -> Rates:
+    """What the time of a job's micro-batch says of its products.
 
-
-def seconds_per_flop(job: Job, model: Model) -> float:
-    """Of the job's products, from the time of its micro-batch; 0 or less if none is.
-
-    With a rate it is that of products and bytes together, as a run shows it.
+    With a rate it is that of products and all beside them, as a run shows it.
     """
-    each = memory_seconds(job, model) + job.compute.launch_wait
-    time = micro_batch_time(job)
-    return min(
-        (time - stage.layers * each - stage.memory) / stage.flops
-        for stage in stages(job, model)
-        if stage.flops  # one may hold the embedding alone
+    time, found = micro_batch_time(job), stages(job, model)
+    each = layer_beside(job, model)
+    # One stage may hold the embedding alone.
+    worked = [stage for stage in found if stage.flops]
+
+    def flop(share: float) -> float:
+        beside = share * each
+        return min((time - s.layers * beside - s.memory) / s.flops for s in worked)
+
+    least = min(1e-12 / (job.compute.peak_tflops or PEAK), flop(0.0))
+    if not each or flop(1.0) >= least:
+        return Rates(flop(1.0))
+    share = min(
+        (time - s.memory - s.flops * least) / (s.layers * each)
+        for s in worked
+        if s.layers
     )
+    return Rates(flop(share), share)
 
 
 class _Known(NamedTuple):
     """Of a job whose time is known.
 
-    Seconds of a FLOP, how well its products use a GPU, seconds of its slowest stage,
-    FLOPs of a micro-batch.
+    Its rates, how well its products use a GPU, seconds of its slowest stage, FLOPs of a
+    micro-batch.
     """
 
-    flop: float
+    rates: Rates
     efficiency: float
     pace: float
     work: float
@@ -161,11 +167,11 @@ class _Known(NamedTuple):
 @lru_cache(maxsize=1)
 def _known(job: Job, model: Model) -> _Known:
     """Worked out once for all shapes that a job may take."""
-    axes, flop = job.parallelism, seconds_per_flop(job, model)
+    axes, found = job.parallelism, rates(job, model)
     return _Known(
-        flop,
+        found,
         product_efficiency(job, tp=axes.tp, cp=axes.cp),
-        pace(job, model, flop, job.compute.launch_wait),
+        pace(job, model, found),
         micro_batch_work(job),
     )
 
@@ -180,19 +186,29 @@ def compute_at(job: Job, changed: Job) -> Compute:
     if job.model is None:
         return compute
     own = _known(job, job.model)
-    each = own.flop
     better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / own.efficiency
     # Its own pace is its time but for rounding: at its own shape nothing changes.
-    wait = launch_wait(changed, job.model, each / better)
-    longer = pace(changed, job.model, each / better, wait) / own.pace
-    compute = replace(compute, launch_wait=wait)
+    there = own.rates._replace(flop=own.rates.flop / better)
+    longer = pace(changed, job.model, there) / own.pace
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)
     more = micro_batch_work(changed) / own.work
     return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * (more / longer))
 
 
-def pace(job: Job, model: Model, flop: float, wait: float = 0.0) -> float:
-    """Seconds of the slowest stage, with so many of a FLOP and a layer's wait."""
-    beside = memory_seconds(job, model) + wait
-    return max(stage.seconds(flop, beside) for stage in stages(job, model))
+def layer_beside(job: Job, model: Model) -> float:
+    """Seconds of a layer and micro-batch that its products do not take."""
+    return beside_seconds(job, model) + host_wait(job, model)
+
+
+def pace(job: Job, model: Model, at: Rates) -> float:
+    """Seconds of the slowest stage, at such rates."""
+    beside = at.share * layer_beside(job, model)
+    return max(stage.seconds(at.flop, beside) for stage in stages(job, model))
+
+
+def waiting_share(job: Job, model: Model) -> float:
+    """Share of a known micro-batch in which GPUs of the first stage wait for hosts."""
+    time, host = micro_batch_time(job), host_wait(job, model)
+    waits = rates(job, model).share * host if time and host else 0.0
+    return stages(job, model)[0].layers * waits / time if waits else 0.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.arrays import FloatArray
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
-from placer.job.pace import chunks, memory_seconds, seconds_per_flop
+from placer.job.pace import chunks, layer_beside, rates
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
@@ -75,9 +75,8 @@ def _each(job: Job, model: Model) -> list[float]:
     stage were slower than the slowest then.
     """
     axes, counted = job.parallelism, job.stages
-    beside = memory_seconds(job, model) + job.compute.launch_wait
-    flop = max(seconds_per_flop(job, model), 0.0)
-    found = chunks(job, model)
+    known, found = rates(job, model), chunks(job, model)
+    flop, beside = max(known.flop, 0.0), known.share * layer_beside(job, model)
     times = [chunk.seconds(flop, beside) for chunk in found]
     slowest = max(sum(times[stage :: axes.pp]) for stage in range(axes.pp))
     if not slowest:

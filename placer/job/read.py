@@ -13,10 +13,11 @@ from placer.document import Document, Section, closest, content_digest, open_doc
 from placer.errors import InputError
 from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
+from placer.job.beside import beside_seconds, host_seconds
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
-from placer.job.pace import launch_seconds, seconds_per_flop, stages
+from placer.job.pace import stages
 from placer.job.parallel import NEWER_TENSOR_KEYS
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
@@ -40,7 +41,7 @@ from placer.job.rules import Rules
 from placer.job.started import decode_started
 from placer.job.work import micro_batch_time
 from placer.presets import find_file
-from placer.units import format_bandwidth
+from placer.units import format_bandwidth, parse_time
 
 if TYPE_CHECKING:
     import os
@@ -123,6 +124,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         traffic=traffic,
         memory=decode_memory(root.section("memory")),
         adapters=decode_adapters(root, model),
+        host_time=_host_time(root),
         weights=_weights(root.section("weights")),
         rules=decode_rules(root.section("rules"), known_world),
         description=root.text("description", ""),
@@ -134,7 +136,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
     if not document.problems:
         job = logged(root.section("compute"), job)
         _check_memory_time(root.section("compute"), job)
-        _check_launch_time(root.section("compute"), job)
+        _check_host_time(root, job)
     document.finish()
     return replace(job, sha256=job_digest(job))
 
@@ -181,8 +183,9 @@ def job_digest(job: Job) -> str:
     content["memory"] = job.memory.to_document()
     if not content["memory"]:
         del content["memory"]
-    if job.adapters is None:
-        del content["adapters"]
+    for key in ("adapters", "host_time"):
+        if content[key] is None:
+            del content[key]
     content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
     newer = {
         "step_error": 0.0,
@@ -190,10 +193,9 @@ def job_digest(job: Job) -> str:
         "memory_bandwidth": 0.0,
         "multiprocessors": 0,
         "peak_tflops": 0.0,
-        "launch_time": 0.0,
-        "launch_wait": 0.0,
     }
     content["compute"] = _said(content["compute"], newer)
+    content["compute"]["fixed_time"] = job.compute.fixed_s
     content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
     if content["model"] is not None:
         content["model"] = _said(content["model"], NEWER_KEYS)
@@ -220,6 +222,11 @@ def _model(root: Section) -> Model | None:
     except InputError as error:
         value.problem(error.problems[0].message, error.problems[0].hint)
         return None
+
+
+def _host_time(root: Section) -> float | None:
+    """Of a layer and micro-batch; None where nothing says it."""
+    return root.quantity("host_time", parse_time) if root.has("host_time") else None
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
@@ -269,7 +276,8 @@ def _check_memory_time(section: Section, job: Job) -> None:
     known = compute.micro_batch_time or compute.tflops_per_gpu
     if job.model is None or not rate or not known:
         return
-    if seconds_per_flop(job, job.model) <= 0.0:
+    taken = stages(job, job.model)[0].layers * beside_seconds(job, job.model)
+    if taken >= micro_batch_time(job):
         message = (
             f"norms and other work that multiplies nothing would take all of a "
             f"micro-batch at {format_bandwidth(rate)}"
@@ -278,25 +286,20 @@ def _check_memory_time(section: Section, job: Job) -> None:
         section.problem(message, "memory_bandwidth", hint)
 
 
-def _check_launch_time(section: Section, job: Job) -> None:
-    """A micro-batch takes no less than its launches, of which a GPU waits for part."""
-    compute = job.compute
-    if job.model and compute.launch_wait > launch_seconds(job) * (1 + 1e-9):
-        message = "a GPU waits no longer for a layer than launching it takes"
-        hint = f"that is {launch_seconds(job):g} s; see compute.launch_time"
-        section.problem(message, "launch_wait", hint)
-    known = compute.micro_batch_time or compute.tflops_per_gpu
-    if job.model is None or not compute.launch_time or not known:
+def _check_host_time(root: Section, job: Job) -> None:
+    """A micro-batch takes no less than its host."""
+    known = job.compute.micro_batch_time or job.compute.tflops_per_gpu
+    if job.model is None or not job.host_time or not known:
         return
     time = micro_batch_time(job)
-    launched = max(stage.layers for stage in stages(job, job.model))
-    launched *= launch_seconds(job)
-    if launched > time * (1 + 1e-9):
+    host = max(stage.layers for stage in stages(job, job.model))
+    host *= host_seconds(job, job.model)
+    if host > time * (1 + 1e-9):
         message = (
-            f"launching the layers of a micro-batch would take {launched:g} s, but it "
-            f"takes {time:g} s"
+            f"the host would take {host:g} s for the layers of a micro-batch, but all "
+            f"of it takes {time:g} s"
         )
-        section.problem(message, "launch_time", "give the time of one layer")
+        root.problem(message, "host_time", "give the time of one layer")
 
 
 def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:

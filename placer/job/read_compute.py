@@ -43,7 +43,9 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
     ):
         if given and value == 0.0:
             section.problem("must be above 0", key)
-    fixed_time = section.quantity("fixed_time", parse_time, 0.0)
+    fixed_time = None
+    if section.has("fixed_time"):
+        fixed_time = section.quantity("fixed_time", parse_time)
     step_error = section.number("step_error", 0.0, maximum=1000.0)
     attention_rate = section.number("attention_rate", ATTENTION_RATE, maximum=10.0)
     if attention_rate < 0.01:
@@ -58,8 +60,6 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
         section.quantity("memory_bandwidth", parse_bandwidth, 0.0),
         section.integer("multiprocessors", 0, minimum=0, maximum=10**6),
         section.number("peak_tflops", 0.0, maximum=1e9),
-        section.quantity("launch_time", parse_time, 0.0),
-        section.quantity("launch_wait", parse_time, 0.0),
     )
 
 
@@ -81,7 +81,7 @@ def logged(section: Section, job: Job) -> Job:
         for problem in error.problems:
             value.problem(problem.message, problem.hint)
         return job
-    fixed = job.compute.fixed_time
+    fixed = job.compute.fixed_s
     if step <= fixed:
         value.problem(f"a step of {step:g} s is no longer than fixed_time {fixed:g} s")
         return job

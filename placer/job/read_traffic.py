@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.job.model import (
+    SM_SHARE,
     DataParallel,
     ElementBytes,
     EndStages,
@@ -29,7 +30,11 @@ COMMUNICATIONS = ("p2p", "all_gather", "a2a")
 DISPATCHES = ("flat", "deduplicated")
 
 # Keys that older files and plans lack, and what these mean.
-NEWER_SYNC_KEYS = {"optimizer_instances": 1, "reduce_once": False}
+NEWER_SYNC_KEYS = {
+    "optimizer_instances": 1,
+    "reduce_once": False,
+    "sm_share": SM_SHARE,
+}
 _SHARDING = {
     "ddp": "ddp",
     "zero1": "zero1",
@@ -113,6 +118,7 @@ def decode_sync(
         keep_parameters=keep_parameters,
         optimizer_instances=instances,
         reduce_once=reduce_once,
+        sm_share=section.number("sm_share", SM_SHARE, maximum=1.0),
     )
 
 

@@ -20,10 +20,11 @@ from placer.job.waves import fill
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
 
-# Share of the best rate that a product of so many FLOPs reaches on an H100 (Calculon,
-# caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP), on straight
-# lines over the logarithm.
-EFFICIENCY = ((1e9, 0.60), (16e9, 0.90), (128e9, 0.95))
+# Share of the best rate that a product reaches which takes so many seconds at its GPU's
+# peak (Calculon, caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP
+# of an H100), on straight lines over the logarithm.
+PEAK = 989.0  # of an H100 in bf16, 10^12 FLOP/s, where a GPU's own is not known
+EFFICIENCY = ((1e-3 / PEAK, 0.60), (16e-3 / PEAK, 0.90), (128e-3 / PEAK, 0.95))
 LEAST_EFFICIENCY = 0.10  # of still smaller products, same source
 
 
@@ -71,32 +72,32 @@ def forward_work(job: Job, model: Model) -> float:
 def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
     """Share of the best rate that a layer's products reach when so many ranks cut them.
 
-    That of the smallest; 1 without a model. Routed experts count apart, for their share
-    of the work: each of them multiplies the tokens that visit it alone. Where a GPU's
-    multiprocessors are known, what all products of a dense layer fill of them.
+    Of all of them, by the time that each takes at the GPU's peak; 1 without a model.
+    What small products of routed experts cost goes beside them (`placer.job.beside`).
+    Where a job says its GPU's multiprocessors, what a dense layer fills of them.
     """
     if job.model is None:
         return 1.0
     latent_or_moe = job.model.kv_lora_rank or job.model.moe_layers
     if job.compute.multiprocessors and not latent_or_moe:
         return fill(job, job.model, tp=tp, cp=cp, work=sample_work(job))
-    samples = job.micro_batch / (tp * cp)
-    dense = _efficiency(_smallest_product(job.model, job.sequence, samples))
+    peak = (job.compute.peak_tflops or PEAK) * 1e12
+    tokens = job.sequence * job.micro_batch / (tp * cp)
+    products = [2.0 * tokens * size for size in _products(job.model)]
+    taken = sum(flops / _efficiency(flops / peak) for flops in products)
+    dense = sum(products) / taken
     share = _share_of_experts(job.model, job.sequence)
     if share == 0.0:
         return dense
-    tokens = job.sequence * samples * job.parallelism.ep
-    tokens *= job.model.top_k / job.model.experts
-    experts = _efficiency(2.0 * tokens * job.model.hidden * job.model.expert_ffn)
-    return 1 / ((1 - share) / dense + share / experts)
+    return 1 / ((1 - share) / dense + share)
 
 
-def _efficiency(flops: float) -> float:
-    """The same of a product of so many FLOPs."""
+def _efficiency(seconds: float) -> float:
+    """The same of a product that takes so many seconds at the peak."""
     for (small, low), (large, high) in pairwise(EFFICIENCY):
-        if flops < large:
+        if seconds < large:
             slope = (high - low) / log(large / small)
-            return max(LEAST_EFFICIENCY, high + slope * log(flops / large))
+            return max(LEAST_EFFICIENCY, high + slope * log(seconds / large))
     return EFFICIENCY[-1][1]
 
 
@@ -106,13 +107,15 @@ def _share_of_experts(model: Model, sequence: int) -> float:
     return 6.0 * sequence * visited / flops_per_sample(model, sequence, causal=False)
 
 
-def _smallest_product(model: Model, sequence: int, share: float) -> float:
-    """FLOPs of the smallest of a dense layer's products, ``share`` of a sample.
+def _products(model: Model) -> list[float]:
+    """Parameters of each matrix of a dense layer, those that share an input as one.
 
-    Attention's output, its scores (all heads together) and the feed-forward's two.
+    Queries, keys and values; what attention gives; up and down again.
     """
     queries, values = attention_widths(model)
-    products = [model.hidden * values, sequence * queries]
-    if model.moe_layers < model.layers:
-        products.append(model.hidden * model.ffn)
-    return 2.0 * sequence * min(products) * share
+    heads = queries + model.kv_heads / model.heads * (queries + values)
+    shared = model.shared_experts * model.expert_ffn
+    ffn = model.ffn if model.moe_layers < model.layers else shared
+    up = 2 if model.gated else 1
+    widths = [heads, values, up * ffn, ffn]
+    return [model.hidden * width for width in widths if width]

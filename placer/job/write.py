@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.assumed import assumed_entry
 from placer.job.axes import AUTO_ORDER
-from placer.job.model import ATTENTION_RATE
+from placer.job.model import ATTENTION_RATE, SM_SHARE
 from placer.job.parallel import NEWER_TENSOR_KEYS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "micro_batch": job.micro_batch,
         "micro_batches": job.micro_batches,
         "bytes": asdict(job.bytes),
-        "data_parallel": _given(asdict(job.data_parallel)),
+        "data_parallel": _data_parallel(job),
         "overlap": asdict(job.overlap),
         "collectives": asdict(job.collectives),
         "tensor_parallel": {
@@ -66,6 +66,7 @@ def to_document(job: Job) -> dict[str, Any]:
         ],
         "traffic": None if job.traffic is None else job.traffic.to_document(),
         "adapters": None if job.adapters is None else _adapters(job.adapters),
+        "host_time": job.host_time,
         "memory": job.memory.to_document() or None,
         "weights": dict(job.weights),
         "rules": job.rules.to_document() or None,
@@ -128,11 +129,22 @@ def _adapters(adapters: Adapters) -> dict[str, Any]:
     return section
 
 
+def _data_parallel(job: Job) -> dict[str, Any]:
+    """What is given; the share of multiprocessors where it is not the usual one."""
+    section, mode = _given(asdict(job.data_parallel)), job.data_parallel
+    section.pop("sm_share", None)
+    return (
+        section if mode.sm_share == SM_SHARE else section | {"sm_share": mode.sm_share}
+    )
+
+
 def _compute(job: Job) -> dict[str, Any]:
     """Times and rates; that of attention only where it is not the usual one."""
     section = _given(asdict(job.compute))
     if job.compute.attention_rate == ATTENTION_RATE:
         del section["attention_rate"]
+    if job.compute.fixed_time == 0.0:
+        section["fixed_time"] = 0.0
     return section
 
 

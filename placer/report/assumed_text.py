@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.assumed import (
+    FIXED,
     GPUS_PER_NODE,
     HARDWARE,
     LINKS,
@@ -25,6 +26,7 @@ _WORDS = {
     GPUS_PER_NODE: "{value} GPUs a node",
     OVERSUBSCRIPTION: "uplinks not oversubscribed",
     RATE: "{value} TFLOP/s a GPU, {why}",
+    FIXED: "{value} s of a step whatever its micro-batches",
 }
 # How a value that was tried instead is called.
 _AT = {OVERSUBSCRIPTION: "{value}:1", RATE: "{value} TFLOP/s"}
@@ -68,6 +70,15 @@ def assumed_texts(
     for each in alone:
         text = f"{_words(each)}; {_otherwise(each.key, tried[each.key], who)}"
         yield f"assumed: {text} ({each.option})"
+
+
+def fixed_warning(share: float) -> Iterator[str]:
+    """That much of a step is assumed, where it is."""
+    if share:
+        text = (
+            f"warning: that is {share:z.0%} of the step; calibrate what is fixed of it"
+        )
+        yield from wrapped(text, "  ")
 
 
 def _told(assumed: Iterable[Assumption]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.report.assumed_text import assumed_lines
+from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.html_table import html_table
 from placer.report.tune_next import next_lines
@@ -17,6 +17,7 @@ from placer.report.tune_words import (
     caveats,
     degrees,
     fewer,
+    how_sure,
     is_same,
     rated_too_well,
     sharding,
@@ -34,7 +35,15 @@ Row = Mapping[str, Any]
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory")
 # What may be said once for all rows, instead of in each of them.
 _SAID_ONCE = ("too well", "recompute", "sharding", "batch")
-_NOT_IN_CSV = ("parallelism", "parts_s", "flags", "methods", "alike_in", "rated")
+_NOT_IN_CSV = (
+    "parallelism",
+    "parts_s",
+    "flags",
+    "methods",
+    "alike_in",
+    "rated",
+    "tested",
+)
 
 
 def tune_text(
@@ -63,10 +72,12 @@ def tune_text(
             [
                 *wrapped(f"{verdict(found)} {caveats(found)}".rstrip()),
                 *assumed_lines(found.get("assumed", ())),
+                *fixed_warning(found["fixed_share"]),
             ],
             (*narrowed(_table(rows), _SAID_ONCE), *_below(rows, found["own"])),
             wrapped(short(found)),
             wrapped(ties(rows)),
+            wrapped(how_sure(found)),
             (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
             _explained(rows, found["own"]) if explain else (),
             (*wrapped(_left_out(found)), *wrapped(found["proof"] + ".")),

@@ -182,6 +182,29 @@ def is_same(one: Row, other: Row) -> bool:
     return all(one[key] == other[key] for key in keys)
 
 
+def how_sure(found: Mapping[str, Any]) -> str:
+    """How well such changes were predicted in validation, and whether they gain."""
+    tested, saved = found["rows"][0]["tested"], found["gain"]
+    if not tested:
+        return ""
+    said = f"Pairs of runs: {', '.join(map(_tested, tested))}."
+    if saved is None:
+        return said
+    before = found["own"]["step_time_s"]
+    low, high = (end / before for end in saved["saved_s_interval"])
+    said += f" Row 1 saves {low:z.0%} to {high:z.0%} of the job's own step"
+    return f"{said}: maybe nothing." if low <= 0 <= high else f"{said}."
+
+
+def _tested(each: Mapping[str, Any]) -> str:
+    """One change, and how far off steps were in which it is made."""
+    name, number = each["change"].replace("_", "-"), each["pairs"]
+    if not number:
+        return f"{name} untested"
+    pairs = f"{number} pair{'s' if number > 1 else ''}"
+    return f"{name} {each['median']:z.1%} off (median of {pairs})"
+
+
 def ties(rows: Sequence[Row]) -> str:
     """Which rows the model cannot tell from the first, and what tells them apart."""
     best = rows[0]["step_time_s"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.assumed import RATE
+from placer.job.memory import PEAK_OF
 from placer.sources.findings import Fact, Findings, Place
 from placer.topology.gpu_kinds import hosts_of_gpu, usual_gpu
 from placer.topology.read import read_topology
@@ -43,7 +44,6 @@ _SHARES = {
     "fp8": Share(0.38, 0.25, 0.52),
     "fp4": Share(0.25, 0.15, 0.35),
 }
-_PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 
 
 def says_time(found: Findings) -> bool:
@@ -63,7 +63,7 @@ def _assume_rate(found: Findings, machine: Topology) -> None:
     if says_time(found):
         return
     gpu, whose = _gpu_of(machine)
-    precision = _PEAK_OF[found.text("memory.gemm", "bf16")]
+    precision = PEAK_OF[found.text("memory.gemm", "bf16")]
     if precision not in gpu.peak:
         precision = "bf16"
     share, peak = _SHARES[precision], gpu.peak[precision] / 1e12

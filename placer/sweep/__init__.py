@@ -124,6 +124,7 @@ def sweep(
     from placer.degrees.asked import unknown_framework
     from placer.degrees.frameworks import in_framework
     from placer.errors import refuse
+    from placer.job.fixed import with_fixed_time
     from placer.sweep.grid import grid, listed_axes
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
@@ -147,7 +148,7 @@ def sweep(
     machine, work = read_inputs(topology, job)
     check_axes(machine, axes)
     refuse(unknown_framework(framework))
-    work = in_framework(work, framework)
+    work = in_framework(with_fixed_time(work), framework)
     named = None if hosts is None else tuple(host_names(hosts))
     allocate(machine, named)
     task = Task(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.api.place import place
+from placer.cost.work import on_gpu
 from placer.errors import InfeasibleError, InputError, PlacerError
 from placer.footprint.stages import memory_score
 from placer.report.memory_text import misfit
@@ -54,6 +55,10 @@ class Task:
     seed: int = 0
     framework: str = "megatron"
 
+    def job_at(self, point: Point) -> Job:
+        """The job with the sizes of a point; its machine says what its GPUs reach."""
+        return job_at(on_gpu(self.job, self.topology.gpu), point, self.framework)
+
     def answer(
         self, point: Point, stop: Callable[[], bool] = lambda: False
     ) -> Row | None:
@@ -64,7 +69,7 @@ class Task:
         """
         row: Row = dict(point)
         try:
-            job = job_at(self.job, point, self.framework)
+            job = self.job_at(point)
             row["world_size"] = job.world_size
             if job.model is not None:
                 row["global_batch"] = _global_batch(job)
@@ -90,7 +95,7 @@ class Task:
         """
         return place(
             machine_at(self.topology, point),
-            job_at(self.job, point, self.framework),
+            self.job_at(point),
             hosts=self.hosts,
             objective=self.objective,
             time_limit=self.time_limit,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
 from placer.draw.picture import Picture
-from placer.report.assumed_text import assumed_lines
+from placer.job.fixed import fixed_share
+from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import paragraphs
 from placer.report.sweep_table import sweep_csv, sweep_html, sweep_text
 from placer.units import format_seconds
@@ -73,7 +74,10 @@ class Sweep:
     def summary(self) -> str:
         """The rows as text for people."""
         lines = assumed_lines(self._assumed.get("assumed", ()))
-        return paragraphs([[sweep_text(self.rows, self.swept)], lines])
+        steps = [step for row in self.rows if (step := row.get("step_time_s"))]
+        share = fixed_share(self.task.job, min(steps, default=0.0))
+        warning = fixed_warning(share)
+        return paragraphs([[sweep_text(self.rows, self.swept)], [*lines, *warning]])
 
     def draw(self, theme: ThemeName = "auto") -> Picture:
         """Step time and exposed time over the first key that varies, as a picture."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from placer.units import parse_bytes, parse_power
+from placer.units import parse_bandwidth, parse_bytes, parse_power
 
 if TYPE_CHECKING:
     from placer.document import Section
@@ -25,18 +25,22 @@ class Gpu:
         Dense peak by precision, such as ``bf16``.
     power : float, W
         What one GPU in use draws, its share of the node with it; 0 when not known.
+    memory_bandwidth : float, B/s
+        Of its memory, by the data sheet; 0 when not known.
     """
 
     name: str = ""
     memory: float = 0.0
     peak: Mapping[str, float] = field(default_factory=dict)
     power: float = 0.0
+    memory_bandwidth: float = 0.0
 
     def to_document(self) -> dict[str, Any]:
         """What is known, as a ``gpu`` entry of the topology format; may be empty."""
         known = {
             "name": self.name,
             "memory": self.memory,
+            "memory_bandwidth": self.memory_bandwidth,
             "peak": dict(self.peak),
             "power": self.power,
         }
@@ -52,4 +56,5 @@ def decode_gpu(section: Section) -> Gpu:
         memory=section.quantity("memory", parse_bytes, 0.0),
         peak={key: value.number() for key, value in peak.entries()},
         power=section.quantity("power", parse_power, 0.0),
+        memory_bandwidth=section.quantity("memory_bandwidth", parse_bandwidth, 0.0),
     )

@@ -131,7 +131,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         bytes=ElementBytes(*(float(x) for x in draw.choice([1.0, 2.0, 4.0], 3))),
         data_parallel=_random_sync(draw, axes),
         overlap=Overlap(*(bool(x) for x in draw.integers(0, 2, 4))),
-        compute=_random_compute(draw, model.layers / axes.pp if model else 1, by_rate),
+        compute=_random_compute(draw, by_rate),
         groups=tuple(
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
         ),
@@ -147,6 +147,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
         memory=_random_memory(_aside(draw)),
+        host_time=_random_host_time(_aside(draw)),
     )
 
 
@@ -163,19 +164,26 @@ def with_adapters(case: Case, seed: int) -> Case:
     return replace(case, job=replace(case.job, adapters=adapters))
 
 
-def _random_compute(draw: np.random.Generator, layers: float, by_rate: bool) -> Compute:
-    """How long a micro-batch takes; GPUs wait for launches in part of it at times."""
+def _random_compute(draw: np.random.Generator, by_rate: bool) -> Compute:
+    """How long a micro-batch takes, and what its GPUs reach at times."""
     micro_batch_s = 0.0 if by_rate else float(draw.uniform(1e-3, 0.1))
     fixed_s = float(draw.choice([0.0, 0.2]))
     attention_rate = float(draw.choice([0.83, 0.5, 1.0]))
-    waits = float(_aside(draw).choice([0.0, 0.0, 0.01, 0.1, 0.5]))
+    beside = _aside(draw)
     return Compute(
         micro_batch_s,
         400.0 if by_rate else 0.0,
         fixed_s,
         attention_rate=attention_rate,
-        launch_wait=waits * micro_batch_s / layers,
+        memory_bandwidth=float(beside.choice([0.0, 1e12, 8e12])),
+        peak_tflops=float(beside.choice([0.0, 1e3, 1e5])),
     )
+
+
+def _random_host_time(draw: np.random.Generator) -> float | None:
+    """What hosts take for a layer, where anything says it."""
+    times = (None, 0.0, 1e-5, 1e-3)
+    return times[int(draw.integers(len(times)))]
 
 
 def _aside(draw: np.random.Generator) -> np.random.Generator:

@@ -5,10 +5,12 @@ import pytest
 
 from placer.cost.data_parallel import (
     Windows,
+    beside_work,
     exposed_gather,
     exposed_in_between,
     exposed_reduce,
 )
+from placer.job.model import DataParallel
 
 AZURE = Windows(4.9e-3, 9.8e-3, forwards=8, backwards=8, buckets=12.0)
 CHUNK_BYTES = 3.19e9
@@ -92,6 +94,17 @@ def test_later_stages_have_more_time() -> None:
     for last, seen in ((4.5, 0.5), (5.5, 1.5)):
         seconds = np.array([[0.5], [2.5], [last]])
         assert exposed_reduce(seconds, hidden, True) == pytest.approx(seen)
+
+
+def test_hidden_traffic_slows_the_work_beside_it() -> None:
+    """Of 3 s and 1 s on two chunks 1 s is seen: 3 s more cost 0.12 of themselves.
+
+    The stage that sends most counts; nothing is hidden where nothing overlaps.
+    """
+    seconds = np.array([[3.0, 1.0], [1.0, 1.0]])
+    assert beside_work(seconds, 1.0, DataParallel()) == pytest.approx(1.36)
+    assert beside_work(seconds, 4.0, DataParallel()) == 4.0
+    assert beside_work(seconds, 1.0, DataParallel(sm_share=0.0)) == 1.0
 
 
 def test_nothing_to_send() -> None:

@@ -58,11 +58,12 @@ def job(random: Random) -> Job:
         overlap=Overlap(*(random.random() < 0.5 for _ in range(4))),
         compute=Compute(
             tflops_per_gpu=random.choice([100.0, 400.0]),
+            fixed_time=beside.choice([0.0, 0.02]),
             memory_bandwidth=beside.choice([0.0, 0.0, 2e12]),
             multiprocessors=beside.choice([0, 0, 108]),
             peak_tflops=beside.choice([0.0, 1000.0]),
-            launch_time=beside.choice([0.0, 0.0, 1e-4, 2e-3]),
         ),
+        host_time=beside.choice([None, 0.0, 1e-4, 2e-3]),
         tensor_parallel=TensorParallel(loss=beside.choice(losses)),
         memory=Memory(norm=beside.choice(["fused", "unfused"])),
     )

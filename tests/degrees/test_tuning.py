@@ -108,7 +108,7 @@ def test_the_job_s_own_degrees(found: Tuning) -> None:
     """They are placed as they are, on as many GPUs as were asked for."""
     own = found.to_dict()["own"]
     assert own["parallelism"] | {"tp": 2, "pp": 2, "dp": 4} == own["parallelism"]
-    placed = placer.place(found.machine, work(), effort="quick")
+    placed = placer.place(found.machine, found.job, effort="quick")
     assert own["step_time_s"] == pytest.approx(placed.score["step_time_s"])
     share = 1 - found.rows[0]["step_time_s"] / own["step_time_s"]
     assert f"{100 * share:.1f} % faster" in " ".join(found.summary().split())

@@ -26,9 +26,9 @@ from placer.job.parallel import ContextParallel, TensorParallel
 from placer.placement.placement import Placement
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case
+from tests.cost.reference.beside import layers_twice
 from tests.cost.reference.groups import groups
 from tests.cost.reference.machine import Machine
-from tests.cost.reference.sizes import layers_twice
 from tests.plan_cases import machine as racked
 
 if TYPE_CHECKING:
@@ -339,6 +339,7 @@ def communication_only(job: Job) -> Job:
             job.data_parallel, overlap_reduce=False, overlap_gather=False
         ),
         compute=Compute(micro_batch_time=1e-30),
+        host_time=0.0,
         groups=tuple(replace(group, overlap=False) for group in job.groups),
     )
 

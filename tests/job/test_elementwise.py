@@ -9,10 +9,11 @@ import pytest
 
 from placer.errors import InputError
 from placer.job.axes import Parallelism
+from placer.job.beside import beside_seconds
 from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
 from placer.job.model import Compute, DataParallel, Job, Model
-from placer.job.pace import compute_at, memory_seconds, seconds_per_flop
+from placer.job.pace import compute_at, rates
 from placer.job.parallel import TensorParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
@@ -112,9 +113,9 @@ def test_a_known_time_stays() -> None:
     assert job.model
     plain = llama()
     assert plain.model
-    part = 1 - seconds_per_flop(job, job.model) / seconds_per_flop(plain, plain.model)
+    part = 1 - rates(job, job.model).flop / rates(plain, plain.model).flop
     layers = 126 / 16
-    time = layers * memory_seconds(job, job.model) / micro_batch_time(job)
+    time = layers * beside_seconds(job, job.model) / micro_batch_time(job)
     assert part == pytest.approx(time, rel=0.02)
     assert 0.01 < part < 0.1
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil
 from typing import TYPE_CHECKING
+
+from tests.cost.reference.beside import layers_twice, of_layer
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
@@ -110,7 +112,7 @@ def sizes(job: Job) -> Sizes:
         layers * model.moe_layers / model.layers,
         ends.embedding,
         ends.loss,
-        forward / layers,
+        forward / layers * (1 - _waits(job, model)),
         scores / (attention + feed_forward + norms + scores),
         slab,
         of_one * heads * (query + value),
@@ -127,6 +129,16 @@ def sizes(job: Job) -> Sizes:
         else 0.0,
         _mean_adapters(job, model),
     )
+
+
+def _waits(job: Job, model: Model) -> float:
+    """Share of a micro-batch in which GPUs of the first rank wait for their hosts."""
+    held, layer, head = _held(job, model)
+    counts, beside = [sum(row) for row in held], of_layer(job)
+    if not beside[2]:
+        return 0.0
+    share = _rates(job, counts, layer, head)[1] / sum(beside)
+    return counts[0] * share * beside[2] / _micro_batch_time(job)
 
 
 def _mean_adapters(job: Job, model: Model) -> tuple[float, float] | None:
@@ -188,25 +200,8 @@ def paces(job: Job) -> list[list[float]]:
     axes, model = job.parallelism, job.model
     if model is None:
         return [[1.0] * axes.vp for _ in range(axes.pp)]
-    passes = 6.0 if job.adapters is None else 4.0
-    head = passes * job.sequence * model.vocab * model.hidden
-    layer = (_once(job, model) + _repeated(job, model) - head) / model.layers
-    counted = model.layers + job.stages.embedding + job.stages.loss
-    number, wait = axes.pp * axes.vp, job.compute.launch_wait
-    held = [[0.0] * axes.vp for _ in range(axes.pp)]
-    for at in range(number):
-        count = float(counted // number)
-        count += min(1.0, max(0.0, counted % number - at))
-        count -= job.stages.embedding if at == 0 else 0.0
-        count -= job.stages.loss if at == number - 1 else 0.0
-        held[at % axes.pp][at // axes.pp] = max(0.0, count)
-    # The rate at which no rank takes longer than a micro-batch is said to take.
-    flop = inf
-    for rank, counts in enumerate(held):
-        flops = sum(counts) * layer + (head if rank == axes.pp - 1 else 0.0)
-        if flops == 0.0:
-            continue
-        flop = min(flop, (_micro_batch_time(job) - sum(counts) * wait) / flops)
+    held, layer, head = _held(job, model)
+    flop, wait = _rates(job, [sum(counts) for counts in held], layer, head)
     times = [[count * (layer * flop + wait) for count in counts] for counts in held]
     times[-1][-1] += head * flop
     slowest = max(sum(row) for row in times)
@@ -218,6 +213,56 @@ def paces(job: Job) -> list[list[float]]:
     times[-1][-1] += min(lacking, max(0.0, slowest - sum(times[-1])))
     mean = slowest / axes.vp
     return [[time / mean for time in row] for row in times]
+
+
+def _held(job: Job, model: Model) -> tuple[list[list[float]], float, float]:
+    """Layers by rank and chunk; FLOPs of a sample in a layer, and after the last."""
+    axes = job.parallelism
+    passes = 6.0 if job.adapters is None else 4.0
+    head = passes * job.sequence * model.vocab * model.hidden
+    layer = (_once(job, model) + _repeated(job, model) - head) / model.layers
+    counted = model.layers + job.stages.embedding + job.stages.loss
+    number = axes.pp * axes.vp
+    held = [[0.0] * axes.vp for _ in range(axes.pp)]
+    for at in range(number):
+        count = float(counted // number)
+        count += min(1.0, max(0.0, counted % number - at))
+        count -= job.stages.embedding if at == 0 else 0.0
+        count -= job.stages.loss if at == number - 1 else 0.0
+        held[at % axes.pp][at // axes.pp] = max(0.0, count)
+    return held, layer, head
+
+
+def _rates(
+    job: Job, held: list[float], layer: float, head: float
+) -> tuple[float, float]:
+    """Seconds of a FLOP of the whole replica, and beside products in a layer.
+
+    At the rate no rank takes longer than a micro-batch is said to take. What is beside
+    products shrinks until these are no faster than their GPUs' peak.
+    """
+    whole, beside = _micro_batch_time(job), sum(of_layer(job))
+    flops = [count * layer for count in held]
+    flops[-1] += head
+
+    def slowest(share: float) -> float:
+        return min(
+            (whole - count * share * beside) / work
+            for count, work in zip(held, flops, strict=True)
+            if work
+        )
+
+    axes = job.parallelism
+    peak = (job.compute.peak_tflops or 989.0) * 1e12 * axes.tp * axes.cp
+    least = min(job.micro_batch / peak, slowest(0.0))
+    if beside == 0.0 or slowest(1.0) >= least:
+        return slowest(1.0), beside
+    share = min(
+        (whole - work * least) / (count * beside)
+        for count, work in zip(held, flops, strict=True)
+        if count
+    )
+    return slowest(share), share * beside
 
 
 def _head(model: Model) -> float:
@@ -319,14 +364,3 @@ def _repeated(job: Job, model: Model) -> float:
     if {"moe", "shared_experts"} & {*memory.recompute_modules}:
         again += 2 * of_module["shared"]
     return job.sequence * again
-
-
-def layers_twice(job: Job) -> float:
-    """Share of the layers that run their forward pass twice."""
-    if job.model is None or job.memory.recompute != "full":
-        return 0.0
-    if job.memory.recompute_method == "uniform":
-        return 1.0
-    axes, ends = job.parallelism, job.stages
-    held = (job.model.layers + ends.embedding + ends.loss) / (axes.pp * axes.vp)
-    return min(1.0, job.memory.recompute_layers / held)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.cost.reference.algorithms import all_reduces, gathers
+from tests.cost.reference.beside import host_of, layers_twice
 from tests.cost.reference.collectives import all_to_alls, flows, messages
 from tests.cost.reference.groups import coordinates, groups
 from tests.cost.reference.machine import Machine
 from tests.cost.reference.pipeline import Replica, longest_path
-from tests.cost.reference.sizes import layers_twice, paces, sizes
+from tests.cost.reference.sizes import paces, sizes
 from tests.cost.reference.sync import exposed_sync
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class _Step:
             exposed[group.name] = self._custom(group, compute)
         if job.traffic is not None:
             exposed["traffic"] = self._traffic(job.traffic, compute)
-        fixed = job.compute.fixed_time
+        fixed = job.compute.fixed_time or 0.0
         return {
             "step_time_s": bare + sum(exposed.values()) + fixed,
             "compute_s": compute * slowest,
@@ -123,6 +124,16 @@ class _Step:
                     (self.sizes.backward, backward),
                 )
             ]
+            full = self._host()
+            forward = [max(time, full[0]) for time in forward]
+            backward = [max(time, full[1]) for time in backward]
+            parts = (
+                self.sizes.part(*self._only((True, False))),
+                self.sizes.part(*self._only((False, True))),
+            )
+            ends = [
+                max(time, parts[i // 2] * full[i % 2]) for i, time in enumerate(ends)
+            ]
             key = (*forward, *backward, *hop, *ends)
             if key not in self.timed:
                 self.timed[key] = longest_path(
@@ -133,6 +144,14 @@ class _Step:
                 )
             slowest = max(slowest, self.timed[key])
         return slowest
+
+    def _host(self) -> tuple[float, float]:
+        """What hosts that run ahead take to launch a full chunk, each way."""
+        if self.job.model is None or self.job.model.moe_layers:
+            return 0.0, 0.0
+        host = host_of(self.job) * self.sizes.layers
+        once = host / (3 + layers_twice(self.job))
+        return once, host - once
 
     def _between(self, rank: int) -> float:
         """Mean pace of the chunks of a rank that are neither the first nor the last."""
@@ -153,10 +172,7 @@ class _Step:
         return (True, True) if self.axes.pp * self.axes.vp == 1 else ends
 
     def _tensor(self) -> tuple[Table, Table]:
-        """Collectives of a layer and pass; overlapped, the last of ``t`` pieces.
-
-        What its GPU waits for launches in a layer hides as much of all its passes.
-        """
+        """Collectives of a layer and pass; overlapped, the last of ``t`` pieces."""
         ranks = groups(self.axes, "tp")
         algorithms, slab = self.job.collectives, self.sizes.slab
         if self.job.tensor_parallel.sequence:
@@ -175,9 +191,7 @@ class _Step:
                 for t, near in zip(times, inside, strict=True)
             ]
         passes = 2 + layers_twice(self.job)
-        # What is left when each pass has its part of the wait for launches.
-        wait = self.job.compute.launch_wait / passes
-        once = [max(t * count - wait, 0.0) * self.sizes.layers for t in times]
+        once = [t * count * self.sizes.layers for t in times]
         return self._both(ranks, once, passes - 1)
 
     def _both(

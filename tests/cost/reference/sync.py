@@ -19,7 +19,7 @@ Chunks = list[list[float]]  # by pipeline rank and chunk
 
 
 def exposed_sync(machine: Machine, job: Job, size: Sizes, gpus: list[int]) -> float:
-    """Seconds of one step's data-parallel traffic that no compute hides."""
+    """What one step's data-parallel traffic adds, seconds."""
     if job.model is None:
         return 0.0
     return _Sync(machine, job, size, gpus).exposed()
@@ -51,17 +51,24 @@ class _Sync:
                 trained = self._chunks(self.size.trained, axis)
                 self._add(ranks, trained, self._chunks(self.gathered, axis))
         reduce = self._sum(self.reduce, self.gather) if self.gathers else self.reduce
-        seen = self._tail(self._sum(reduce, self.outer)) + self._head(self.gather)
+        last = self._sum(reduce, self.outer)
+        seen = self._slowed(last, self._tail(last))
+        seen += self._slowed(self.gather, self._head(self.gather))
         others = self.job.micro_batches - 1
         if self.reduces:
-            seen += others * self._between(
-                reduce, self._beside_backward(), self.mode.overlap_reduce
-            )
+            overlap, window = self.mode.overlap_reduce, self._beside_backward()
+            each = self._between(reduce, window, overlap)
+            seen += others * self._slowed(reduce, each)
         if self.gathers:
-            seen += others * self._between(
-                self.gather, self._beside_forward(), self.mode.overlap_gather
-            )
+            overlap, window = self.mode.overlap_gather, self._beside_forward()
+            each = self._between(self.gather, window, overlap)
+            seen += others * self._slowed(self.gather, each)
         return seen / float(self.mode.sync_every) + self._embeddings()
+
+    def _slowed(self, seconds: Chunks, seen: float) -> float:
+        """What is seen, and what the rest takes of the work that hides it."""
+        hidden = max(sum(row) for row in seconds) - seen
+        return seen + (self.mode.sm_share * hidden if hidden > 0 else 0.0)
 
     def _chunks(self, held: Callable[[str, bool, bool], float], axis: str) -> Chunks:
         return [

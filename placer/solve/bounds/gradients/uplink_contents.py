@@ -237,7 +237,7 @@ class _Paces:
         found = []
         for stage in range(self.domain.stages):
             changed: dict[str, Any] = {}
-            for name in ("reduce", "gather", "again_reduce", "again_gather"):
+            for name in ("reduce", "gather", "again_reduce"):
                 least = getattr(slowest, name).min(axis=0)
                 if not name.startswith("again"):
                     least[0] = 0.0  # which it is counts where a step begins or ends

@@ -207,7 +207,7 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     mixed = base
     for times, stage in slow:
         changed = {}
-        for name in ("reduce", "gather", "again_reduce", "again_gather"):
+        for name in ("reduce", "gather", "again_reduce"):
             row = getattr(mixed, name).copy()
             row[stage] += getattr(times, name)[stage] - getattr(base, name)[stage]
             changed[name] = row

@@ -1,0 +1,83 @@
+"""What a layer takes beside its products: memory, launches, the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
+
+
+def host_of(job: Job) -> float:
+    """What the host takes for a layer of a micro-batch."""
+    assert job.model
+    usual = 2.5e-3 if job.model.moe_layers else 0.0
+    time = usual if job.host_time is None else job.host_time
+    return time * (3 + layers_twice(job)) / 3
+
+
+def of_layer(job: Job) -> tuple[float, float, float]:
+    """Of the mean layer: experts' launches and memory, and the wait for the host."""
+    model, axes, memory = job.model, job.parallelism, job.memory
+    assert model
+    experts = model.moe_layers * model.experts / model.layers / axes.ep
+    twice = layers_twice(job)
+    if memory.recompute == "selective" and "moe" in memory.recompute_modules:
+        twice = 1.0
+    one = (3 if model.gated else 2) * model.hidden * model.expert_ffn / axes.etp
+    width = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}[memory.gemm]
+    moved = width + width + width * twice
+    mode = job.data_parallel
+    sharded = mode.sharding in ("zero3", "hsdp")
+    if job.adapters is None:
+        usual = 4.0 if sharded else max(2.0, job.bytes.gradient)
+        moved += (
+            2 * usual if memory.gradient_bytes is None else 2 * memory.gradient_bytes
+        )
+    if sharded and not mode.keep_parameters:
+        moved += 2 * job.bytes.parameter_gather
+    rate = job.compute.memory_bandwidth
+    passed = experts * one * moved + _elementwise(job, model)
+    return (
+        experts * 8 * 3.8e-6 * (3 + twice) / 3,
+        passed / rate if rate else 0.0,
+        host_of(job) * model.moe_layers / model.layers,
+    )
+
+
+def _elementwise(job: Job, model: Model) -> float:
+    """Bytes of the mean layer's norms, residuals and activation functions."""
+    axes, w = job.parallelism, job.bytes.activation
+    memory, share = job.memory, model.moe_layers / model.layers
+    tokens = job.sequence * job.micro_batch / axes.cp
+    whole = 1.0 if memory.recompute == "op" else layers_twice(job)
+    modules = set(memory.recompute_modules if memory.recompute == "selective" else ())
+    if "moe" in modules:
+        modules |= {"moe_act", "shared_experts"}
+    norm = 4 * w if memory.norm == "fused" else 8 * w + 56
+    norms = norm * (1 + whole + ("layernorm" in modules))
+    norms += 6 * w if memory.norm == "fused" else 2 * norm
+    added = 6 * w + (2 if memory.dropout else 0)
+    added = added * (1 + whole) + 6 * w + (4 * w + 2 if memory.dropout else 0)
+    spread = axes.tp if job.tensor_parallel.sequence else 1
+    total = (norms + added) * model.hidden * tokens / spread
+    once, back = (3, 5) if model.gated else (2, 3)
+    for module, width in (
+        ("mlp", (1 - share) * model.ffn),
+        ("shared_experts", share * model.shared_experts * model.expert_ffn),
+        ("moe_act", share * model.top_k * model.expert_ffn),
+    ):
+        passes = once * (1 + whole + (module in modules)) + back
+        total += passes * w * width * tokens / axes.tp
+    return total
+
+
+def layers_twice(job: Job) -> float:
+    """Share of the layers that run their forward pass twice."""
+    if job.model is None or job.memory.recompute != "full":
+        return 0.0
+    if job.memory.recompute_method == "uniform":
+        return 1.0
+    axes, ends = job.parallelism, job.stages
+    held = (job.model.layers + ends.embedding + ends.loss) / (axes.pp * axes.vp)
+    return min(1.0, job.memory.recompute_layers / held)

@@ -1,0 +1,166 @@
+"""What no product takes: experts' memory and launches, and the host, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.errors import InputError
+from placer.job.adapters import Adapters
+from placer.job.axes import Parallelism
+from placer.job.beside import (
+    beside_seconds,
+    expert_bytes,
+    host_passes,
+    host_seconds,
+    host_wait,
+)
+from placer.job.elementwise import elementwise_bytes
+from placer.job.memory import Memory
+from placer.job.model import Compute, DataParallel, Job, Model
+from placer.job.pace import compute_at, rates
+from placer.job.read import read_job
+from placer.job.work import micro_batch_time, micro_batch_work, product_efficiency
+from placer.job.write import to_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Eight layers, half of them mixtures of 16 experts of 3 x 1,024 x 512 parameters.
+MIXTURE = Model(
+    "mixture", 8, 1024, 4096, 8, 8, 32_000, experts=16, top_k=2, expert_ffn=512,
+    moe_layers=4,
+)  # fmt: skip
+ONE = 3 * 1024 * 512
+RATE = 2e12
+
+
+def job(**other: object) -> Job:
+    """It keeps four experts a GPU, cut in two."""
+    axes = Parallelism(tp=2, ep=4, dp=4, etp=2)
+    compute = Compute(micro_batch_time=1.0, memory_bandwidth=RATE)
+    made = Job("j", axes, model=MIXTURE, sequence=2048, compute=compute)
+    return replace(made, **other)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("other", "each"),
+    [
+        ({}, 2 * 2 + 2 * 2),
+        ({"memory": Memory(gemm="fp8")}, 2 * 1 + 2 * 2),
+        ({"memory": Memory(gemm="fp8", gradient_bytes=4.0)}, 2 * 1 + 2 * 4),
+        ({"memory": Memory("selective", recompute_modules=("moe",))}, 3 * 2 + 2 * 2),
+        ({"data_parallel": DataParallel("zero3")}, 2 * 2 + 2 * 4 + 2 * 2),
+        ({"data_parallel": DataParallel("zero3", keep_parameters=True)}, 4 + 2 * 4),
+        ({"adapters": Adapters(rank=8)}, 2 * 2),
+    ],
+)
+def test_bytes_of_an_expert_s_parameter(other: dict[str, object], each: float) -> None:
+    """Read each pass, its gradient read and added to; shards written by two gathers."""
+    assert expert_bytes(job(**other)) == each
+
+
+def test_experts_pass_memory_and_launch_in_every_micro_batch() -> None:
+    """Of the mean layer: half of four experts' halves, and 30.4 us an expert.
+
+    Twice the tokens take as long; twice the expert ranks half as long.
+    """
+    found, bytes_a_layer = job(), elementwise_bytes(job(), MIXTURE)
+    experts = 0.5 * 4 * ONE / 2 * 8 / RATE + 0.5 * 4 * 30.4e-6
+    time = beside_seconds(found, MIXTURE)
+    assert time == pytest.approx(bytes_a_layer / RATE + experts)
+    wider = job(parallelism=Parallelism(tp=2, ep=8, dp=4, etp=2))
+    less = beside_seconds(wider, MIXTURE) - bytes_a_layer / RATE
+    assert less == pytest.approx(experts / 2)
+    more = job(micro_batch=2)
+    same = beside_seconds(more, MIXTURE) - 2 * bytes_a_layer / RATE
+    assert same == pytest.approx(experts)
+
+
+def test_layers_of_a_mixture_wait_for_their_host() -> None:
+    """2.5 ms each where nothing says it, nothing where graphs hold whole steps."""
+    assert host_wait(job(), MIXTURE) == pytest.approx(0.5 * 2.5e-3)
+    assert host_wait(job(host_time=6e-3), MIXTURE) == pytest.approx(3e-3)
+    assert host_wait(job(host_time=0.0), MIXTURE) == 0.0
+    again = job(memory=Memory("full"))
+    assert host_seconds(again, MIXTURE) == pytest.approx(2.5e-3 * 4 / 3)
+    assert host_passes(job(), MIXTURE) == (0.0, 0.0)
+
+
+def test_the_host_runs_ahead_of_dense_layers() -> None:
+    """They take no less than it, a third of it forward; it is not waited for."""
+    dense = replace(MIXTURE, experts=0, top_k=0, expert_ffn=0, moe_layers=0)
+    launched = job(model=dense, host_time=3e-3)
+    assert host_wait(launched, dense) == 0.0
+    assert host_passes(launched, dense) == pytest.approx((1e-3, 2e-3))
+    again = replace(launched, memory=Memory("full"))
+    assert host_passes(again, dense) == pytest.approx((1e-3, 3e-3))
+    assert host_passes(job(model=dense), dense) == (0.0, 0.0)
+
+
+def test_larger_micro_batches_pay_once() -> None:
+    """Of a known second experts and host stay as they are; two samples double the rest.
+
+    Products twice as large also use the GPU better.
+    """
+    one = job(host_time=10e-3)
+    beside = 8 * (beside_seconds(one, MIXTURE) + host_wait(one, MIXTURE))
+    two = replace(one, micro_batch=2)
+    two = replace(two, compute=compute_at(one, two))
+    moved = 8 * elementwise_bytes(one, MIXTURE) / RATE
+    better = product_efficiency(two, tp=2, cp=1) / product_efficiency(one, tp=2, cp=1)
+    expected = 2 * (1.0 - beside) / better + beside + moved
+    assert micro_batch_time(two) == pytest.approx(expected, rel=1e-6)
+    back = compute_at(two, replace(one, compute=two.compute))
+    assert back.micro_batch_time == pytest.approx(1.0, rel=1e-6)
+
+
+def test_products_are_no_faster_than_the_peak() -> None:
+    """Where the usual wait leaves too little for them, only what is left is waited."""
+    peak = 100e12
+    work = micro_batch_work(job()) / peak
+    compute = Compute(micro_batch_time=work + 4e-3, peak_tflops=100.0)
+    found = rates(job(compute=compute), MIXTURE)
+    assert found.flop == pytest.approx(1 / peak)
+    waits = 8 * (0.5 * 2.5e-3 + 0.5 * 4 * 30.4e-6)
+    assert found.share == pytest.approx(4e-3 / waits)
+    fast = replace(compute, micro_batch_time=work / 2)
+    assert rates(job(compute=fast), MIXTURE).share == pytest.approx(0.0, abs=1e-12)
+
+
+JOB = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 2, dp: 4}
+model: llama3.1-405b
+sequence: 8192
+host_time: 2ms
+compute: {tflops_per_gpu: 500, peak_tflops: 989}
+data_parallel: {sm_share: 0}
+"""
+
+
+def test_what_a_file_says_is_read_and_written(tmp_path: Path) -> None:
+    """Both keys, a 0 too; what is not said is not written."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    found = read_job(str(file))
+    assert (found.host_time, found.data_parallel.sm_share) == (2e-3, 0.0)
+    document = to_document(found)
+    assert document["host_time"] == 2e-3
+    assert document["data_parallel"]["sm_share"] == 0.0
+    usual = to_document(read_job("llama3-405b-8k"))
+    assert "host_time" not in usual
+    file.write_text(JOB.replace("2ms", "0s"))
+    assert to_document(read_job(str(file)))["host_time"] == 0.0
+
+
+def test_a_host_slower_than_the_micro_batch_is_refused(tmp_path: Path) -> None:
+    """126 layers of 2 s are no micro-batch of half a minute."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("2ms", "2s"))
+    with pytest.raises(InputError, match=r"7:12: host_time: the host would take 252 s"):
+        read_job(str(file))
