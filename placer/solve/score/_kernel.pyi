@@ -101,6 +101,7 @@ class StepTime(_Kernel):
         peaks: Sequence[Sequence[int]],
         times: Sequence[Sequence[float]],
         hidden: Sequence[float],
+        seen: int,
     ) -> None: ...
     def ask_exposed(self, ask: Callable[[FloatArray], float]) -> None: ...
     def set_pipeline(

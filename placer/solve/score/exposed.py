@@ -39,10 +39,17 @@ class Entry(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The largest of some entries, and of 0, so many times."""
+    """The largest of some entries, and of 0, so many times.
+
+    Attributes
+    ----------
+    seen : int
+        What so many windows before it leave counts as hidden here.
+    """
 
     weight: float
     entries: list[Entry]
+    seen: int = 0
 
 
 def add_exposed(model: StepModel, operations: Operations) -> None:
@@ -63,19 +70,23 @@ def add_exposed(model: StepModel, operations: Operations) -> None:
             [list(entry.times) for entry in window.entries],
             [list(entry.times.values()) for entry in window.entries],
             [entry.hidden for entry in window.entries],
+            window.seen,
         )
 
 
 def exposed_by(windows: list[Window], peaks: FloatArray) -> float:
     """Seconds that windows leave exposed, given those of peaks."""
-    total = 0.0
+    left: list[float] = []
     for window in windows:
+        seen = sum(left[len(left) - window.seen :])
         values = [
-            sum(many * peaks[k] for k, many in entry.times.items()) - entry.hidden
+            sum(many * peaks[k] for k, many in entry.times.items())
+            - (entry.hidden + seen)
             for entry in window.entries
         ]
-        total += window.weight * max([0.0, *values])
-    return float(total)
+        left.append(max([0.0, *values]))
+    pairs = zip(windows, left, strict=True)
+    return float(sum(window.weight * most for window, most in pairs))
 
 
 def _ask(operations: Operations, windows: list[Window], sync: _Sync) -> None:
@@ -142,7 +153,6 @@ class _Sync:
             reduce=total("reduce"),
             gather=total("gather"),
             again_reduce=total("again_reduce"),
-            again_gather=total("again_gather"),
             first_bucket=sum(part.first_bucket * float(own[0]) for part, own in pairs),
             embedding=sum(part.embedding * float(own.max()) for part, own in pairs),
         )
@@ -173,22 +183,31 @@ class _Sync:
         weight, others = 1 / mode.sync_every, self.model.job.micro_batches - 1
         reduce = mode.overlap_reduce, hidden.backward_s, hidden.backward_window_s
         gather = mode.overlap_gather, hidden.forward_s, hidden.forward_window_s
-        yield from self._pass("reduce", weight, *reduce, bucket=False)
-        yield from self._pass("gather", weight, *gather, bucket=True)
+        last = list(self._pass("reduce", weight, *reduce, bucket=False))
+        first = list(self._pass("gather", weight, *gather, bucket=True))
+        passes = [("reduce", weight, last), ("gather", weight, first)]
+        often = weight * others
         if mode.reduces_each:
-            some = self._between(
-                "again_reduce", weight * others, reduce[0], reduce[2], 0
-            )
-            yield from some
+            some = self._between("again_reduce", often, reduce[0], reduce[2], 0)
+            passes.append(("again_reduce", often, list(some)))
         if mode.gathers_each:
-            some = self._between(
-                "again_gather", weight * others, gather[0], gather[2], 0
-            )
-            yield from some
+            some = self._between("gather", often, gather[0], gather[2], 0)
+            passes.append(("gather", often, list(some)))
+        for name, many, seen in passes:
+            yield from seen
+            yield self._beside(name, many * mode.sm_share, len(seen))
         for part, numbers in zip(self.parts, self.peaks, strict=True):
             if part.embedding:
                 ends = [Entry({int(k): part.embedding}, 0.0) for k in numbers]
                 yield Window(1.0, ends)
+
+    def _beside(self, name: str, weight: float, seen: int) -> Window:
+        """What hidden traffic takes from the work beside it."""
+        every = list(range(self.model.job.parallelism.vp))
+        stages = range(self.model.job.parallelism.pp)
+        return Window(
+            weight, [Entry(self._sum(name, p, every), 0.0) for p in stages], seen
+        )
 
     def _pass(
         self,

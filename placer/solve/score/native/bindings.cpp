@@ -194,8 +194,8 @@ NB_MODULE(_kernel, module) {
            })
       .def("add_window",
            [](StepTime& self, double weight, double floor, std::vector<Ints> peaks,
-              std::vector<Reals> times, Reals hidden) {
-             self.windows.push_back({weight, floor, peaks, times, hidden});
+              std::vector<Reals> times, Reals hidden, int seen) {
+             self.windows.push_back({weight, floor, peaks, times, hidden, seen});
            })
       .def("ask_exposed",
            [](StepTime& self, nb::callable ask) {
@@ -233,6 +233,8 @@ NB_MODULE(_kernel, module) {
              self.share_last = n[4];
              self.pace_first = n[5];
              self.pace_last = n[6];
+             self.host_forward = n[7];
+             self.host_backward = n[8];
              self.pace_full = reals(pace_full);
              self.cells_of_atom = rows(start, cells);
              self.atoms_of_cell = rows(atoms_start, atoms);

@@ -43,12 +43,13 @@ struct Peak {
 };
 
 // What windows of compute leave exposed: weight x the largest of `floor` and the entries,
-// each a sum of peaks less what hides it.
+// each a sum of peaks less what hides it, and less what so many windows before it leave.
 struct Window {
   double weight = 1.0, floor = 0.0;
   std::vector<Ints> peaks;
   std::vector<Reals> times;
   Reals hidden;
+  int seen = 0;
 };
 
 struct StepTime {
@@ -61,12 +62,14 @@ struct StepTime {
   std::vector<Axis> axes;
   std::vector<Peak> peaks;
   std::vector<Window> windows;
+  mutable Reals left;  // what each of them leaves
   std::function<double(const Reals&)> ask_exposed;  // in place of windows
   Pipeline pipeline;
   int replicas = 0, stages = 0;
   double fixed = 0.0;
   double work_forward = 0, work_backward = 0, share_first = 1, share_last = 1;
   double pace_first = 1, pace_last = 1;
+  double host_forward = 0, host_backward = 0;  // least time of a full chunk's passes
   Reals pace_full;                       // of a stage
   Rows cells_of_atom, atoms_of_cell;     // cells of the ranks of each atom
   bool has_speeds = false;
@@ -328,13 +331,16 @@ struct StepTime {
   double exposed() const {
     if (ask_exposed) return ask_exposed(peak_s);
     double sum = 0.0;
+    left.clear();
     for (const Window& w : windows) {
-      double most = w.floor;
+      double most = w.floor, seen = 0.0;
+      for (int i = 0; i < w.seen; ++i) seen += left[left.size() - 1 - i];
       for (size_t i = 0; i < w.hidden.size(); ++i) {
-        double entry = -w.hidden[i];
+        double entry = -w.hidden[i] - seen;
         for (size_t j = 0; j < w.peaks[i].size(); ++j) entry += w.times[i][j] * peak_s[w.peaks[i][j]];
         most = std::max(most, entry);
       }
+      left.push_back(most);
       sum += w.weight * most;
     }
     return sum;
@@ -370,16 +376,17 @@ struct StepTime {
         backward += axes[a].backward.at(waits);
       }
       const double slower = now[axes.size() * stages + p];
-      work[p] = work_forward * pace_full[p] * slower + forward;
-      work[stages + p] = work_backward * pace_full[p] * slower + backward;
-      if (p == 0) {
-        work[2 * stages] = work_forward * slower * pace_first + share_first * forward;
-        work[2 * stages + 1] = work_backward * slower * pace_first + share_first * backward;
-      }
-      if (p == stages - 1) {
-        work[2 * stages + 2] = work_forward * slower * pace_last + share_last * forward;
-        work[2 * stages + 3] = work_backward * slower * pace_last + share_last * backward;
-      }
+      // A pass takes no less than its launches, of so much of a full chunk.
+      const auto set = [&](double* to, double pace, double share) {
+        to[0] = std::max(work_forward * slower * pace + share * forward, share * host_forward);
+        to[1] = std::max(work_backward * slower * pace + share * backward, share * host_backward);
+      };
+      double full[2];
+      set(full, pace_full[p], 1.0);
+      work[p] = full[0];
+      work[stages + p] = full[1];
+      if (p == 0) set(&work[2 * stages], pace_first, share_first);
+      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last);
     }
     known = {key, pipeline.seconds(work.data(), hop.data())};
     return known.seconds;
