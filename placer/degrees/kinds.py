@@ -122,8 +122,8 @@ class Rated(NamedTuple):
 RATED = {
     (False, False): Rated("dense, whole parameters", 30, 0.019, 0.458),
     (False, True): Rated("dense, sharded parameters", 30, 0.082, 0.787),
-    (True, False): Rated("experts, whole parameters", 7, 0.129, 0.579),
-    (True, True): Rated("experts, sharded parameters", 18, 0.1375, 0.34),
+    (True, False): Rated("experts, whole parameters", 14, 0.062, 0.579),
+    (True, True): Rated("experts, sharded parameters", 11, 0.112, 0.293),
 }
 
 
