@@ -165,10 +165,10 @@ def test_a_tolerance_buys_a_more_useful_rest(spare, busy):
     rules = Rules(spares={"rack": spare} if spare else {})
     best = placer.allocate(machine, jobs, busy=busy, rules=rules)
     assert sorted(best.jobs[0].nodes_by_domain.values()) == [16 + spare] * 2
-    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01, rules=rules)
+    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.05, rules=rules)
     used = {"C": 16 + spare, "D": 10 + spare, "E": 6 + spare}
     assert where(found) == {"one": used}
-    assert best.jobs[0].value < found.jobs[0].value <= 1.01 * best.jobs[0].value
+    assert best.jobs[0].value < found.jobs[0].value <= 1.05 * best.jobs[0].value
     assert found.left["whole_domains"] == {"rack": 2}
     assert best.left["whole_domains"] == {"rack": 1}
 
