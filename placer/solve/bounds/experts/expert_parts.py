@@ -31,7 +31,6 @@ from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.experts.part_rings import hopeless_by_rings
-from placer.solve.bounds.experts.part_runs import step_in_runs
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.bounds.network.latency import exchange_latency
 from placer.solve.run.budget import ENDLESS
@@ -204,7 +203,7 @@ class StageParts:
             if counts.uplinks:  # which may take longer than the smallest part does
                 rungs = value * RUNGS
                 value = raised(value, rungs, asked.is_hopeless, params, budget)
-        return step_in_runs(self, value, params, budget)
+        return value
 
     def _sharing(self, value: float, params: Params, budget: Budget) -> float:
         """The bound where parts share uplinks with each other and with gradients, s."""

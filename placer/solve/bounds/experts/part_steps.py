@@ -57,8 +57,6 @@ class PartSteps:
     ----------
     steps : ndarray, s
         Of some replicas, ascending.
-    has_some : bool
-        Whether there are others.
     """
 
     def __init__(
@@ -76,7 +74,6 @@ class PartSteps:
         gradients = parts.gradients(self.counts.least_parts())
         step_times = partial(parts.least_steps, times, gradients, exposed_s=exposed_s)
         self._boxes = Boxes(self.stages, len(times), step_times, choices)
-        self.has_some = len(times) ** self.stages > MOST_STEPS
         self.steps = self._some(times, step_times)
 
     @classmethod
@@ -112,15 +109,10 @@ class PartSteps:
         answer = solved_in_blocks(stated.program, limits)
         return answer.is_proved and answer.counts is None, answer.work
 
-    def next_step(self, value: float) -> float:
-        """The first value from this one on at which others than now count as below."""
-        later = self._boxes.values[self._boxes.values >= value]
-        return float(later.min()) if len(later) else value
-
     def _some(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
         """Steps of some replicas, ascending: of all if there are few, s."""
         stages, count = self.stages, len(times)
-        if not self.has_some:
+        if count**stages <= MOST_STEPS:
             levels = np.indices((count,) * stages).reshape(stages, -1).T
         else:
             at, level = np.divmod(np.arange(stages * count), count)
