@@ -30,7 +30,6 @@ from placer.solve.bounds.experts.part_counts import Counts, rooms_of
 from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
-from placer.solve.bounds.experts.part_rings import hopeless_by_rings
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.bounds.network.latency import exchange_latency
 from placer.solve.run.budget import ENDLESS
@@ -206,12 +205,7 @@ class StageParts:
         return value
 
     def _sharing(self, value: float, params: Params, budget: Budget) -> float:
-        """The bound where parts share uplinks with each other and with gradients, s."""
-        counts, columns = self.all_counts(params.expert_far_columns)[-1]
-        if counts.uplinks:
-            asked = PartSteps(self, counts, params.expert_choices, columns)
-            rings = hopeless_by_rings(asked, params)
-            value = raised(value, value * RUNGS, rings, params, budget)
+        """The bound where parts share the uplink of their domain, s."""
         beside = replace(self._counts(is_apart=False), racks=self._racks())
         asked = PartSteps(self, beside, params.expert_choices)
         return raised(value, value * RUNGS, asked.is_hopeless, params, budget)
@@ -297,7 +291,6 @@ class StageParts:
         gradients: PartGradients,
         low: IntArray,
         high: IntArray,
-        exposed_s: float = 0.0,
     ) -> FloatArray:
         """Least steps of boxes of replicas: parts of ``high``, gradients of ``low``.
 
@@ -306,10 +299,8 @@ class StageParts:
         times : ndarray, shape (L,), s
         low, high : ndarray, shape (C, P)
             Levels.
-        exposed_s : float, s
-            Of gradients, at least.
         """
-        exposed = np.maximum(gradients.exposed_s(low), exposed_s)
+        exposed = gradients.exposed_s(low)
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
 

@@ -32,7 +32,6 @@ from placer.solve.count.summands import summands
 
 if TYPE_CHECKING:
     from placer.solve.bounds.experts.part_fills import Racks
-    from placer.solve.bounds.experts.part_rings import Kept
 
 ROUNDING = 1e-9
 
@@ -87,8 +86,6 @@ class Counts:
         Of a member of a share of so many pieces, at least.
     racks : Racks, optional
         Of one outer domain, where parts of one are known to share its uplink.
-    kept : Kept, optional
-        What shares are no larger than, where gradients are fast enough.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -102,7 +99,6 @@ class Counts:
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
     racks: Racks | None = None
-    kept: Kept | None = None
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -241,8 +237,6 @@ class Counts:
                 [unit for unit in units if unit[1].limit == limit],
                 apart,
             )
-        if self.kept is not None:
-            self.kept.keep_company(program, parts)
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]

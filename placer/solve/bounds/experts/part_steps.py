@@ -7,7 +7,6 @@ stages, L levels.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from math import comb, inf
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.bounds.experts.part_counts import Counts, Stated
-    from placer.solve.bounds.experts.part_rings import Kept
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
@@ -50,8 +48,6 @@ class PartSteps:
         Boxes of replicas that are told apart.
     columns : float
         Of a program that is asked, at most.
-    exposed_s : float, s
-        What all placements expose of gradients, at least.
 
     Attributes
     ----------
@@ -65,14 +61,12 @@ class PartSteps:
         counts: Counts,
         choices: int,
         columns: float = inf,
-        exposed_s: float = 0.0,
     ) -> None:
         self.parts, self.counts, self._columns = parts, counts, columns
-        self._more = max(exposed_s - parts.step.exposed_data_parallel_s, 0.0)
         self.stages = parts.step.model.job.parallelism.pp
         times = self.counts.times()
         gradients = parts.gradients(self.counts.least_parts())
-        step_times = partial(parts.least_steps, times, gradients, exposed_s=exposed_s)
+        step_times = partial(parts.least_steps, times, gradients)
         self._boxes = Boxes(self.stages, len(times), step_times, choices)
         self.steps = self._some(times, step_times)
 
@@ -82,17 +76,9 @@ class PartSteps:
         counts, columns = parts.all_counts(params.expert_far_columns)[-1]
         return cls(parts, counts, params.expert_choices, columns)
 
-    def keeping(self, kept: Kept, params: Params) -> PartSteps:
-        """The same for placements that keep shares as small as their gradients ask."""
-        counts = replace(self.counts, kept=kept)
-        choices = params.expert_choices
-        return PartSteps(self.parts, counts, choices, self._columns, kept.exposed_s)
-
     def stated(self, value: float) -> Stated | None:
         """What replicas below a value ask for; None if it is too much to be counted."""
-        found = self.counts.stated(
-            self.levels(value), self._slowest(value - self._more)
-        )
+        found = self.counts.stated(self.levels(value), self._slowest(value))
         return found if found and len(found.program.most) <= self._columns else None
 
     def levels(self, value: float) -> IntArray:
