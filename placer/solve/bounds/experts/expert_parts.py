@@ -27,7 +27,6 @@ from placer.solve.bounds.experts.expert_units import Units, units_of
 from placer.solve.bounds.experts.level_boxes import Boxes
 from placer.solve.bounds.experts.part_company import Company, companies
 from placer.solve.bounds.experts.part_counts import Counts, rooms_of
-from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
@@ -194,8 +193,6 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        if params.expert_known is not None:
-            return self._sharing(max(value, params.expert_known), params, budget)
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params, budget)
@@ -203,12 +200,6 @@ class StageParts:
                 rungs = value * RUNGS
                 value = raised(value, rungs, asked.is_hopeless, params, budget)
         return value
-
-    def _sharing(self, value: float, params: Params, budget: Budget) -> float:
-        """The bound where parts share the uplink of their domain, s."""
-        beside = replace(self._counts(is_apart=False), racks=self._racks())
-        asked = PartSteps(self, beside, params.expert_choices)
-        return raised(value, value * RUNGS, asked.is_hopeless, params, budget)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params
@@ -343,12 +334,6 @@ class StageParts:
             uplinks,
             latency,
         )
-
-    def _racks(self) -> Racks:
-        """Domains whose parts share an uplink, outer domains counted as one."""
-        tier = self.network.fabric.scale_up_tier + 1
-        pairs = self.pairs_a_second(tier)
-        return Racks.of(self.room.tolist(), pairs.tolist(), self.latency(tier))
 
     def _apart(self, part: int, share: int) -> float:
         """Least time of a member of a part in a share of its unit, both in pieces, s.
