@@ -19,7 +19,6 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
     prove_at_first,
-    shared_uplinks,
 )
 from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
@@ -199,7 +198,6 @@ METHODS: tuple[Method, ...] = (
     block_parts,
     shared_nodes,
     walked_parts,
-    shared_uplinks,
     chosen_parts,
     # Walks go on from what programs chose, where those found anything.
     walked_parts,
@@ -262,7 +260,6 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (
     counted_experts,
     block_parts,
     walked_parts,
-    shared_uplinks,
     chosen_parts,
 )
 # And once there is a bound.

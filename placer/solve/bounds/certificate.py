@@ -72,29 +72,14 @@ def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
 
 
 def counted_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The bound on the step time with the programs that the first one left out.
+    """The bound on the step time with programs, where parts of expert groups matter.
 
     In half of the time that is left: walks need theirs.
     """
-    _count_experts(problem, incumbent, budget.share(2))
-
-
-def shared_uplinks(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The same with what parts of expert groups share, in gaps that it may close."""
-    params = problem.params
-    is_close = incumbent.is_within(params.parts_walk_gap)
-    if incumbent.is_within(params.parts_gap) and not is_close:
-        known = float(incumbent.launch_bound)
-        again = problem.searched_anew(problem.seed, expert_known=known)
-        _count_experts(again, incumbent, budget)
-
-
-def _count_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Prove with programs, where parts of expert groups matter."""
     if incumbent.terms is None and problem.goal.name == "time":
         together = colocation_of(problem.machine, problem.job, problem.forced_block)
         if stage_parts(problem.model, together) is not None:
-            _prove(problem, incumbent, budget)
+            _prove(problem, incumbent, budget.share(2))
 
 
 def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

@@ -101,6 +101,3 @@ class BoundParams:
     # Columns of one that tells outer domains apart only because hops between them take
     # longer, at most: larger ones take the time of better placements.
     expert_far_columns: int = 5_000
-    # A bound from which programs go on that know what parts share with each other and
-    # with gradients. They take the longest; without it there are none, in s.
-    expert_known: float | None = None

@@ -12,7 +12,7 @@ from placer.document import document_of
 from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.experts.expert_parts import stage_parts
-from placer.solve.bounds.experts.part_runs import are_runs
+from placer.solve.construct.by_nodes.paced_runs import are_runs
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -15,7 +16,6 @@ from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from tests.solve.bounds.test_part_runs import walks
 from tests.solve.construct.test_whole_first import job, machine
 
 
@@ -30,6 +30,18 @@ def parts_of(problem: Problem) -> StageParts:
     parts = stage_parts(problem.model, together)
     assert parts is not None
     return parts
+
+
+def walks(rooms: list[int], left: int) -> Iterator[list[tuple[int, int]]]:
+    """All ways to lay so many pieces on nodes: room of each and what it holds."""
+    if not left:
+        yield []
+    for room in sorted(set(rooms)):
+        others = list(rooms)
+        others.remove(room)
+        for held in range(1, min(room, left) + 1):
+            for rest in walks(others, left - held):
+                yield [(room, held), *rest]
 
 
 @pytest.mark.parametrize("seed", range(12))

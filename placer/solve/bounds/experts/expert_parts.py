@@ -27,11 +27,8 @@ from placer.solve.bounds.experts.expert_units import Units, units_of
 from placer.solve.bounds.experts.level_boxes import Boxes
 from placer.solve.bounds.experts.part_company import Company, companies
 from placer.solve.bounds.experts.part_counts import Counts, rooms_of
-from placer.solve.bounds.experts.part_fills import Racks
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
-from placer.solve.bounds.experts.part_rings import hopeless_by_rings
-from placer.solve.bounds.experts.part_runs import step_in_runs
 from placer.solve.bounds.experts.part_steps import PartSteps, raised
 from placer.solve.bounds.network.latency import exchange_latency
 from placer.solve.run.budget import ENDLESS
@@ -196,26 +193,13 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        if params.expert_known is not None:
-            return self._sharing(max(value, params.expert_known), params, budget)
         for counts, columns in self.all_counts(params.expert_far_columns):
             asked = PartSteps(self, counts, params.expert_choices, columns)
             value = raised(value, asked.steps, asked.is_hopeless, params, budget)
             if counts.uplinks:  # which may take longer than the smallest part does
                 rungs = value * RUNGS
                 value = raised(value, rungs, asked.is_hopeless, params, budget)
-        return step_in_runs(self, value, params, budget)
-
-    def _sharing(self, value: float, params: Params, budget: Budget) -> float:
-        """The bound where parts share uplinks with each other and with gradients, s."""
-        counts, columns = self.all_counts(params.expert_far_columns)[-1]
-        if counts.uplinks:
-            asked = PartSteps(self, counts, params.expert_choices, columns)
-            rings = hopeless_by_rings(asked, params)
-            value = raised(value, value * RUNGS, rings, params, budget)
-        beside = replace(self._counts(is_apart=False), racks=self._racks())
-        asked = PartSteps(self, beside, params.expert_choices)
-        return raised(value, value * RUNGS, asked.is_hopeless, params, budget)
+        return value
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params
@@ -298,7 +282,6 @@ class StageParts:
         gradients: PartGradients,
         low: IntArray,
         high: IntArray,
-        exposed_s: float = 0.0,
     ) -> FloatArray:
         """Least steps of boxes of replicas: parts of ``high``, gradients of ``low``.
 
@@ -307,10 +290,8 @@ class StageParts:
         times : ndarray, shape (L,), s
         low, high : ndarray, shape (C, P)
             Levels.
-        exposed_s : float, s
-            Of gradients, at least.
         """
-        exposed = np.maximum(gradients.exposed_s(low), exposed_s)
+        exposed = gradients.exposed_s(low)
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
 
@@ -353,12 +334,6 @@ class StageParts:
             uplinks,
             latency,
         )
-
-    def _racks(self) -> Racks:
-        """Domains whose parts share an uplink, outer domains counted as one."""
-        tier = self.network.fabric.scale_up_tier + 1
-        pairs = self.pairs_a_second(tier)
-        return Racks.of(self.room.tolist(), pairs.tolist(), self.latency(tier))
 
     def _apart(self, part: int, share: int) -> float:
         """Least time of a member of a part in a share of its unit, both in pieces, s.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,35 @@ from placer.solve.bounds.experts.level_boxes import (
     replicas_taken,
     slower_times,
 )
-from placer.solve.bounds.experts.part_ways import ANY, MOST_WAYS, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 from placer.solve.count.summands import summands
 
-if TYPE_CHECKING:
-    from placer.solve.bounds.experts.part_fills import Racks
-    from placer.solve.bounds.experts.part_rings import Kept
-
 ROUNDING = 1e-9
+MOST_WAYS = 4_000  # to make up units, all in all
+ANY = 0.0  # s, the limit of units that none tells apart
+
+
+class Way(NamedTuple):
+    """A unit inside an outer domain, or a share of one, or the shares of a unit.
+
+    Attributes
+    ----------
+    home : int
+        Outer domain; -1 for the shares of a unit.
+    sizes : tuple of int
+        Of parts, or of shares, ascending.
+    low : int
+        The least part has no fewer pieces.
+    limit : float, s
+        A unit in several outer domains, or the one that has such a share, is faster;
+        0 where that is not told apart.
+    """
+
+    home: int
+    sizes: tuple[int, ...]
+    low: int
+    limit: float = ANY
 
 
 class Stated(NamedTuple):
@@ -85,10 +104,6 @@ class Counts:
         Pairs a second that each outer domain's uplink carries.
     latency : mapping of int to float, s
         Of a member of a share of so many pieces, at least.
-    racks : Racks, optional
-        Of one outer domain, where parts of one are known to share its uplink.
-    kept : Kept, optional
-        What shares are no larger than, where gradients are fast enough.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -101,8 +116,6 @@ class Counts:
     apart: Callable[[int, int], float]
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
-    racks: Racks | None = None
-    kept: Kept | None = None
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -195,10 +208,6 @@ class Counts:
         And of shares of them, and of the paths of each outer domain.
         """
         lows = [low for low, time in self.near.items() if time < seconds]
-        if self.racks is not None:
-            near = self._near({0: max(self.racks.rooms)}, min(lows, default=self.size))
-            filled = self.racks.filled(program, self.size, near, classes, self.near)
-            return None if filled is None else (filled, {})
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
@@ -241,8 +250,6 @@ class Counts:
                 [unit for unit in units if unit[1].limit == limit],
                 apart,
             )
-        if self.kept is not None:
-            self.kept.keep_company(program, parts)
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]

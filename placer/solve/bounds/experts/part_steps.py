@@ -7,7 +7,6 @@ stages, L levels.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from math import comb, inf
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from placer.solve.bounds.experts.expert_parts import StageParts
     from placer.solve.bounds.experts.part_counts import Counts, Stated
-    from placer.solve.bounds.experts.part_rings import Kept
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
@@ -50,15 +48,11 @@ class PartSteps:
         Boxes of replicas that are told apart.
     columns : float
         Of a program that is asked, at most.
-    exposed_s : float, s
-        What all placements expose of gradients, at least.
 
     Attributes
     ----------
     steps : ndarray, s
         Of some replicas, ascending.
-    has_some : bool
-        Whether there are others.
     """
 
     def __init__(
@@ -67,16 +61,13 @@ class PartSteps:
         counts: Counts,
         choices: int,
         columns: float = inf,
-        exposed_s: float = 0.0,
     ) -> None:
         self.parts, self.counts, self._columns = parts, counts, columns
-        self._more = max(exposed_s - parts.step.exposed_data_parallel_s, 0.0)
         self.stages = parts.step.model.job.parallelism.pp
         times = self.counts.times()
         gradients = parts.gradients(self.counts.least_parts())
-        step_times = partial(parts.least_steps, times, gradients, exposed_s=exposed_s)
+        step_times = partial(parts.least_steps, times, gradients)
         self._boxes = Boxes(self.stages, len(times), step_times, choices)
-        self.has_some = len(times) ** self.stages > MOST_STEPS
         self.steps = self._some(times, step_times)
 
     @classmethod
@@ -85,17 +76,9 @@ class PartSteps:
         counts, columns = parts.all_counts(params.expert_far_columns)[-1]
         return cls(parts, counts, params.expert_choices, columns)
 
-    def keeping(self, kept: Kept, params: Params) -> PartSteps:
-        """The same for placements that keep shares as small as their gradients ask."""
-        counts = replace(self.counts, kept=kept)
-        choices = params.expert_choices
-        return PartSteps(self.parts, counts, choices, self._columns, kept.exposed_s)
-
     def stated(self, value: float) -> Stated | None:
         """What replicas below a value ask for; None if it is too much to be counted."""
-        found = self.counts.stated(
-            self.levels(value), self._slowest(value - self._more)
-        )
+        found = self.counts.stated(self.levels(value), self._slowest(value))
         return found if found and len(found.program.most) <= self._columns else None
 
     def levels(self, value: float) -> IntArray:
@@ -112,15 +95,10 @@ class PartSteps:
         answer = solved_in_blocks(stated.program, limits)
         return answer.is_proved and answer.counts is None, answer.work
 
-    def next_step(self, value: float) -> float:
-        """The first value from this one on at which others than now count as below."""
-        later = self._boxes.values[self._boxes.values >= value]
-        return float(later.min()) if len(later) else value
-
     def _some(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
         """Steps of some replicas, ascending: of all if there are few, s."""
         stages, count = self.stages, len(times)
-        if not self.has_some:
+        if count**stages <= MOST_STEPS:
             levels = np.indices((count,) * stages).reshape(stages, -1).T
         else:
             at, level = np.divmod(np.arange(stages * count), count)

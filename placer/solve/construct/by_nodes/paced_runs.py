@@ -23,9 +23,8 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.experts.expert_parts import stage_parts
-from placer.solve.bounds.experts.part_runs import are_runs, stages_of_units
 from placer.solve.construct.by_nodes.asked_runs import on_hosts
-from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.tree.fill import in_turn
 
 if TYPE_CHECKING:
@@ -58,6 +57,25 @@ def paced_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         domains = [free[room].pop(0) for room in rooms]
         domain = np.repeat(domains, lengths * ranks)
         incumbent.offer(NAME, in_turn(machine.domain_of_gpu[tier], domain))
+
+
+def are_runs(parts: StageParts) -> bool:
+    """Whether each domain is a node that holds a run of pieces, units being runs."""
+    network, units = parts.network, parts.units
+    tier = network.fabric.scale_up_tier
+    if not network.in_runs or tier not in network.run_tiers:
+        return False
+    label = network.label[tier]
+    if units.ranks == 1:
+        label = np.arange(len(label))
+    unit = join(label, parts.step.model.job.parallelism.ranks_of_group["ep"])
+    return _follow(label, units.ranks) and _follow(unit, units.ranks * units.pieces)
+
+
+def _follow(label: IntArray, ranks: int) -> bool:
+    """Whether sets of so many ranks each have ranks that follow each other."""
+    rows = label.reshape(-1, ranks)
+    return bool((rows == rows[:, :1]).all())
 
 
 def paced_lengths(
@@ -105,7 +123,8 @@ class HostPath:
 
     def __init__(self, parts: StageParts, seconds: dict[int, float]) -> None:
         self.size = parts.units.pieces
-        self.stage = np.array(stages_of_units(parts))
+        ranks = parts.units.ranks * self.size
+        self.stage = parts.step.model.job.parallelism.coordinates["pp"][::ranks]
         rooms, hosts = np.unique(parts.room[parts.room > 0], return_counts=True)
         self.rooms = rooms.tolist()
         self.shape = tuple((hosts + 1).tolist())
