@@ -196,6 +196,7 @@ def job_digest(job: Job) -> str:
     }
     content["compute"] = _said(content["compute"], newer)
     content["compute"]["fixed_time"] = job.compute.fixed_s
+    content["collectives"]["gather"] = "auto"  # digests outlive the key that was
     content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
     if content["model"] is not None:
         content["model"] = _said(content["model"], NEWER_KEYS)
