@@ -71,7 +71,7 @@ def calibrate(measurements: Measurements) -> Calibration:
     )
     time, fixed = found.values if kept is None else (found.values[0], kept)
     return Calibration(
-        job=job,
+        job=measurements.job,
         micro_batch_s=float(time),
         fixed_s=float(fixed),
         predictions=predictions,
