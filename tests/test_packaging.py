@@ -40,9 +40,12 @@ def test_the_wheel_stands_alone(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "installed"
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
     subprocess.run([*install, "--target", str(target), str(wheel)], check=True)
-    # -P: the folder it runs in, and so the sources, are out of sight.
+    # -P: the folder it runs in, and so the sources, are out of sight; and those that
+    # an editable installation finds before any folder.
     script = (
-        "import sys; sys.path.insert(0, sys.argv.pop(1)); import placer;"
+        "import sys; sys.path.insert(0, sys.argv.pop(1));"
+        "sys.meta_path[:] = [one for one in sys.meta_path"
+        " if not type(one).__module__.startswith('_editable')]; import placer;"
         "assert placer.__file__.startswith(sys.path[0]);"
         "from placer.__main__ import run; run()"
     )

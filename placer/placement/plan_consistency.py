@@ -49,13 +49,14 @@ def require_consistent(plan: Plan, world_size: int, source: str) -> None:
 
 
 def _lengths(plan: Plan, world_size: int) -> Iterator[tuple[str, str]]:
+    has_roles = len(plan.role_of_rank) or len(plan.instance_of_rank)
     for key, array in (
         ("node_of_rank", plan.node_of_rank),
         ("gpu_of_rank", plan.gpu_of_rank),
         ("role_of_rank", plan.role_of_rank),
         ("instance_of_rank", plan.instance_of_rank),
     ):
-        if len(array) != world_size and (plan.role_of_rank or key not in _ROLES):
+        if len(array) != world_size and (has_roles or key not in _ROLES):
             yield key, f"{len(array)} entries for a world of {world_size}"
     tiers = plan.topology.get("tiers")
     for tier, names in plan.domains.items():

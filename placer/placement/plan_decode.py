@@ -63,6 +63,7 @@ _BASELINE_NUMBERS = {
     "hop_cost": 0,
     "exposed_s": 1,
 }
+OBJECTIVES = ("time", "hop-cost")
 # A bound has all of these, or is none.
 _BOUND = ("objective", "value", "lower_bound", "gap", "status")
 # Lists of the top level: texts and numbers of every entry.
@@ -214,6 +215,10 @@ def _check_numbers(form: Form) -> None:
     bound = form.data.get("bound")
     if isinstance(bound, dict) and bound:
         _require(form, "bound", bound, _BOUND)
+        if (named := bound.get("objective")) not in (None, *OBJECTIVES):
+            form.add(
+                "bound.objective", f"{shown(named)} is none of {', '.join(OBJECTIVES)}"
+            )
 
 
 def _require(

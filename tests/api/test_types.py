@@ -31,7 +31,7 @@ WRONG = {
     'placer.emit(result.plan, "slurm")': "emit",
     'placer.draw(result.plan, "chart")': 'Argument 2 to "draw"',
     'placer.draw(result.plan, theme="blue")': '"theme"',
-    'placer.report_html(result.plan, "given")': "Argument 2",
+    "placer.report_html(result.plan, 1)": "Argument 2",
     'placer.predict("t", "j", "mpi")': "Argument 3",
     "result.score.step_time": 'no attribute "step_time"',
     'result.score.hottest_links[0]["busy"]': 'no key "busy"',
