@@ -282,7 +282,7 @@ class StepModel:
     def step(self, gpu_of_rank: IntArray) -> Step:
         """The cost of the placement that puts rank ``r`` on GPU ``gpu_of_rank[r]``.
 
-        Those of the last two placements are remembered.
+        Those of the last two placements are remembered, unless they hold traffic.
         """
         last = self._last
         for placed, step in last:
@@ -290,7 +290,8 @@ class StepModel:
                 return step
         placed = gpu_of_rank.copy()
         step = self.step_on(PlacedNetwork(self.fabric, placed))
-        self._last = [(placed, step), *last[:1]]
+        if self.job.traffic is None:  # loads of a million flows are large
+            self._last = [(placed, step), *last[:1]]
         return step
 
     def step_on(self, network: Network) -> Step:

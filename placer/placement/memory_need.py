@@ -36,7 +36,7 @@ _PER_EDGE = 4
 _PER_MEMBER = 20
 # Numbers a flow of roles: its ends and bytes, and what bounds sort and add up of them;
 # most where NVLink joins nodes.
-_PER_FLOW = 96
+_PER_FLOW = 112
 
 
 def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> float:
