@@ -135,7 +135,7 @@ def test_launches_are_timed_on_what_is_not_judged() -> None:
 
 @pytest.mark.slow
 def test_launches_order_the_layouts_of_one_node() -> None:
-    """Without them fewer series are ranked well; the page shows both, and the errors."""
+    """Without them fewer series are ranked well; the page shows both, and errors."""
     judged = one_node.ranked_together(one_node.one_node())
     assert one_node.row("all", judged) in PAGE.read_text()
     assert np.median([one.correlation for one in judged]) > 0.85
