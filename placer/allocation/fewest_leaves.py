@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.together import left_beside, together
+from placer.allocation.together import left_beside, with_offer
 from placer.cost import JITTER
 
 if TYPE_CHECKING:
@@ -124,13 +124,11 @@ class _Leaves:
                 enough=own.solution.value,
                 is_needed=True,
             )
-            if found is None or found.moved != own.moved:
-                continue
-            changed = [*self._best.offers]
-            changed[self._index] = found
-            after = together(self._offers.question, self._uses, changed)
-            pairs = zip(after.values, self._limits, strict=True)
-            if all(value <= most for value, most in pairs):
+            question, best = self._offers.question, self._best
+            after = with_offer(
+                question, self._uses, best, self._index, found, self._limits
+            )
+            if after is not None:
                 return after
         return None
 

@@ -62,6 +62,28 @@ def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Togethe
     return Together(tuple(offers), values, cost)
 
 
+def with_offer(
+    question: Question,
+    uses: Uses,
+    best: Together,
+    index: int,
+    found: Offer | None,
+    limits: Sequence[float],
+) -> Together | None:
+    """What another offer for one job makes of an allocation.
+
+    None where there is none, it moves as the old one does not, or a job would cost more
+    than its limit.
+    """
+    if found is None or found.moved != best.offers[index].moved:
+        return None
+    changed = [*best.offers]
+    changed[index] = found
+    after = together(question, uses, changed)
+    pairs = zip(after.values, limits, strict=True)
+    return after if all(value <= most for value, most in pairs) else None
+
+
 def left_beside(
     question: Question, offers: Iterable[Offer]
 ) -> tuple[BoolArray, Allowance]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from placer.allocation.fewest_leaves import leaves_first, leaves_of
 from placer.allocation.kinds import Kinds, shapes
-from placer.allocation.together import Together, left_beside, together
+from placer.allocation.together import Together, left_beside, with_offer
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
 
@@ -118,17 +118,12 @@ class _Walk:
 
     def _with(self, best: Together, index: int, found: Offer | None) -> Together | None:
         """What one job's offer makes of an allocation; None where that is no better."""
-        if found is None or found.moved != best.offers[index].moved:
+        if found is None or self._takes_more_leaves(best, index, found.nodes):
             return None
-        if self._takes_more_leaves(best, index, found.nodes):
+        after = with_offer(self.question, self.uses, best, index, found, self.limits)
+        if after is None or self._left(after.used) <= self._left(best.used):
             return None
-        changed = [*best.offers]
-        changed[index] = found
-        after = together(self.question, self.uses, changed)
-        if self._left(after.used) <= self._left(best.used):
-            return None
-        pairs = zip(after.values, self.limits, strict=True)
-        return after if all(own <= limit for own, limit in pairs) else None
+        return after
 
     def _takes_more_leaves(self, best: Together, index: int, nodes: BoolArray) -> bool:
         """Whether a job would have more leaves, where these count more."""

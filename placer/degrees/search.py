@@ -257,7 +257,8 @@ class Search:
         self._waiting.end_searches()
         counted: set[Choice] = set()
         rows: list[Row] = []
-        while len(classes(rows)) < count and len(rows) < PLACED_FOR_A_ROW * count:
+        differ = 0
+        while differ < count and len(rows) < PLACED_FOR_A_ROW * count:
             if self.stop() or not (entry := self._waiting.pop()):
                 return
             if entry.known is Known.PLACED:
@@ -267,6 +268,7 @@ class Search:
                 counted |= self._answers.keys() - early
             if len(counted) > len(rows):
                 rows = [row for row in self._placed() if row.choice in counted]
+                differ = len(classes(rows))
 
     def _search_for(self, count: int) -> None:
         """Search for the placements of the first rows, until all of them were."""

@@ -16,6 +16,8 @@ from placer.cost import JITTER
 from placer.explain.uncertain import drawn_models
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from placer.arrays import IntArray
     from placer.cost.step import StepModel
 
@@ -44,6 +46,13 @@ class Saving(NamedTuple):
     saved_s: float
     low_s: float
     high_s: float
+
+    @classmethod
+    def of(cls, before_s: float, after_s: float, drawn: Sequence[float]) -> Saving:
+        """What is saved, and draws of it, each the middle of its range."""
+        saved = before_s - after_s
+        low, high = np.quantile(drawn, _ENDS, method="hazen").tolist()
+        return cls(before_s, saved, min(low, saved), max(high, saved))
 
     @property
     def is_measurable(self) -> bool:
@@ -79,7 +88,6 @@ def saving(
     ``thin`` uplinks may be thinner than assumed (`placer.explain.uncertain`).
     """
     step, then = model.step(before).step_time_s, model.step(after).step_time_s
-    saved = step - then
     if np.array_equal(before, after):
         return Saving(step, 0.0, 0.0, 0.0)
     count = next((n for r, n in _DRAWS if len(before) <= r), _FEWEST_DRAWS)
@@ -87,6 +95,4 @@ def saving(
         one.step(before).step_time_s - one.step(after).step_time_s
         for one in drawn_models(model, count, seed, thin=thin)
     ]
-    # Each draw stands for the middle of its range.
-    low, high = np.quantile(drawn, _ENDS, method="hazen").tolist()
-    return Saving(step, saved, min(low, saved), max(high, saved))
+    return Saving.of(step, then, drawn)
