@@ -7,8 +7,8 @@ the number of units alone, and each has its own random numbers: threads change n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from placer.solve.annealing.starts import column_starts, cut_starts
@@ -89,18 +89,11 @@ def _begun(units: Units, seed: int, known: list[IntArray]) -> Walks:
     """A walk at its best start: of placements that are known, or simple."""
     walks = Walks(units, seed)
     begin = [partial(walks.load, gpu_of_rank) for gpu_of_rank in known[:STARTS]]
-    begin += [partial(walks.load_slots, slots) for slots in _simple(walks)]
+    simple = chain(cut_starts(walks), column_starts(walks))
+    begin += [partial(walks.load_slots, slots) for slots in simple]
     found = [(start(), number) for number, start in enumerate(begin)]
     begin[min(found)[1]]()
     return walks
-
-
-def _simple(walks: Walks) -> Iterator[IntArray]:
-    for _, slots in (
-        *cut_starts(walks.units.problem, walks),
-        *column_starts(walks.units.problem, walks),
-    ):
-        yield slots
 
 
 def _cool(

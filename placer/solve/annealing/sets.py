@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, row_of_number
+from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -24,7 +25,7 @@ def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
     """
     block, stage = blocks_of(axes, ranks), axes.coordinates["pp"][ranks[:, 0]]
     if axes.ep > 1:
-        group = _group(axes.ranks_of_group["ep"], axes.world_size)
+        group = row_of_number(axes.ranks_of_group["ep"])
         if (block_of := group[ranks[:, 0]]).max() + 1 < len(ranks):
             yield block_of
     if axes.pp > 1:
@@ -39,19 +40,7 @@ def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
 def blocks_of(axes: Parallelism, ranks: IntArray) -> IntArray:
     """Block of each unit: replicas that expert groups or units join; shape (U,)."""
     replica = axes.coordinates["dp"]
-    label = np.arange(axes.dp)
-    joins = [replica[ranks]]
+    label = join(np.arange(axes.dp), replica[ranks])
     if axes.ep > 1:
-        joins.append(replica[axes.ranks_of_group["ep"]])
-    for rows in joins:
-        for row in np.unique(np.sort(rows, axis=1), axis=0):
-            labels = np.unique(label[row])
-            if len(labels) > 1:
-                label[np.isin(label, labels)] = labels[0]
+        label = join(label, replica[axes.ranks_of_group["ep"]])
     return np.unique(label[replica[ranks[:, 0]]], return_inverse=True)[1].reshape(-1)
-
-
-def _group(groups: IntArray, count: int) -> IntArray:
-    found = np.zeros(count, dtype=np.int64)
-    found[groups] = np.arange(len(groups))[:, None]
-    return found

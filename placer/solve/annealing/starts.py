@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, row_of_number
 
 if TYPE_CHECKING:
     from placer.solve.annealing.walks import Walks
-    from placer.solve.problem.compiled import Problem
 
 Part = tuple[int, int, int]  # group, cell, units
 
@@ -24,26 +23,25 @@ KEPT = 3
 # What one part is worth beside another, when a cell is filled.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
+MOST_WIDTHS = 40
 
 
-def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]:
-    """(name, slot of each unit): expert groups cut into parts that are not small.
+def cut_starts(walks: Walks) -> Iterator[IntArray]:
+    """Slot of each unit: expert groups cut into parts that are not small.
 
     The least part sets how many NICs a group's slowest domain has, so the largest least
     part that can be had is looked for first.
     """
     ranks = walks.evaluator.slots.ranks
-    axes = problem.job.parallelism
+    axes = walks.units.problem.job.parallelism
     if axes.ep == 1:
         return
-    group = np.empty(axes.world_size, dtype=np.int64)
-    rows = axes.ranks_of_group["ep"]
-    group[rows] = np.arange(len(rows))[:, None]
+    group = row_of_number(axes.ranks_of_group["ep"])
     of_unit = np.unique(group[ranks[:, 0]], return_inverse=True)[1].reshape(-1)
     count = np.bincount(of_unit)
     if len(np.unique(count)) > 1 or count[0] == 1:
         return
-    cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
+    room = _rooms(walks)
     draw = np.random.default_rng(walks.seed)
     size, groups = int(count[0]), len(count)
     fills = 0
@@ -52,7 +50,7 @@ def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]
         for tried in range(TRIES):
             if (fills := fills + 1) > FILLS:
                 return
-            order = np.arange(len(cells))
+            order = np.arange(len(room))
             if tried % 2:
                 order = np.argsort(-room, kind="stable")
             elif tried % 4 == 0:
@@ -61,7 +59,7 @@ def cut_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]
             if parts is None:
                 continue
             placed = [(g, int(order[c]), n) for g, c, n in parts]
-            yield f"groups cut at {least}", _slots(walks, cells, placed, of_unit)
+            yield _slots(walks, placed, of_unit)
             found += 1
             if found == KEPT:
                 break
@@ -141,13 +139,14 @@ def _first_parts(
             yield worth, group, part
 
 
-def _slots(
-    walks: Walks, cells: IntArray, parts: list[Part], of_unit: IntArray
-) -> IntArray:
+def _rooms(walks: Walks) -> IntArray:
+    """Slots of each cell that has any."""
+    return np.array([len(slots) for slots in walks.units.slots_of_cell])
+
+
+def _slots(walks: Walks, parts: list[Part], of_unit: IntArray) -> IntArray:
     """Units on slots as parts say, groups of one block and stage side by side."""
-    slots = [
-        np.flatnonzero(walks.units.cell_of_slot == cell).tolist() for cell in cells
-    ]
+    slots = [own.tolist() for own in walks.units.slots_of_cell]
     by_group = np.argsort(of_unit, kind="stable").reshape(int(of_unit.max()) + 1, -1)
     done = np.zeros(len(by_group), dtype=np.int64)
     found = np.full(len(of_unit), -1)
@@ -159,39 +158,34 @@ def _slots(
     return found
 
 
-def column_starts(problem: Problem, walks: Walks) -> Iterator[tuple[str, IntArray]]:
-    """(name, slot of each unit): the same stage of some replicas side by side."""
-    axes, ranks = problem.job.parallelism, walks.evaluator.slots.ranks
+def column_starts(walks: Walks) -> Iterator[IntArray]:
+    """Slot of each unit: the same stage of some replicas side by side."""
+    axes = walks.units.problem.job.parallelism
+    ranks, room = walks.evaluator.slots.ranks, _rooms(walks)
     if axes.pp == 1:
         return
     first = ranks[:, 0]
     replica, stage, lane = (
         axes.coordinates[axis][first] for axis in ("dp", "pp", "cp")
     )
-    cells, room = np.unique(walks.units.cell_of_slot, return_counts=True)
     orders = (
-        np.arange(len(cells)),
+        np.arange(len(room)),
         np.argsort(-room, kind="stable"),
         np.argsort(room, kind="stable"),
     )
-    by_cell = [np.flatnonzero(walks.units.cell_of_slot == cell) for cell in cells]
+    by_cell = walks.units.slots_of_cell
     filled = [np.concatenate([by_cell[c] for c in order]) for order in orders]
     widths = list(range(1, axes.dp + 1))
     if axes.dp > MOST_WIDTHS:
         widths = sorted({max(1, axes.dp // k) for k in range(1, MOST_WIDTHS)})
-    for width in widths:
-        sequence = np.lexsort((lane, replica % width, stage, replica // width))
-        for slots in filled:
-            found = np.empty(len(ranks), dtype=np.int64)
-            found[sequence] = slots[: len(ranks)]
-            yield f"columns of {width}", found
-    for stages in (1, 2, 3):
+    sequences = [
+        np.lexsort((lane, replica % width, stage, replica // width)) for width in widths
+    ]
+    for stages in (1, 2, 3):  # the first so many of all replicas, then the others
         rest = np.where(stage < stages, 0, 1)
-        sequence = np.lexsort((lane, stage, replica, rest))
+        sequences.append(np.lexsort((lane, stage, replica, rest)))
+    for sequence in sequences:
         for slots in filled:
             found = np.empty(len(ranks), dtype=np.int64)
             found[sequence] = slots[: len(ranks)]
-            yield f"{stages} first stages", found
-
-
-MOST_WIDTHS = 40
+            yield found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.arrays import IntArray, grouped
 from placer.solve.score.slots import Slots
 
 if TYPE_CHECKING:
@@ -63,19 +63,21 @@ class Units:
         """Cell of each slot; shape (S,)."""
         return self.cell_of_gpu[self.slots.gpus[:, 0]]
 
+    @cached_property
+    def slots_of_cell(self) -> list[IntArray]:
+        """Slots of each cell that has any."""
+        return grouped(np.arange(len(self.slots.gpus)), self.cell_of_slot)
+
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Slots of units as a placement has them, or near by where it cuts them."""
         cells = self.cell_of_gpu[gpu_of_rank[self.slots.ranks]]
-        by_cell = np.argsort(self.cell_of_slot, kind="stable")
         free = {
             int(self.cell_of_slot[some[0]]): some[::-1].tolist()
-            for some in np.split(
-                by_cell, np.flatnonzero(np.diff(self.cell_of_slot[by_cell])) + 1
-            )
+            for some in self.slots_of_cell
         }
         found = np.full(len(cells), -1)
-        exact = {int(gpus[0]): slot for slot, gpus in enumerate(self.slots.gpus)}
         if self.problem.job.launcher != "free":
+            exact = {int(gpus[0]): slot for slot, gpus in enumerate(self.slots.gpus)}
             starts = gpu_of_rank[self.slots.ranks[:, 0]].tolist()
             if all(gpu in exact for gpu in starts):
                 return np.array([exact[gpu] for gpu in starts])
@@ -104,7 +106,6 @@ def _free_units(problem: Problem, size: int) -> IntArray | None:
 
 def _cut(cell_of_gpu: IntArray, size: int) -> IntArray:
     """GPUs of cells in rows of so many; what is left of a cell is no slot."""
-    order = np.argsort(cell_of_gpu, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(cell_of_gpu[order])) + 1)
+    parts = grouped(np.arange(len(cell_of_gpu)), cell_of_gpu)
     rows = [part[: len(part) // size * size].reshape(-1, size) for part in parts]
     return np.concatenate(rows)

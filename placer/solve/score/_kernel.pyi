@@ -97,7 +97,6 @@ class StepTime(_Kernel):
     def add_window(
         self,
         weight: float,
-        floor: float,
         peaks: Sequence[Sequence[int]],
         times: Sequence[Sequence[float]],
         hidden: Sequence[float],
@@ -164,8 +163,6 @@ class Annealer:
     def best_slots(self) -> _Ints: ...
     @property
     def tried(self) -> int: ...
-    @property
-    def moves(self) -> dict[str, tuple[int, int, int]]: ...
 
 class Hops(_Kernel):
     def add_axis(

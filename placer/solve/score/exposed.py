@@ -66,7 +66,6 @@ def add_exposed(model: StepModel, operations: Operations) -> None:
     for window in windows:
         operations.step.add_window(
             window.weight,
-            0.0,
             [list(entry.times) for entry in window.entries],
             [list(entry.times.values()) for entry in window.entries],
             [entry.hidden for entry in window.entries],
@@ -121,10 +120,12 @@ class _Sync:
         told = ToldNetwork()
         _sync_on(model, told)
         peaks: list[IntArray] = []
-        for questions in _alike(told.asked):
+        parts: list[SyncTime] = []
+        for numbers in _alike(told.asked):
+            questions = [told.asked[at] for at in numbers]
             added = operations.add(questions)
             stage = model.job.parallelism.coordinates["pp"][questions[0].members[:, 0]]
-            for size in range(len(questions)):
+            for size, at in enumerate(numbers):
                 number = [
                     operations.step.add_peak(
                         added.number,
@@ -134,8 +135,7 @@ class _Sync:
                     for p in range(model.job.parallelism.pp)
                 ]
                 peaks.append(np.array(number))
-        order = [at for questions in _alike_numbers(told.asked) for at in questions]
-        parts = [_sync_on(model, ToldNetwork(_only(at))) for at in order]
+                parts.append(_sync_on(model, ToldNetwork(_only(at))))
         return cls(model, peaks, parts)
 
     def time(self, peaks: FloatArray) -> SyncTime:
@@ -268,7 +268,7 @@ def _only(at: int) -> Callable[[int], float]:
     return lambda question: float(question == at)
 
 
-def _alike_numbers(asked: list[Question]) -> list[list[int]]:
+def _alike(asked: list[Question]) -> list[list[int]]:
     """Numbers of questions that differ in nothing but the size, together."""
 
     def key(number: int) -> tuple[str, int, str]:
@@ -277,10 +277,6 @@ def _alike_numbers(asked: list[Question]) -> list[list[int]]:
 
     ordered = sorted(range(len(asked)), key=key)
     return [list(numbers) for _, numbers in groupby(ordered, key)]
-
-
-def _alike(asked: list[Question]) -> list[list[Question]]:
-    return [[asked[number] for number in some] for some in _alike_numbers(asked)]
 
 
 def _own_windows(model: StepModel, operations: Operations) -> Iterator[Window]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import row_of_number
 from placer.solve.score.groups import pairs_of_atoms
 from placer.solve.score.slots import Sites, Slots, atoms_of
 from placer.solve.score.step_time import set_machine
@@ -28,8 +29,7 @@ def hop_kernel(hops: HopCost, fabric: Fabric, slots: Slots) -> tuple[Slots, Hops
     set_machine(kernel, fabric, sites, atoms)
     kernel.set_distance(np.ascontiguousarray(hops.distance))
     count = len(atoms.ranks)
-    atom = np.empty(atoms.num_ranks, dtype=np.int64)
-    atom[atoms.ranks] = np.arange(count)[:, None]
+    atom = row_of_number(atoms.ranks)
     for axis in hops.axes:
         _add_axis(kernel, axis.weight, atom[axis.edges], count, len(hops.distance))
     width = slots.ranks.shape[1] // atoms.ranks.shape[1]
@@ -42,14 +42,7 @@ def _add_axis(
     """The edges between atoms; those inside one are always of the innermost tier."""
     apart = edges[:, 0] != edges[:, 1]
     inside = [int((~apart).sum()), *[0] * (tiers - 1)]
-    if not apart.any():
-        edges, apart = np.zeros((0, 2), np.int64), np.zeros(0, bool)
     between = np.sort(edges[apart], axis=1)
-    if not len(between):
-        none = np.zeros(0, np.int32)
-        start = np.zeros(count + 1, np.int32)
-        kernel.add_axis(weight, start, none, none, none, none, inside)
-        return
     found = pairs_of_atoms(between[:, 0], between[:, 1])
     ends = found.members.entry.reshape(-1, 2)
     of_atom = found.members.turned(count)

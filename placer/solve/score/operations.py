@@ -7,12 +7,12 @@ asked each time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import Route, ring_pass, share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.network import PlacedNetwork
@@ -70,9 +70,7 @@ class Operations:
     _atom: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        atom = np.empty(self.atoms.num_ranks, dtype=np.int64)
-        atom[self.atoms.ranks] = np.arange(len(self.atoms.ranks))[:, None]
-        object.__setattr__(self, "_atom", atom)
+        object.__setattr__(self, "_atom", row_of_number(self.atoms.ranks))
 
     @property
     def num_atoms(self) -> int:
@@ -114,11 +112,15 @@ class Operations:
         return self.step.add_asked(nobody.start, nobody.entry, count, sizes, answer)
 
     def _asked(self, questions: list[Question]) -> Added:
-        one = questions[0]
+        one, fabric = questions[0], self.fabric  # a step that asks it keeps no more
         count = one.members.size if one.kind == "send" else len(one.members)
-        rows = np.arange(count)
-        number = self.ask(count, len(questions), _teller(self.fabric, questions, rows))
-        return Added(number, rows, count)
+
+        def tell(gpu_of_rank: IntArray) -> FloatArray:
+            """What the scorer says of the questions, size after size."""
+            network = PlacedNetwork(fabric, gpu_of_rank)
+            return np.concatenate([each.ask(network) for each in questions])
+
+        return Added(self.ask(count, len(questions), tell), np.arange(count), count)
 
     def _inside(self, question: Question, atom: IntArray) -> Added:
         """Groups inside atoms: what the scorer says of a slot of each site."""
@@ -129,12 +131,7 @@ class Operations:
             home[:] = slot
             network = PlacedNetwork(self.fabric, self.atoms.gpu_of_rank(home))
             first = atom == atom[0]
-            alone = type(question)(
-                question.kind,
-                question.members[first],
-                question.size_bytes,
-                question.algorithm,
-            )
+            alone = replace(question, members=question.members[first])
             seconds[site] = alone.ask(network).max()
         count = len(atom)
         groups = Rows.pairs(atom, np.arange(count), self.num_atoms)
@@ -226,18 +223,6 @@ class Operations:
             if (capacity < gpus * fastest * (1 - 1e-12)).any():
                 found.append(i)
         return np.array(found, dtype=np.int32)
-
-
-def _teller(
-    fabric: Fabric, questions: list[Question], rows: IntArray
-) -> Callable[[IntArray], FloatArray]:
-    """What the scorer says of some rows of the questions, size after size."""
-
-    def tell(gpu_of_rank: IntArray) -> FloatArray:
-        network = PlacedNetwork(fabric, gpu_of_rank)
-        return np.concatenate([one.ask(network)[rows] for one in questions])
-
-    return tell
 
 
 def ring_forms(members: int) -> tuple[float, FloatArray, FloatArray]:

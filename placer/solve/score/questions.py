@@ -18,6 +18,7 @@ from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
+from placer.cost.network import hop_by_hop
 
 if TYPE_CHECKING:
     from placer.cost.network import Network
@@ -122,8 +123,7 @@ class ToldNetwork:
 
     def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
         """Messages along each row of ``members``, the cost of each hop in turn."""
-        hops = zip(members.T[:-1], members.T[1:], strict=True)
-        return [self.send(one, other, size_bytes) for one, other in hops]
+        return hop_by_hop(self, members, size_bytes)
 
     def flows(
         self,

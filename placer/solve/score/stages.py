@@ -20,6 +20,7 @@ from placer.cost.stage_times import (
     pipeline_hops,
     tensor_time,
 )
+from placer.solve.problem.colocation import join
 from placer.solve.score.groups import Rows
 from placer.solve.score.operations import Added
 from placer.solve.score.questions import Lines, Question, ToldNetwork, lines_of
@@ -195,12 +196,9 @@ def _touched(question: Question, added: Added, cell_of_rank: IntArray) -> Rows:
 
 def _joined(label: IntArray, cells: Rows, stages: int) -> IntArray:
     """One label for all replicas that groups join, directly or through others."""
-    found = label.copy()
-    for one, other in zip(cells.start[:-1], cells.start[1:], strict=True):
-        replicas = np.unique(cells.entry[one:other] // stages)
-        labels = np.unique(found[replicas])
-        if len(labels) > 1:
-            found[np.isin(found, labels)] = labels[0]
+    replicas = cells.entry // stages
+    first = np.repeat(replicas[cells.start[:-1]], np.diff(cells.start))
+    found = join(label, np.stack((first, replicas), axis=1))
     return np.unique(found, return_inverse=True)[1].reshape(-1)
 
 

@@ -16,17 +16,15 @@ struct Schedule {
   bool leaves_rings = false; // gradients are not priced while it is hot
 };
 
-struct Counts { int64_t tried = 0, made = 0, helped = 0; };
 
 struct Annealer {
   Search search;
-  std::vector<Counts> counts;
   double best = 0.0;
   Ints best_slots;
   int64_t tried = 0;
 
   Annealer(StepTime& step, uint64_t seed, int width, std::vector<Family> families, Rows of_block)
-      : search(step, seed, width, std::move(families), std::move(of_block)), counts(MOVES.size()) {}
+      : search(step, seed, width, std::move(families), std::move(of_block)) {}
 
   void load(const Ints& slots) {
     search.step.load(slots);
@@ -72,7 +70,6 @@ struct Annealer {
       propose(kind);
       ++tried;
       if (pairs.empty()) continue;
-      ++counts[kind].tried;
       step.change(atoms());
       const double limit = energy - temperature * std::log(search.random.real() + 1e-300);
       double after = soft();
@@ -91,10 +88,9 @@ struct Annealer {
       sum = next_sum;
       times = next_times;
       energy = after;
-      ++counts[kind].made;
       step.keep();
       note_moved();
-      if (!leaves) keep_best(kind);
+      if (!leaves) keep_best();
     }
     if (leaves) settle_rings();
   }
@@ -135,13 +131,12 @@ struct Annealer {
     for (size_t i = 0; i < before.size(); ++i)
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - was_free[i];
   }
-  void keep_best(int kind) {
+  void keep_best() {
     if (search.step.at_most() > best * (1 + SLACK)) return;
     const double value = search.step.value();
     if (value >= best * (1 - 1e-12)) return;
     best = value;
     best_slots = search.step.layout.slot_of;
-    ++counts[kind].helped;
   }
   void settle_rings() {
     StepTime& step = search.step;

@@ -193,9 +193,9 @@ NB_MODULE(_kernel, module) {
              return (int)self.peaks.size() - 1;
            })
       .def("add_window",
-           [](StepTime& self, double weight, double floor, std::vector<Ints> peaks,
-              std::vector<Reals> times, Reals hidden, int seen) {
-             self.windows.push_back({weight, floor, peaks, times, hidden, seen});
+           [](StepTime& self, double weight, std::vector<Ints> peaks, std::vector<Reals> times,
+              Reals hidden, int seen) {
+             self.windows.push_back({weight, peaks, times, hidden, seen});
            })
       .def("ask_exposed",
            [](StepTime& self, nb::callable ask) {
@@ -265,8 +265,7 @@ NB_MODULE(_kernel, module) {
                for (const int* c = self.cells_of_atom.begin(a); c != self.cells_of_atom.end(a); ++c)
                  found[a] = std::max(found[a], seconds[*c / self.stages]);
              return array(found);
-           })
-      .def("seconds", [](const StepTime& self, int o) { return array(self.operations[o]->seconds); });
+           });
 
   nb::class_<Annealer>(module, "Annealer")
       .def(
@@ -299,13 +298,7 @@ NB_MODULE(_kernel, module) {
            })
       .def_prop_ro("best", [](const Annealer& self) { return self.best; })
       .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })
-      .def_prop_ro("tried", [](const Annealer& self) { return self.tried; })
-      .def_prop_ro("moves", [](const Annealer& self) {
-        nb::dict found;
-        for (size_t i = 0; i < MOVES.size(); ++i)
-          found[MOVES[i].name] = nb::make_tuple(self.counts[i].tried, self.counts[i].made, self.counts[i].helped);
-        return found;
-      });
+      .def_prop_ro("tried", [](const Annealer& self) { return self.tried; });
 
   nb::class_<Hops>(module, "Hops")
       .def(nb::init<>())

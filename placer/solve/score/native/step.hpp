@@ -42,10 +42,10 @@ struct Peak {
   Ints groups;
 };
 
-// What windows of compute leave exposed: weight x the largest of `floor` and the entries,
+// What windows of compute leave exposed: weight x the largest of 0 and the entries,
 // each a sum of peaks less what hides it, and less what so many windows before it leave.
 struct Window {
-  double weight = 1.0, floor = 0.0;
+  double weight = 1.0;
   std::vector<Ints> peaks;
   std::vector<Reals> times;
   Reals hidden;
@@ -333,7 +333,7 @@ struct StepTime {
     double sum = 0.0;
     left.clear();
     for (const Window& w : windows) {
-      double most = w.floor, seen = 0.0;
+      double most = 0.0, seen = 0.0;
       for (int i = 0; i < w.seen; ++i) seen += left[left.size() - 1 - i];
       for (size_t i = 0; i < w.hidden.size(); ++i) {
         double entry = -w.hidden[i] - seen;
