@@ -1,8 +1,9 @@
 """Placements annealed on the exact step, from the best known ones and simple starts.
 
-Some walks of their own first, from the best starts; the best of them goes on, cooler.
-Expert groups of single ranks move in parts of four first. How long walks are depends on
-the number of units alone, and each has its own random numbers: threads change nothing.
+Walks race: many short ones first, and each round the better half of them goes on,
+longer and cooler. Expert groups of single ranks move in parts of four first. How long
+walks are depends on the number of units alone, and each has its own random numbers:
+threads change nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from placer.solve.annealing.starts import column_starts, cut_starts
 from placer.solve.annealing.units import Units
@@ -23,30 +26,34 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-SCALES = (1.0, 0.5, 2.0, 1.0)  # how hot the first walks are, in turn
-FEWEST, MOST = 4, 12  # walks at first, as few units have several basins too
-MOVES_AT_FIRST = 3_000_000  # of all of them, about
-THEN = (0.5, 0.02)  # and the best of them
-FINE_THEN = (0.3, 0.1, 0.02)  # and single ranks, after parts
-# Moves of a walk, times units, and at most.
-MOVES_A_UNIT, MOST_MOVES = 1_000, 2_000_000
+SCALES = (0.2, 0.05, 0.5, 1.0)  # how hot the walks of the first round are, in turn
+WALKS = 8  # of the first round
+COOLER, LONGER = 0.5, 4  # each round
+MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
+FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
+SMALL = 1e-4  # a gap that no model of a step can tell
+ASKED = 500  # times dearer is a move whose step asks the scorer
 PART = 4  # ranks of a part of an expert group
-STARTS = 6  # of the placements known that are tried
+STARTS = 4  # of all that are known, the best
 
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements annealed on the exact step."""
-    if not _is_for(problem):
+    if not _is_for(problem) or incumbent.is_within(SMALL):
         return
     fine, coarse = Units.of(problem), _in_parts(problem)
     if fine is None:
         return
     if coarse is None:
-        _search(fine, incumbent, budget)
+        _race(fine, incumbent, budget)
         return
-    _search(coarse, incumbent, budget)
-    walks = _begun(fine, problem.seed, incumbent.elite[:1])
-    _cool(walks, incumbent, budget, FINE_THEN)
+    _race(coarse, incumbent, budget.share(2))
+    walks = Walks(fine, problem.seed)
+    walks.load(incumbent.elite[0])
+    for scale in FINE_SCALES:
+        walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
+        _offer(walks, incumbent)
+    incumbent.cut_short |= budget.is_over()
 
 
 def _is_for(problem: Problem) -> bool:
@@ -66,48 +73,42 @@ def _in_parts(problem: Problem) -> Units | None:
     return Units.of(problem, PART)
 
 
-def _search(units: Units, incumbent: Incumbent, budget: Budget) -> None:
-    """Walks side by side from the best start; the best goes on, cooler."""
-    seed = units.problem.seed * MOST
-    first = _begun(units, seed, incumbent.elite)
-    start = first.best[1]
-
-    def walk(number: int) -> Walks:
-        walks = first if number == 0 else Walks(units, seed + number)
-        walks.load_slots(start)
-        walks.walk(_moves(walks), SCALES[number % len(SCALES)], budget)
-        return walks
-
-    count = min(max(MOVES_AT_FIRST // _moves(first), FEWEST), MOST)
-    ended = in_order(walk, range(count), budget.workers)
-    best = min(ended, key=lambda walks: walks.best[0])
-    _offer(best, incumbent)
-    _cool(best, incumbent, budget, THEN)
-
-
-def _begun(units: Units, seed: int, known: list[IntArray]) -> Walks:
-    """A walk at its best start: of placements that are known, or simple."""
-    walks = Walks(units, seed)
-    begin = [partial(walks.load, gpu_of_rank) for gpu_of_rank in known[:STARTS]]
-    simple = chain(cut_starts(walks), column_starts(walks))
-    begin += [partial(walks.load_slots, slots) for slots in simple]
-    found = [(start(), number) for number, start in enumerate(begin)]
-    begin[min(found)[1]]()
-    return walks
-
-
-def _cool(
-    walks: Walks, incumbent: Incumbent, budget: Budget, scales: tuple[float, ...]
-) -> None:
-    """Walk on from the best so far, cooler and cooler."""
-    for scale in scales:
-        walks.walk(_moves(walks), scale, budget)
-        _offer(walks, incumbent)
+def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
+    """Walks side by side from the best starts; the better half goes on."""
+    seed = units.problem.seed * WALKS
+    racing = [Walks(units, seed + number) for number in range(WALKS)]
+    starts = _starts(racing[0], incumbent.elite)
+    moves, scales = _moves(racing[0]), {}
+    for number, walks in enumerate(racing):
+        scales[walks] = SCALES[number % len(SCALES)]
+        walks.load_slots(starts[number // len(SCALES) % len(starts)])
+    while True:
+        in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
+        racing.sort(key=lambda walks: walks.best[0])
+        _offer(racing[0], incumbent)
+        if len(racing) == 1 or budget.is_over():
+            break
+        racing = racing[: len(racing) // 2]
+        moves *= LONGER
+        scales = {walks: scales[walks] * COOLER for walks in racing}
     incumbent.cut_short |= budget.is_over()
 
 
+def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
+    walks.walk(moves, scales[walks], budget)
+
+
+def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
+    """The best slots to begin with: of placements that are known, or simple."""
+    slots = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
+    slots += chain(cut_starts(walks), column_starts(walks))
+    order = np.argsort([walks.load_slots(some) for some in slots], kind="stable")
+    return [slots[number] for number in order[:STARTS]]
+
+
 def _moves(walks: Walks) -> int:
-    return min(MOST_MOVES, MOVES_A_UNIT * len(walks.evaluator.slots.ranks))
+    moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.evaluator.slots.ranks))
+    return moves // ASKED if walks.kernel.asks else moves
 
 
 def _offer(walks: Walks, incumbent: Incumbent) -> None:

@@ -23,9 +23,7 @@ HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
 PROBES = 1800
 PIECES = 100  # of a walk, between looks at the time
-# Gradients are left alone while it is hot where so little of them shows.
-RINGS_SHOW = 1e-2
-COMES_BACK = 2e-3
+MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
 @dataclass(eq=False)
@@ -94,20 +92,20 @@ class Walks:
         """The best placement of a walk; shape (R,)."""
         return self.evaluator.slots.gpu_of_rank(self.best[1])
 
+    @property
+    def _is_melted(self) -> bool:
+        return self.kernel.value > self.annealer.best * (1 + MELTED)
+
     def walk(self, moves: int, scale: float, budget: Budget) -> None:
         """Anneal from the best so far, so hot, in so many moves."""
-        kernel = self.kernel
-        axes = self.units.problem.job.parallelism
         start = self.best[1]
         self.load_slots(start)
         usual = self.annealer.usual_change(PROBES, HOT)
         self.load_slots(start)
         hot = min(HOT, USUAL * usual)
         cold = hot / RANGE
-        exposed = kernel.exposed_s
-        leaves = axes.ep > 1 and scale > 0.05 and exposed < RINGS_SHOW * kernel.value
         for piece in range(PIECES):
-            if budget.is_over():
+            if budget.is_over() or self._is_melted:
                 return
             self.annealer.walk(
                 max(moves // PIECES, 1),
@@ -115,10 +113,7 @@ class Walks:
                 (piece + 1) / PIECES,
                 hot * scale,
                 cold,
-                leaves,
             )
-            if leaves and kernel.exposed_s > exposed + COMES_BACK * kernel.value:
-                leaves = False
 
 
 def _rows(label: IntArray, ranks: IntArray, stage: IntArray) -> Rows:

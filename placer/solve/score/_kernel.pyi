@@ -133,6 +133,8 @@ class StepTime(_Kernel):
     @property
     def pipeline_s(self) -> float: ...
     @property
+    def asks(self) -> bool: ...
+    @property
     def exposed_s(self) -> float: ...
 
 class Annealer:
@@ -149,13 +151,7 @@ class Annealer:
     def load(self, slots: _Ints) -> None: ...
     def usual_change(self, tries: int, hot: float) -> float: ...
     def walk(
-        self,
-        moves: int,
-        begin: float,
-        end: float,
-        hot: float,
-        cold: float,
-        leaves_rings: bool,
+        self, moves: int, begin: float, end: float, hot: float, cold: float
     ) -> None: ...
     @property
     def best(self) -> float: ...

@@ -13,9 +13,7 @@ struct Schedule {
   double softness = 20.0;    // of the maximum, in temperatures
   double mean_hot = 0.01, mean_cold = 0.003;
   double traffic = 0.02, rings = 0.1;  // at first; none at the end
-  bool leaves_rings = false; // gradients are not priced while it is hot
 };
-
 
 struct Annealer {
   Search search;
@@ -56,12 +54,10 @@ struct Annealer {
     StepTime& step = search.step;
     double total = 0.0;
     for (const Move& move : MOVES) total += move.weight;
-    bool leaves = schedule.leaves_rings;
     for (int64_t i = 0; i < moves; ++i) {
       if (i % REFRESH == 0) {
         const double x = begin + (end - begin) * (double)i / (double)moves;
         temperature = best * schedule.hot * std::pow(schedule.cold / schedule.hot, x);
-        if (leaves && i) settle_rings();
         soften(schedule.softness * temperature, x, schedule);
       }
       double pick = search.random.real() * total;
@@ -76,7 +72,7 @@ struct Annealer {
       // What gradients may gain at most is all that they cost.
       const double gain = search.has_experts ? temperature : temperature + step.exposed_s + rings_part * step.background;
       bool takes = after - gain < limit;
-      if (takes && !leaves) {
+      if (takes) {
         step.finish();
         after = soft();
         takes = after < limit;
@@ -90,9 +86,8 @@ struct Annealer {
       energy = after;
       step.keep();
       note_moved();
-      if (!leaves) keep_best();
+      keep_best();
     }
-    if (leaves) settle_rings();
   }
 
  private:
@@ -137,12 +132,6 @@ struct Annealer {
     if (value >= best * (1 - 1e-12)) return;
     best = value;
     best_slots = search.step.layout.slot_of;
-  }
-  void settle_rings() {
-    StepTime& step = search.step;
-    const Ints slots = step.layout.slot_of;
-    step.load(slots);
-    if (step.value() < best) best = step.value(), best_slots = slots;
   }
   // The soft maximum anew, as wide as told.
   void soften(double wide, double x, const Schedule& schedule) {

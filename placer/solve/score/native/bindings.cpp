@@ -254,6 +254,12 @@ NB_MODULE(_kernel, module) {
       .def("undo", &StepTime::undo)
       .def_prop_ro("value", &StepTime::value)
       .def_prop_ro("pipeline_s", &StepTime::pipeline_s)
+      .def_prop_ro("asks",
+                   [](const StepTime& self) {
+                     for (const auto& op : self.operations)
+                       if (dynamic_cast<const Asked*>(op.get())) return true;
+                     return bool(self.ask_exposed);
+                   })
       .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; })
       .def_prop_ro("slots", [](const StepTime& self) { return array(self.layout.slot_of); })
       .def("pressure",
@@ -289,10 +295,8 @@ NB_MODULE(_kernel, module) {
              return self.usual_change(tries, {hot, hot});
            })
       .def("walk",
-           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold,
-              bool leaves_rings) {
-             Schedule schedule{hot, cold};
-             schedule.leaves_rings = leaves_rings;
+           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold) {
+             const Schedule schedule{hot, cold};
              nb::gil_scoped_release free;
              self.walk(moves, begin, end, schedule);
            })
