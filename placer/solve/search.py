@@ -38,9 +38,7 @@ from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
 from placer.solve.run.later import (
     Method,
-    has_experts,
     has_own_traffic,
-    is_annealed,
     is_of_hops,
     later,
 )
@@ -54,16 +52,6 @@ if TYPE_CHECKING:
 
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
-block_parts = later("construct.experts.block_parts", has_experts)
-shared_nodes = later("construct.experts.shared_nodes", has_experts)
-coarsely_chosen_parts = later(
-    "construct.experts.chosen_parts", has_experts, "coarsely_chosen_parts"
-)
-chosen_parts = later("construct.experts.chosen_parts", has_experts)
-shortly_walked_parts = later(
-    "construct.experts.walked_parts", has_experts, "shortly_walked_parts"
-)
-walked_parts = later("construct.experts.walked_parts", has_experts)
 cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
 counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
@@ -83,7 +71,7 @@ held_runs = later("construct.transfers.held_runs", has_own_traffic)
 set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
 loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
 groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
-annealed_step = later("annealing.annealed_step", is_annealed)
+annealed_step = later("annealing.annealed_step")
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
@@ -246,14 +234,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
 )
 # Left out where nothing worse than a value will do, or a placement is near enough
 # to its bound that more is not searched for: these take the longest.
-BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (
-    coarsely_chosen_parts,
-    shortly_walked_parts,
-    counted_experts,
-    block_parts,
-    walked_parts,
-    chosen_parts,
-)
+BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (counted_experts, annealed_step)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,

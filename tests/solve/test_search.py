@@ -29,7 +29,7 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from tests.conformance.machines import domains_of, job, machine
 from tests.marks import slow
-from tests.solve.construct.test_walked_parts import drawn as drawn_experts
+from tests.solve.construct.test_whole_first import uneven_experts
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve
@@ -163,7 +163,7 @@ def test_experts_are_placed_before_programs_of_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Programs that take all of the time come after constructions made for experts."""
-    problem, _ = drawn_experts(3)
+    problem = uneven_experts(3)
     asked: list[float] = []
 
     def endless(_: PartSteps, value: float, limits: Limits) -> tuple[bool, float]:
@@ -175,7 +175,7 @@ def test_experts_are_placed_before_programs_of_the_bound(
     even.offer_all(in_parts_fills(problem))
     found = search.solve(problem, Budget(NEVER, lambda: bool(asked)))
     assert asked
-    assert found.method == "ep groups in annealed parts"
+    assert found.method == "annealed on the step"
     assert 0 < found.lower_bound < found.value < even.value
 
 

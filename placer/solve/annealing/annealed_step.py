@@ -16,7 +16,7 @@ import numpy as np
 
 from placer.solve.annealing.starts import column_starts, cut_starts
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import Walks
+from placer.solve.annealing.walks import PricedInFull, Walks
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-SCALES = (0.2, 0.05, 0.5, 1.0)  # how hot the walks of the first round are, in turn
+SCALES = (1.0, 0.3, 0.1, 0.5)  # how hot the walks of the first round are, in turn
 WALKS = 8  # of the first round
 COOLER, LONGER = 0.5, 4  # each round
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
@@ -39,16 +39,25 @@ STARTS = 4  # of all that are known, the best
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements annealed on the exact step."""
-    if not _is_for(problem) or incumbent.is_within(SMALL):
+    if not _is_for(problem) or not _is_worth(incumbent):
         return
-    fine, coarse = Units.of(problem), _in_parts(problem)
+    fine = Units.of(problem)
     if fine is None:
         return
+    try:
+        _anneal(fine, _in_parts(problem), incumbent, budget)
+    except PricedInFull:
+        return  # the local search after it prices changes in full
+
+
+def _anneal(
+    fine: Units, coarse: Units | None, incumbent: Incumbent, budget: Budget
+) -> None:
     if coarse is None:
         _race(fine, incumbent, budget)
         return
     _race(coarse, incumbent, budget.share(2))
-    walks = Walks(fine, problem.seed)
+    walks = Walks(fine, fine.problem.seed)
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
         walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
@@ -62,6 +71,10 @@ def _is_for(problem: Problem) -> bool:
     if problem.goal.name != "time" or job.roles or job.model is None:
         return False
     return is_built() and problem.model.fabric.can_leave_scale_up
+
+
+def _is_worth(incumbent: Incumbent) -> bool:
+    return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
 def _in_parts(problem: Problem) -> Units | None:

@@ -26,6 +26,10 @@ PIECES = 100  # of a walk, between looks at the time
 MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
+class PricedInFull(Exception):  # noqa: N818
+    """The compiled step does not say of a job what the scorer says."""
+
+
 @dataclass(eq=False)
 class Walks:
     """Annealing of units on slots, walk after walk.
@@ -49,7 +53,7 @@ class Walks:
         problem = self.units.problem
         found = step_kernel(problem.model, self.units.slots)
         if found is None:
-            raise TypeError("changes of this job are priced in full")
+            raise PricedInFull
         self.evaluator = Compiled(*found)
         self.kernel = found[1]
         self.units = replace(self.units, slots=found[0])

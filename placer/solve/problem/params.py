@@ -19,8 +19,6 @@ class Params(BoundParams):
 
     # Placements of different values that local search starts from.
     elite: int = 4
-    # Whether placements are annealed on the exact step, beside all other methods.
-    annealed_step: bool = False
     # Nestings that are priced in full, and ranks of all of them together: pricing takes
     # time in proportion to the ranks.
     nestings: int = 64
@@ -239,25 +237,9 @@ class Params(BoundParams):
     # Ranks of closed sets that are placed one by one at most; work of one program.
     loose_ranks: int = 128
     loose_work: float = 4.0
-    # Work of one program that counts parts of expert groups, and of all.
-    parts_program_work: float = 4.0
-    parts_work_in_all: float = 12.0
-    # Nodes of the tree of a program that chooses parts.
-    chosen_nodes: int = 300
-    # How many may end without an answer where no more than ``parts_walk_gap`` is left
-    # or walks are to follow soon, and elsewhere.
-    chosen_programs: tuple[int, int] = (2, 8)
-    # Walks of parts of expert groups, and batches of changes of each, leg by leg.
-    parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
-    # Such batches for each unit, at most.
-    parts_walk_rounds: int = 64
-    # Where no more is left nothing is walked; with no more than the second left, the
-    # first leg that brings nothing is the last.
+    # A gap in which programs that count parts are not worth their time.
     parts_walk_gap: float = 0.01
-    parts_gap: float = 0.03
-    # Changes of the replicas that wait for which of them.
-    parts_order_tries: int = 4_000
-    # Most ways to make up groups that such a program for the hop cost tells apart.
+    # Most ways to make up groups that a program for the hop cost tells apart.
     parts_ways: int = 6_000
     # Nodes of its tree.
     parts_nodes: float = 100

@@ -19,19 +19,9 @@ def has_own_traffic(problem: Problem) -> bool:
     return problem.job.names_ranks or bool(problem.job.groups)
 
 
-def has_experts(problem: Problem) -> bool:
-    """Whether ranks exchange tokens of experts."""
-    return problem.job.parallelism.ep > 1
-
-
 def is_of_hops(problem: Problem) -> bool:
     """Whether the hop cost is asked for."""
     return problem.goal.name == "hop-cost"
-
-
-def is_annealed(problem: Problem) -> bool:
-    """Whether placements are annealed on the exact step, beside all else."""
-    return problem.params.annealed_step
 
 
 def _always(_problem: Problem) -> bool:

@@ -42,6 +42,21 @@ def job(**sizes: int) -> Job:
     )
 
 
+def uneven_experts(seed: int) -> Problem:
+    """A job whose groups do not all fit uneven hosts, behind thin uplinks or not."""
+    rng = random.Random(f"walked parts {seed}")
+    while True:
+        gpus = [rng.choice((9, 8, 7, 6, 5)) for _ in range(rng.randint(12, 20))]
+        topology = machine(gpus, sorted(rng.randrange(3) for _ in gpus))
+        *inner, last = topology.tiers
+        thin = replace(last, oversubscription=rng.choice((1.0, 2.0, 4.0)))
+        topology = replace(topology, tiers=(*inner, thin))
+        tp, pp, ep = rng.choice(((1, 2, 8), (1, 4, 8), (2, 2, 8), (1, 1, 4)))
+        dp = sum(gpus) * 9 // 10 // (pp * tp) // ep * ep
+        if dp:
+            return Problem.of(topology, job(tp=tp, ep=ep, pp=pp, dp=dp), "time")
+
+
 def parts_of(
     topology: Topology, groups: np.ndarray, gpu_of_rank: np.ndarray
 ) -> list[list[int]]:
