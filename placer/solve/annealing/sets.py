@@ -12,6 +12,25 @@ from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
+    from placer.job.model import Job
+
+
+def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:
+    """The same for groups of the job's own, in families of groups that share nobody.
+
+    Who is in none of a family is a set alone.
+    """
+    unit = row_of_number(ranks)
+    for group in job.groups:
+        label = np.arange(len(ranks))
+        taken = np.zeros(len(ranks), dtype=bool)
+        for members in group.ranks:
+            units = np.unique(unit[list(members)])
+            if taken[units].any():
+                yield label
+                label, taken = np.arange(len(ranks)), np.zeros(len(ranks), dtype=bool)
+            label[units], taken[units] = units[0], True
+        yield label
 
 
 def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:

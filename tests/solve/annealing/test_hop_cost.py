@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,17 +13,21 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.improve.anneal import annealed, better
-from placer.solve.improve.hop_search import HopSearch, Links, links_between
-from placer.solve.improve.region import MoveRegion, hop_region
+from placer.solve.annealing.annealed_step import annealed_step
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
+from placer.solve.score.kernel import is_built
 from placer.topology.model import Tier, Topology
 from tests.marks import slow
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known, solve
 
+if TYPE_CHECKING:
+    from placer.solve.run.incumbent import Incumbent
+
+pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 PIPELINES_FIRST = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -50,8 +54,7 @@ def _job(
 
 
 def _problem(topology: Topology, job: Job, seed: int = 0) -> Problem:
-    """To be annealed with little work."""
-    return Problem.of(topology, job, "hop-cost", seed).with_params(anneal_work=2e5)
+    return Problem.of(topology, job, "hop-cost", seed)
 
 
 def _start(topology: Topology, job: Job) -> np.ndarray:
@@ -59,17 +62,18 @@ def _start(topology: Topology, job: Job) -> np.ndarray:
 
 
 def _shuffled(topology: Topology, job: Job) -> np.ndarray:
-    """A legal placement with units in random domains."""
-    problem, rng = _problem(topology, job), np.random.default_rng(0)
-    start = _start(topology, job)
-    region = hop_region(problem, start)
-    assert region is not None
-    (home,) = region.homes([start])
-    while True:
-        order = rng.permutation(len(home))
-        mixed = home[order]
-        if (region.enclosure[mixed] == region.enclosure[home]).all():
-            return region.gpu_of_rank(mixed)
+    """A legal placement, the worst of some in random domains."""
+    start, rng = _start(topology, job), np.random.default_rng(0)
+    sets = colocation_of(topology, job, 1 if job.launcher == "free" else 4).label[-2]
+    rows = np.argsort(sets, kind="stable").reshape(int(sets.max()) + 1, -1)
+    hops = HopCost(topology, job)
+    found = [start]
+    for _ in range(500):
+        placed = np.empty_like(start)
+        placed[rows] = start[rows[rng.permutation(len(rows))]]
+        if obeys(topology, job, placed):
+            found.append(placed)
+    return max(found, key=hops.cost)
 
 
 CASES = {
@@ -96,118 +100,50 @@ CASES = {
 }
 
 
-def _improved(topology: Topology, job: Job) -> list[np.ndarray]:
+def _annealed(topology: Topology, job: Job, start: np.ndarray) -> Incumbent:
     problem = _problem(topology, job)
-    start = known(problem, _shuffled(topology, job))
-    return list(better(problem, start, Budget(60.0)))
+    incumbent = known(problem, start)
+    annealed_step(problem, incumbent, Budget(60.0))
+    return incumbent
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> None:
-    """Requirements and launchers hold, each GPU is used once, cost only falls."""
+def test_what_is_found_is_legal_and_better(name: str) -> None:
+    """Requirements and launchers hold, each GPU is used once, and the cost falls."""
     topology, job = CASES[name]
+    start = _shuffled(topology, job)
+    incumbent = _annealed(topology, job, start)
+    found = incumbent.best
+    assert obeys(topology, job, found)
+    assert len(np.unique(found)) == job.world_size
     hops = HopCost(topology, job)
-    value = hops.cost(_shuffled(topology, job))
-    found = _improved(topology, job)
-    assert found
-    for gpu_of_rank in found:
-        assert obeys(topology, job, gpu_of_rank)
-        assert len(np.unique(gpu_of_rank)) == job.world_size
-        assert hops.cost(gpu_of_rank) < value
-        value = hops.cost(gpu_of_rank)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_region_gives_back_the_domains_it_was_given(name: str) -> None:
-    """Units laid out on GPUs are found in the domains they were put in."""
-    topology, job = CASES[name]
-    problem = _problem(topology, job)
-    start = _start(topology, job)
-    region = hop_region(problem, start)
-    assert region is not None
-    (home,) = region.homes([start])
-    (again,) = region.homes([region.gpu_of_rank(home)])
-    np.testing.assert_array_equal(again, home)
+    assert incumbent.value == hops.cost(found) < hops.cost(start)
 
 
 def test_the_same_seed_gives_the_same_placements() -> None:
     """Nothing depends on the clock or on chance outside the seed."""
     topology, job = CASES["racks"]
-    assert _improved(topology, job)
-    for first, second in zip(
-        _improved(topology, job), _improved(topology, job), strict=True
-    ):
-        np.testing.assert_array_equal(first, second)
+    start = _shuffled(topology, job)
+    one, other = (_annealed(topology, job, start).best for _ in range(2))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_the_method_improves_the_incumbent() -> None:
     """What annealing finds is kept, under its name, and its moves are counted."""
     topology, job = CASES["racks"]
-    problem = _problem(topology, job)
-    incumbent = known(problem, _shuffled(topology, job))
-    before = incumbent.value
-    annealed(problem, incumbent, Budget(60.0))
-    assert incumbent.value < before
+    incumbent = _annealed(topology, job, _shuffled(topology, job))
     assert incumbent.method == "annealed, from start"
-    assert set(incumbent.moves.as_dict()) == {"move unit", "swap units"}
-
-
-def _search(name: str) -> tuple[HopSearch, MoveRegion]:
-    topology, job = CASES[name]
-    problem, start = _problem(topology, job), _shuffled(topology, job)
-    region = hop_region(problem, start)
-    assert region is not None
-    links = links_between(problem.hops.axes, region.label)
-    return HopSearch(problem, region, links, [start]), region
-
-
-def test_units_that_send_nothing_are_left_alone() -> None:
-    """Without edges between units there is nothing to walk for."""
-    topology, job = CASES["racks"]
-    problem, start = _problem(topology, job), _shuffled(topology, job)
-    region = hop_region(problem, start)
-    assert region is not None
-    none = np.zeros((0, 2), dtype=np.int64)
-    search = HopSearch(problem, region, Links(none, np.zeros(0), np.zeros(0)), [start])
-    assert not list(search.walks())
-
-
-def test_it_begins_with_axes_along_the_tree() -> None:
-    """Before anything is annealed, units laid along the tree beat random ones."""
-    assert _search("racks")[0].best is not None
-    # Not where that would break a requirement.
-    assert _search("parts beyond domains")[0].best is None
-
-
-def test_what_heavy_axes_tie_moves_as_one() -> None:
-    """Units move alone first, then with those that share a domain with them."""
-    search, region = _search("racks")
-    alone, tied = (state for state, _ in zip(search.walks(), range(2), strict=False))
-    assert alone.graph.size.max() == region.size
-    assert tied.graph.size.max() > region.size
-    assert tied.graph.size.sum() == alone.graph.size.sum()
-
-
-def test_the_better_half_goes_on() -> None:
-    """After a cycle the dearer copies give way to the cheaper ones, the best first."""
-    search, _ = _search("racks")
-    walks = search.walks()
-    for _ in np.unique(search.links.of_axis):
-        search.take(next(walks))
-    costs = np.linspace(3.0, 2.0, len(search.cost)) * search.cost.min()
-    search.cost = costs
-    next(walks)
-    assert search.cost.max() <= np.median(costs)
-    assert search.cost.argmin() == 0
+    counts = incumbent.moves.as_dict()
+    assert 0 < counts["unit"]["helped"] < counts["unit"]["tried"]
 
 
 def test_it_ends_when_asked_to() -> None:
     """A request to stop at once leaves the placements as they are."""
     topology, job = CASES["racks"]
     problem = _problem(topology, job)
-    start = _start(topology, job)
-    budget = Budget(60.0, lambda: True)
-    assert not list(better(problem, known(problem, start), budget))
+    incumbent = known(problem, start := _start(topology, job))
+    annealed_step(problem, incumbent, Budget(60.0, lambda: True))
+    np.testing.assert_array_equal(incumbent.best, start)
 
 
 def test_full_nodes_are_sorted_out_by_swaps() -> None:
@@ -222,8 +158,7 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
     start = np.array([0, 2, 1, 3])
     assert problem.hops.cost(start) == 82
-    *_, last = better(problem, known(problem, start), Budget(60.0))
-    assert problem.hops.cost(last) == 58
+    assert _annealed(topology, job, start).value == 58
 
 
 @pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
@@ -234,10 +169,8 @@ def test_small_uneven_machines_are_solved(seed: int) -> None:
     sizes[0] += max(0, 8 - int(sizes.sum()))
     topology = _machine(sizes.tolist(), [[0, 0, 1, 1]], [1, 5, 7])
     job = _job(pp=2, dp=4)
-    hops = HopCost(topology, job)
-    improved = _improved(topology, job)
-    best = hops.cost(improved[-1] if improved else _shuffled(topology, job))
-    assert best == _least(topology, job)
+    found = _annealed(topology, job, _shuffled(topology, job))
+    assert found.value == _least(topology, job)
 
 
 def _least(topology: Topology, job: Job) -> float:
