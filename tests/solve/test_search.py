@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from placer.solve.bounds.experts.part_steps import PartSteps
 
 from placer.errors import InfeasibleError, InputError
 from placer.job.axes import Parallelism
@@ -21,7 +22,6 @@ from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.solve import search
-from placer.solve.bounds.experts.part_steps import PartSteps
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
