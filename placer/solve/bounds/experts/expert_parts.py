@@ -21,7 +21,6 @@ from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
-from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_units import Units, units_of
 from placer.solve.bounds.experts.level_boxes import Boxes
 from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
@@ -29,9 +28,9 @@ from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.network.latency import exchange_latency
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
+    from placer.cost.step import Step
+    from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 
@@ -111,34 +110,6 @@ class StageParts:
             found[self.units.pieces] = near(paces + fabric.latency, size)
         return found
 
-    def pairs_a_second(self, tier: int) -> FloatArray:
-        """Pairs of pieces of a unit that the uplinks into a tier carry in a second.
-
-        One piece of a pair lies behind the uplink, the other elsewhere. Infinite where
-        tokens are deduplicated.
-        """
-        uplinks = self.network.fabric.uplink_capacity[tier]
-        if self.step.model.job.expert_copies:
-            return np.full(len(uplinks), np.inf)
-        size = self.units.pieces * self.units.members
-        share = self.step.model.volumes.ep_buffer / size
-        # A piece has so many members of each of its groups.
-        messages = self.units.ranks * self.units.members
-        return np.asarray(uplinks / (messages * share))
-
-    def latency(self, tier: int) -> dict[int, float]:
-        """Least latency of a member of so many pieces behind an uplink into a tier, s.
-
-        All other pieces of its unit lie elsewhere.
-        """
-        latency, size = self.network.fabric.latency, self.units.pieces
-        near, far = float(latency[:tier].min()), float(latency[tier:].min())
-        return {
-            pieces: (size - pieces) * self.units.members * far
-            + (pieces * self.units.members - 1) * near
-            for pieces in range(1, size)
-        }
-
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
         step, model, job = self.step, self.step.model, self.step.model.job
@@ -214,16 +185,3 @@ class StageParts:
         exposed = gradients.exposed_s(low)
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
-
-
-def stage_parts(model: StepModel, colocation: Colocation) -> StageParts | None:
-    """What parts of expert groups make of a step; None where they do not matter.
-
-    Parameters
-    ----------
-    model, colocation
-        As for `time_bound`.
-    """
-    if model.job.parallelism.ep == 1:
-        return None
-    return StageParts.of(Case.of(model, colocation))
