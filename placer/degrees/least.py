@@ -173,9 +173,7 @@ class Least:
         host_s = np.array(layer.host)
         full = work_s[:, None] * paces.full + chunk * more_s[:, None]
         ends = (
-            np.maximum(
-                work_s * pace + layers * more_s, work_s * end + layers * host_s
-            )
+            np.maximum(work_s * pace + layers * more_s, work_s * end + layers * host_s)
             for pace, end, layers in zip(
                 (paces.first, paces.last),
                 paces.ends,
