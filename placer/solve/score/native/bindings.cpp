@@ -275,6 +275,8 @@ NB_MODULE(_kernel, module) {
              self.pace_last = n[6];
              self.host_forward = n[7];
              self.host_backward = n[8];
+             self.end_first = n[9];
+             self.end_last = n[10];
              self.pace_full = reals(pace_full);
              self.cells_of_atom = rows(start, cells);
              self.atoms_of_cell = rows(atoms_start, atoms);

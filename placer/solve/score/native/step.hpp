@@ -67,6 +67,7 @@ struct StepTime : Cost {
   double work_forward = 0, work_backward = 0, share_first = 1, share_last = 1;
   double pace_first = 1, pace_last = 1;
   double host_forward = 0, host_backward = 0;  // least time of a full chunk's passes
+  double end_first = 0, end_last = 0;  // pace of what is no layer of these chunks
   Reals pace_full;                       // of a stage
   Rows cells_of_atom, atoms_of_cell;     // cells of the ranks of each atom
   bool has_speeds = false;
@@ -380,17 +381,20 @@ struct StepTime : Cost {
         backward += axes[a].backward.at(waits);
       }
       const double slower = now[axes.size() * stages + p];
-      // A pass takes no less than its launches, of so much of a full chunk.
-      const auto set = [&](double* to, double pace, double share) {
-        to[0] = std::max(work_forward * slower * pace + share * forward, share * host_forward);
-        to[1] = std::max(work_backward * slower * pace + share * backward, share * host_backward);
+      // Layers take no less than their launches, of so much of a full chunk; `end` is beside them.
+      const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
+        return std::max(work * slower * pace + share * added, work * slower * end + share * host);
+      };
+      const auto set = [&](double* to, double pace, double share, double end) {
+        to[0] = pass(work_forward, pace, share, end, forward, host_forward);
+        to[1] = pass(work_backward, pace, share, end, backward, host_backward);
       };
       double full[2];
-      set(full, pace_full[p], 1.0);
+      set(full, pace_full[p], 1.0, 0.0);
       work[p] = full[0];
       work[stages + p] = full[1];
-      if (p == 0) set(&work[2 * stages], pace_first, share_first);
-      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last);
+      if (p == 0) set(&work[2 * stages], pace_first, share_first, end_first);
+      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last, end_last);
     }
     known = {key, pipeline.seconds(work.data(), hop.data())};
     return known.seconds;
