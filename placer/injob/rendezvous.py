@@ -31,6 +31,7 @@ _MASTER = "placer/master"
 # Until every node has told of itself, and until the first has worked out an order.
 _PROBES_S, _ORDER_S = 15.0, 30.0
 _TRIES = 3
+_OF_A_ROUND = {"_bootstrap_store_info", "_shared_tcp_store_server"}
 _C10D = json.dumps({})
 
 
@@ -42,7 +43,7 @@ def create(parameters: Any) -> Any:
     )
     inner = dynamic.create_handler(store, backend, parameters)
     limit = float(parameters.config.get("limit") or LIMIT_S)
-    return PlacedRendezvous(inner, own_probe(sys.argv), parameters.local_addr, limit)
+    return PlacedRendezvous(inner, own_probe(sys.argv[1:]), parameters.local_addr, limit)
 
 
 def own_probe(command: Sequence[str]) -> dict[str, Any]:
@@ -99,6 +100,11 @@ class PlacedRendezvous:
     def next_rendezvous(self) -> Any:
         """Torch's next round, its nodes numbered by the placement."""
         for left in reversed(range(_TRIES)):
+            # Torch 2.13 keeps the address of its rank 0 from round to round and tells
+            # it once: a node that is new in a round would wait for it in vain.
+            vars(self._inner).update(
+                dict.fromkeys(_OF_A_ROUND & vars(self._inner).keys())
+            )
             info = self._inner.next_rendezvous()
             try:
                 return self._placed(info)

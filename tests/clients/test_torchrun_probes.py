@@ -90,7 +90,7 @@ class Agents:
 
         Each worker writes a line at each start; the last one of an agent counts.
         """
-        limit = time.monotonic() + 200
+        limit = time.monotonic() + 100
         while time.monotonic() < limit:
             time.sleep(0.3)
             rows = [row for row in map(self._last, self.running) if row]
