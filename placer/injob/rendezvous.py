@@ -43,7 +43,9 @@ def create(parameters: Any) -> Any:
     )
     inner = dynamic.create_handler(store, backend, parameters)
     limit = float(parameters.config.get("limit") or LIMIT_S)
-    return PlacedRendezvous(inner, own_probe(sys.argv[1:]), parameters.local_addr, limit)
+    return PlacedRendezvous(
+        inner, own_probe(sys.argv[1:]), parameters.local_addr, limit
+    )
 
 
 def own_probe(command: Sequence[str]) -> dict[str, Any]:
@@ -188,4 +190,5 @@ def distinct(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def tell(text: str) -> None:
     """A line for who reads the logs; rank 0 alone has some."""
-    print(f"placer: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"placer: {text}\n")
+    sys.stderr.flush()
