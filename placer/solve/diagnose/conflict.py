@@ -235,7 +235,8 @@ def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
         )
     tiers = [tier.name for tier in topology.tiers]
     for axis, tier in job.require.items():
-        yield _requirement(axis, tier, tiers)
+        if part_size(axis) != 1:  # which ties nothing
+            yield _requirement(axis, tier, tiers)
     for tier, number in job.rules.spares.items():
         text = f"{number} spare node{'s' * (number > 1)} in every {tier} that is used"
         fewer = range(number - 1, -1, -1)

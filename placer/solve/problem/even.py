@@ -44,7 +44,7 @@ def jobs_in_parts(job: Job) -> Iterator[Job]:
     )
     for sizes in product(*map(divisors, lengths)):
         parts = zip(even.items(), sizes, strict=True)
-        tied = {part_key(axis, size): tier for (axis, tier), size in parts if size > 1}
+        tied = {part_key(axis, size): tier for (axis, tier), size in parts}
         yield replace(job, require={**job.require, **tied})
 
 
