@@ -14,6 +14,7 @@ from placer.errors import InputError
 from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.beside import beside_seconds, host_seconds
+from placer.job.even import evenly
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
@@ -117,7 +118,8 @@ def _decode(document: Document, *, alone: bool) -> Job:
         expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
         stages=decode_stages(root, model, parallelism),
         compute=decode_compute(root, has_model=root.has("model")),
-        require=_require(root.section("require"), groups),
+        require=_require(root.section("require"), groups)
+        | evenly(_require(root.section("even"), groups)),
         launcher=_launcher(root.section("launcher")),
         started=decode_started(root.section("launcher")),
         groups=groups,
