@@ -18,7 +18,7 @@ from placer.job.even import evenly
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
-from placer.job.pace import stages
+from placer.job.pace import held_by
 from placer.job.parallel import NEWER_TENSOR_KEYS
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
@@ -279,7 +279,7 @@ def _check_memory_time(section: Section, job: Job) -> None:
     known = compute.micro_batch_time or compute.tflops_per_gpu
     if job.model is None or not rate or not known:
         return
-    taken = stages(job, job.model)[0].layers * beside_seconds(job, job.model)
+    taken = held_by(job, job.model).stages[0] * beside_seconds(job, job.model)
     if taken >= micro_batch_time(job):
         message = (
             f"norms and other work that multiplies nothing would take all of a "
@@ -295,7 +295,7 @@ def _check_host_time(root: Section, job: Job) -> None:
     if job.model is None or not job.host_time or not known:
         return
     time = micro_batch_time(job)
-    host = max(stage.layers for stage in stages(job, job.model))
+    host = max(held_by(job, job.model).stages)
     host *= host_seconds(job, job.model)
     if host > time * (1 + 1e-9):
         message = (
