@@ -25,7 +25,7 @@ def compute_line(calibration: Calibration) -> str:
 
 
 def use_options(calibration: Calibration) -> str:
-    """The options of other commands that say what was found, for a job of any source."""
+    """The options of other commands that say what was found, whatever has the job."""
     compute = calibration.job.compute
     settings = {"micro_batch_time": _milliseconds(calibration.micro_batch_s)}
     if compute.tflops_per_gpu:
