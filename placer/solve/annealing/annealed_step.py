@@ -1,6 +1,6 @@
 """Placements annealed on the exact cost, from the best known ones and simple starts.
 
-Walks race: many short ones first, and each round the better half of them goes on,
+Walks race: many short ones first, and each round the best quarter of them goes on,
 longer and cooler. Expert groups of single ranks move in parts of four first, and on the
 hop cost what the best placement keeps whole. How long walks are depends on the number
 of units alone, and each has its own random numbers: threads change nothing.
@@ -9,7 +9,7 @@ of units alone, and each has its own random numbers: threads change nothing.
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
-SCALES = {"time": (1.0, 0.3, 0.1, 0.5), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
-WALKS = 8  # of the first round
-COOLER, LONGER = 0.5, 4  # each round
+SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
+RACES, WALKS = 4, 8  # walks of the first round
+COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
@@ -116,29 +116,39 @@ def _coarse(problem: Problem, known: list[IntArray]) -> Units | None:
 
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
-    """Walks side by side from the best starts; the better half goes on."""
+    """Races of walks from starts of different sorts."""
     seed = units.problem.seed * WALKS
-    racing = [Walks(units, seed + number) for number in range(WALKS)]
-    starts = _starts(racing[0], incumbent.elite)
-    if not starts:
-        return
+    walks = [Walks(units, seed + number) for number in range(WALKS)]
+    starts = _starts(walks[0], incumbent.elite)
+    if starts:
+        for _ in range(RACES):
+            if not _is_worth(incumbent):
+                break
+            _one_race(walks, starts, incumbent, budget)
+            starts = starts[2:] + starts[:2]
+    incumbent.cut_short |= budget.is_over()
+
+
+def _one_race(
+    racing: list[Walks], starts: list[IntArray], incumbent: Incumbent, budget: Budget
+) -> None:
+    """Walk from starts at several heats; the best walks go on, longer."""
     moves, scales = _moves(racing[0]), {}
-    heat = SCALES[units.problem.goal.name]
+    heat = SCALES[racing[0].units.problem.goal.name]
     for number, walks in enumerate(racing):
         scales[walks] = heat[number % len(heat)]
         walks.load_slots(starts[number // len(heat) % len(starts)])
-    while True:
+    while not budget.is_over():
         in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
         for walks in racing:
             _count(walks, incumbent)
-        racing.sort(key=lambda walks: walks.best[0])
+        racing = sorted(racing, key=lambda walks: walks.best[0])
         _offer(racing[0], incumbent)
-        if len(racing) == 1 or budget.is_over():
+        if len(racing) == 1:
             break
-        racing = racing[: len(racing) // 2]
+        racing = racing[: max(len(racing) // LONGER, 1)]
         moves *= LONGER
         scales = {walks: scales[walks] * COOLER for walks in racing}
-    incumbent.cut_short |= budget.is_over()
 
 
 def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
@@ -146,12 +156,20 @@ def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) 
 
 
 def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
-    """The best slots to begin with: of placements that are known, or simple."""
-    slots = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
-    slots += chain(cut_starts(walks), column_starts(walks))
-    slots = [some for some in slots if walks.units.keeps_tied(some)]
-    order = np.argsort([walks.load_slots(some) for some in slots], kind="stable")
-    return [slots[number] for number in order[:STARTS]]
+    """Slots to begin with: in turn of placements that are known and of simple ones.
+
+    The best of either first: walks from a bad start end elsewhere.
+    """
+    given = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
+    simple = [*cut_starts(walks), *column_starts(walks)]
+    sorts = []
+    for some in (given, simple):
+        kept = [slots for slots in some if walks.units.keeps_tied(slots)]
+        costs = [walks.load_slots(slots) for slots in kept]
+        order = np.argsort(costs, kind="stable")[: STARTS // 2]
+        sorts.append([kept[number] for number in order])
+    pairs = zip_longest(*sorts)
+    return [slots for pair in pairs for slots in pair if slots is not None]
 
 
 def _moves(walks: Walks) -> int:
