@@ -239,6 +239,7 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (counted_experts, annealed_step)
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
     loose_pieces,
+    annealed_step,
     padded,
     as_if_free,
     stretches_annealed,

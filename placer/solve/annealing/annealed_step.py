@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.starts import column_starts, cut_starts
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import PricedInFull, Walks
+from placer.solve.annealing.walks import PricedInFull
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
+    from placer.solve.annealing.walks import Walks
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -41,7 +43,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     """Placements annealed on the exact step."""
     if not _is_for(problem) or not _is_worth(incumbent):
         return
-    fine = Units.of(problem)
+    fine = Runs.of(problem) if not problem.choices else Units.of(problem)
     if fine is None:
         return
     try:
@@ -57,7 +59,7 @@ def _anneal(
         _race(fine, incumbent, budget)
         return
     _race(coarse, incumbent, budget.share(2))
-    walks = Walks(fine, fine.problem.seed)
+    walks = fine.walks(fine.problem.seed)
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
         walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
@@ -89,7 +91,7 @@ def _in_parts(problem: Problem) -> Units | None:
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Walks side by side from the best starts; the better half goes on."""
     seed = units.problem.seed * WALKS
-    racing = [Walks(units, seed + number) for number in range(WALKS)]
+    racing = [units.walks(seed + number) for number in range(WALKS)]
     starts = _starts(racing[0], incumbent.elite)
     moves, scales = _moves(racing[0]), {}
     for number, walks in enumerate(racing):
@@ -114,7 +116,8 @@ def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) 
 def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
     """The best slots to begin with: of placements that are known, or simple."""
     slots = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
-    slots += chain(cut_starts(walks), column_starts(walks))
+    if not isinstance(walks.units, Runs):
+        slots += chain(cut_starts(walks), column_starts(walks))
     order = np.argsort([walks.load_slots(some) for some in slots], kind="stable")
     return [slots[number] for number in order[:STARTS]]
 

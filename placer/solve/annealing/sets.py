@@ -12,17 +12,19 @@ from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
+    from placer.job.model import Job
 
 
-def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
+def labels_of(job: Job, ranks: IntArray) -> Iterator[IntArray]:
     """Label of each unit in every family of sets; each shape (U,).
 
     Parameters
     ----------
-    axes : Parallelism
+    job : Job
     ranks : ndarray, shape (U, s)
         Of each unit.
     """
+    axes = job.parallelism
     block, stage = blocks_of(axes, ranks), axes.coordinates["pp"][ranks[:, 0]]
     if axes.ep > 1:
         group = row_of_number(axes.ranks_of_group["ep"])
@@ -35,6 +37,16 @@ def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
     yield block * axes.pp + stage
     if block.max() > 0:
         yield block
+    if (shards := shards_of(job)) is not None:
+        yield row_of_number(shards)[ranks[:, 0]]
+
+
+def shards_of(job: Job) -> IntArray | None:
+    """Ranks that share weights where others hold the same, by group; shape (g, n)."""
+    axes, mode = job.parallelism, job.data_parallel
+    members = axes.ranks_of_group["dp_cp"]
+    size = mode.shard_members(members.shape[1], axes.dp * axes.cp)
+    return members.reshape(-1, size) if size < members.shape[1] else None
 
 
 def blocks_of(axes: Parallelism, ranks: IntArray) -> IntArray:

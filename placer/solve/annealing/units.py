@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray, grouped
+from placer.solve.annealing.walks import Walks
 from placer.solve.score.slots import Slots
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Units:
         if len(gpus) < len(ranks_of_unit):
             return None
         return cls(problem, Slots(ranks_of_unit, gpus), cell)
+
+    def walks(self, seed: int) -> Walks:
+        """A walk of its own."""
+        return Walks(self, seed)
 
     @cached_property
     def cell_of_slot(self) -> IntArray:

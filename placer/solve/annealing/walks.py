@@ -59,7 +59,7 @@ class Walks:
         self.units = replace(self.units, slots=found[0])
         axes, ranks = problem.job.parallelism, found[0].ranks
         families: list[tuple[Numbers, Numbers, Numbers]] = []
-        for label in labels_of(axes, ranks):
+        for label in labels_of(problem.job, ranks):
             number = np.unique(label, return_inverse=True)[1].reshape(-1)
             rows = _rows(number, ranks, axes.coordinates["pp"])
             if np.diff(rows.start).max() > 1 or not families:

@@ -19,6 +19,7 @@ struct Annealer {
   Search search;
   double best = 0.0;
   Ints best_slots;
+  std::vector<Run> best_runs;
   int64_t tried = 0;
 
   Annealer(StepTime& step, uint64_t seed, int width, std::vector<Family> families, Rows of_block)
@@ -28,7 +29,11 @@ struct Annealer {
     search.step.load(slots);
     search.count_room();
     best = search.step.value();
-    best_slots = slots;
+    note_best();
+  }
+  void load_runs(std::vector<Run> runs) {
+    search.runs.load(std::move(runs));
+    load(search.runs.slots());
   }
 
   // The usual change of the soft step by a move, as a share of it.
@@ -37,7 +42,7 @@ struct Annealer {
     soften(2e-3 * step.at_most(), 0.0, schedule);
     Reals found;
     for (int i = 0; i < tries; ++i) {
-      propose(i % (int)MOVES.size());
+      propose(i % (int)rows().size());
       if (pairs.empty()) continue;
       step.change(atoms());
       const double change = std::fabs(soft() - energy);
@@ -52,8 +57,9 @@ struct Annealer {
   // So many moves from one share of the way to another.
   void walk(int64_t moves, double begin, double end, const Schedule& schedule) {
     StepTime& step = search.step;
+    const std::vector<Move>& rows = this->rows();
     double total = 0.0;
-    for (const Move& move : MOVES) total += move.weight;
+    for (const Move& move : rows) total += move.weight;
     for (int64_t i = 0; i < moves; ++i) {
       if (i % REFRESH == 0) {
         const double x = begin + (end - begin) * (double)i / (double)moves;
@@ -62,7 +68,7 @@ struct Annealer {
       }
       double pick = search.random.real() * total;
       int kind = 0;
-      while (kind + 1 < (int)MOVES.size() && (pick -= MOVES[kind].weight) > 0) ++kind;
+      while (kind + 1 < (int)rows.size() && (pick -= rows[kind].weight) > 0) ++kind;
       propose(kind);
       ++tried;
       if (pairs.empty()) continue;
@@ -86,6 +92,7 @@ struct Annealer {
       energy = after;
       step.keep();
       note_moved();
+      if (by_nodes()) search.runs.keep();
       keep_best();
     }
   }
@@ -98,9 +105,22 @@ struct Annealer {
   double sum = 0, times = 0, energy = 0, next_sum = 0, next_times = 0;
   Pairs pairs, spread;
 
+  bool by_nodes() const { return !search.runs.room.empty(); }
+  const std::vector<Move>& rows() const { return by_nodes() ? MOVES_OF_RUNS : MOVES; }
   void propose(int kind) {
     pairs.clear();
-    MOVES[kind].propose(search, pairs);
+    Runs& runs = search.runs;
+    runs.change.clear();
+    rows()[kind].propose(search, pairs);
+    if (runs.change.empty()) return;
+    const auto slot_of = [&](int unit) { return search.slot_of(unit); };
+    const auto unit_at = [&](int slot) { return search.unit_at(slot); };
+    // Where no unit leaves its slot nothing is to be priced.
+    if (runs.seat(slot_of, unit_at, pairs) && pairs.empty()) runs.keep();
+  }
+  void note_best() {
+    best_slots = search.step.layout.slot_of;
+    if (by_nodes()) best_runs = search.runs.order;
   }
   const Pairs& atoms() {
     // Room changes as pairs are made one after the other: noted from the state before.
@@ -131,7 +151,7 @@ struct Annealer {
     const double value = search.step.value();
     if (value >= best * (1 - 1e-12)) return;
     best = value;
-    best_slots = search.step.layout.slot_of;
+    note_best();
   }
   // The soft maximum anew, as wide as told.
   void soften(double wide, double x, const Schedule& schedule) {

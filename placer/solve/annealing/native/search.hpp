@@ -3,6 +3,7 @@
 #pragma once
 #include <utility>
 #include "../../score/native/step.hpp"
+#include "runs.hpp"
 
 namespace placer {
 
@@ -44,6 +45,7 @@ struct Search {
   Ints room;                    // free slots of each cell
   bool has_experts = false;     // family 0 is their groups
   const Operation* tokens = nullptr;  // their all-to-alls
+  Runs runs;                    // of a launch by nodes, empty else
 
   Search(StepTime& step, uint64_t seed, int width, std::vector<Family> families, Rows of_block)
       : step(step), random(seed), width(width), families(std::move(families)), of_block(std::move(of_block)) {
