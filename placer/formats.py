@@ -18,7 +18,7 @@ from placer.errors import InputError, Problem, refuse
 
 Source = str | os.PathLike[str]
 
-_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/""")
+_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/(?!probe)""")
 _PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
 # A file of placer, and a file of a format, shows it in so many characters.
 _OWN_HEAD, _HEAD = 65_536, 2_000_000

@@ -37,6 +37,8 @@ _BOTH = (
     "stages",
     "expert_parallel",
     "host_time",
+    "bytes",
+    "data_parallel",
 )
 
 
@@ -89,7 +91,8 @@ def _job(both: Mapping[str, Any], own: Mapping[str, Any]) -> Job:
     axes["dp"] = own["gpus"] // inside
     size = own.get("micro_batch", 1)
     memory = both.get("memory", {}) | own.get("memory", {})
-    document = {key: both[key] for key in _BOTH if key in both} | {
+    said = {**both, **own}
+    document = {key: said[key] for key in _BOTH if key in said} | {
         "format": "placer/job",
         "version": 1,
         "name": "pair",

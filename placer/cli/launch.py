@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from placer.cli import complete
-from placer.cli.folder import with_folder
+from placer.cli.folder import from_folder, with_folder
 from placer.cli.grouped import Command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
@@ -26,11 +28,16 @@ from placer.cli.options import (
     output_option,
     quiet_option,
     seed_option,
+    teller,
     time_limit_option,
 )
 
 if TYPE_CHECKING:
+    from placer.errors import InputError
     from placer.placement.plan import Plan
+
+# A task's number follows the host file, its node's number does not.
+_NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID exec "$@"'
 
 _FOR_A_NEW_PLAN = (
     "topology",
@@ -48,7 +55,7 @@ _FOR_A_NEW_PLAN = (
 @click.command(
     cls=Command,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Example: placer launch -t cluster.yaml -j job.yaml srun python train.py",
+    epilog="Example: placer launch srun python train.py",
 )
 @topology_option()
 @job_option()
@@ -84,6 +91,10 @@ _FOR_A_NEW_PLAN = (
 def launch(**options: Any) -> None:
     """Plan for this Slurm allocation and run COMMAND by it.
 
+    Without -t every node is asked what it is (placer probe), the job is read from
+    COMMAND and the scripts it names, the rest is assumed, and the plan is made in two
+    seconds. A torchrun in front is run by srun, one a node, with the plan's node rank.
+
     COMMAND gets SLURM_HOSTFILE with the variables that go with it, MASTER_ADDR,
     MASTER_PORT, JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for COMMAND
     alone: later steps are not reordered. The hosts are those of --hosts, else of
@@ -104,15 +115,16 @@ def launch(**options: Any) -> None:
     path = Path(given or options["output"] or f"placer-{job_id}.json")
     if "-" in (given, options["output"]):
         raise click.UsageError("The plan must be a file: tasks read it.")
+    command = options["command"]
     if given is None:
-        plan = _placed(with_folder(options, "there is no --plan"))
+        plan = _probed(options) if _asks_nodes(options) else _placed(options)
         with interrupts.writing(str(path)):
             write_plan(plan, path)
     else:
         plan = read_plan(path)
         if options["hosts"]:
             _check_hosts(plan, options["hosts"])
-    started = launched(options["command"])
+    started = launched(command)
     if len(plan.nodes) > 1:
         refuse(started.problems)
     asked = options["per_node"]
@@ -131,7 +143,58 @@ def launch(**options: Any) -> None:
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
     count = hosts.count("\n")
     environ = step_environment(plan, path, hostfile, count, os.environ)
-    _run(options["command"], environ)
+    if _is_torchrun(command) and "SLURM_JOB_ID" in os.environ:
+        ranks = dict.fromkeys(Counter(plan.node_of_rank.tolist()).values())
+        if len(ranks) == 1:
+            environ |= {"PET_NNODES": str(count), "PET_NPROC_PER_NODE": str(*ranks)}
+        environ |= {"PET_MASTER_ADDR": environ["MASTER_ADDR"]}
+        environ |= {"PET_MASTER_PORT": environ["MASTER_PORT"]}
+        command = ("srun", "bash", "-c", _NODE_RANK, "placer", *command)
+    _run(command, environ)
+
+
+def _asks_nodes(options: dict[str, Any]) -> bool:
+    """Whether the nodes are asked what they are: nothing else says it."""
+    if options["topology"] or "SLURM_JOB_ID" not in os.environ:
+        return False
+    return not from_folder(options).get("topology")
+
+
+def _probed(options: dict[str, Any]) -> Plan:
+    """A plan for what the nodes of the allocation say of themselves."""
+    from placer.injob.nodes import completed, machine_of, probe_step
+    from placer.injob.planned import LIMIT_S, planned
+    from placer.injob.work import job_of
+    from placer.report.look import PLAIN
+    from placer.report.summary import verdict_lines
+    from placer.topology.allocation import parse_hosts
+
+    if not options["hosts"]:
+        raise _no_hosts()
+    tell = teller(options)
+    hosts = list(dict.fromkeys(parse_hosts(options["hosts"])))
+    lines = completed(probe_step(len(hosts)), hosts)
+    machine = machine_of(lines, tell, options["gpus_per_node"])
+    if options["job"]:
+        job = read_given_job(options, machine, options["hosts"])
+    else:
+        ranks = options["gpus"] or machine.num_gpus
+        job = job_of(options["command"], machine, ranks, tell)
+    source = click.get_current_context().get_parameter_source("time_limit")
+    is_given = source is not ParameterSource.DEFAULT
+    seconds = options["time_limit"] if is_given else LIMIT_S
+    plan = planned(machine, job, tell, seconds=seconds)
+    if not options["quiet"]:
+        for line in verdict_lines(plan, PLAIN):
+            click.echo(f"placer: {line}", err=True)
+    return plan
+
+
+def _is_torchrun(command: Sequence[str]) -> bool:
+    return PurePath(command[0]).name == "torchrun" or (
+        PurePath(command[0]).name.startswith("python")
+        and tuple(command[1:3]) == ("-m", "torch.distributed.run")
+    )
 
 
 def _check_hosts(plan: Plan, given: str) -> None:
@@ -181,12 +244,10 @@ def step_environment(
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
     from placer.cli.machine import read_machine
-    from placer.errors import InputError, Problem
 
+    options = with_folder(options, "there is no --plan")
     if not options["hosts"]:
-        hint = "give --hosts, or run this in sbatch or salloc"
-        message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
-        raise InputError([Problem(message, hint=hint)])
+        raise _no_hosts()
     machine = read_machine(options)
     result = place(
         machine,
@@ -196,6 +257,14 @@ def _placed(options: dict[str, Any]) -> Plan:
         seed=options["seed"],
     )
     return result.plan
+
+
+def _no_hosts() -> InputError:
+    from placer.errors import InputError, Problem
+
+    hint = "give --hosts, or run this in sbatch or salloc"
+    message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
+    return InputError([Problem(message, hint=hint)])
 
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:

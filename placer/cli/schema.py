@@ -14,8 +14,8 @@ from placer.presets import schemas
 def schema(format_name: str) -> None:
     """Print the JSON Schema of a file format.
 
-    FORMAT is topology, job, jobs, workload, plan or folder (placer.yaml). An editor
-    that knows the schema completes keys, explains them and marks what is wrong while
-    you type.
+    FORMAT is topology, job, jobs, workload, plan, probe or folder (placer.yaml). An
+    editor that knows the schema completes keys, explains them and marks what is wrong
+    while you type.
     """
     write_text("-", schemas()[format_name].read_text())

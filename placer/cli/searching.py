@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from placer.cli.interrupt import interrupts, leave
-from placer.cli.options import seed_option, time_limit_option
+from placer.cli.options import seed_option, teller, time_limit_option
 from placer.cli.plan_output import plan_output_options
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     Stop = Callable[[], bool]
 
+SLOW = (
+    "the fast search was not built, as no C++ compiler was found when placer was "
+    "installed; plans of uneven machines may be several percent slower"
+)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 Found = TypeVar("Found", bound="Result")
 
@@ -47,10 +51,13 @@ def run_search(
     """
     from placer.errors import StoppedError
     from placer.files import check_target
+    from placer.solve.score.kernel import is_built
 
     interrupts.outcome = "there was no plan yet, nothing is written"
     search = prepare()
     check_target(options["output"] or "-")
+    if not is_built():
+        teller(options)(SLOW)
     with interrupts.searching() as stop:
         try:
             with _progress(options) as progress:

@@ -337,22 +337,26 @@ class StepModel:
         full, longer = self.paces.full * slowness, slowness[:, [0, -1]]
         longer = longer * (self.paces.first, self.paces.last)
         work_f, work_b = self.work.forward_s, self.work.backward_s
-        ends = (
-            (work_f * longer[:, 0] + first * forward[:, 0], first),
-            (work_b * longer[:, 0] + first * backward[:, 0], first),
-            (work_f * longer[:, 1] + last * forward[:, -1], last),
-            (work_b * longer[:, 1] + last * backward[:, -1], last),
-        )
-        host = self.work.host_forward_s, self.work.host_backward_s
+        host_f, host_b = self.work.host_forward_s, self.work.host_backward_s
+        # The host is ahead of layers alone: what goes before or after them is added.
+        alone = slowness[:, [0, -1]] * self.paces.ends
+        ends = [
+            np.maximum(
+                work * longer[:, at] + share * added[:, -at],
+                work * alone[:, at] + share * host,
+            )
+            for at, share in enumerate((first, last))
+            for work, added, host in (
+                (work_f, forward, host_f),
+                (work_b, backward, host_b),
+            )
+        ]
         return np.concatenate(
             (
-                np.maximum(work_f * full + forward, host[0]),
-                np.maximum(work_b * full + backward, host[1]),
+                np.maximum(work_f * full + forward, host_f),
+                np.maximum(work_b * full + backward, host_b),
                 hop,
-                np.stack(
-                    [np.maximum(t, s * host[i % 2]) for i, (t, s) in enumerate(ends)],
-                    axis=1,
-                ),
+                np.stack(ends, axis=1),
             ),
             axis=1,
         )

@@ -174,8 +174,6 @@ class Evaluation:
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
-            # Programs of expert groups take the longest, and few choices need them.
-            problem = problem.with_params(expert_count_work=0.0)
             block = problem.forced_block
             budget = Budget(inf, stop)
             proof = lower_bound(problem, block, point.enough_s, budget)

@@ -171,13 +171,17 @@ class Least:
         if choice.pp * choice.vp == 1:
             first -= choice.loss
         host_s = np.array(layer.host)
-        first, last = max(first, 0.0), max(last, 0.0)
         full = work_s[:, None] * paces.full + chunk * more_s[:, None]
-        return ChunkTimes(
-            np.maximum(full, chunk * host_s[:, None]),
-            np.maximum(work_s * paces.first + first * more_s, first * host_s),
-            np.maximum(work_s * paces.last + last * more_s, last * host_s),
+        ends = (
+            np.maximum(work_s * pace + layers * more_s, work_s * end + layers * host_s)
+            for pace, end, layers in zip(
+                (paces.first, paces.last),
+                paces.ends,
+                (max(first, 0.0), max(last, 0.0)),
+                strict=True,
+            )
         )
+        return ChunkTimes(np.maximum(full, chunk * host_s[:, None]), *ends)
 
     def _shape(self, choice: Choice) -> Shape:
         """What its pipeline makes of the work of a layer; the same for all alike."""

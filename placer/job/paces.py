@@ -28,6 +28,8 @@ class Paces(NamedTuple):
         Of each stage, the mean of its chunks without the first and the last of all.
     first, last : float
         The first and the last chunk of all.
+    ends : tuple of float
+        What of these two goes before and after their layers; one chunk has both.
     stage : ndarray, shape (P,)
         The mean of all chunks of a stage; 1 for the slowest.
     """
@@ -35,6 +37,7 @@ class Paces(NamedTuple):
     full: FloatArray
     first: float
     last: float
+    ends: tuple[float, float]
     stage: FloatArray
 
 
@@ -43,8 +46,9 @@ def paces(job: Job) -> Paces:
     axes = job.parallelism
     if job.model is None:
         alike = np.ones(axes.pp)
-        return Paces(alike, 1.0, 1.0, alike)
-    each = np.array(_each(job, job.model)).reshape(axes.vp, axes.pp)
+        return Paces(alike, 1.0, 1.0, (0.0, 0.0), alike)
+    times, ends = _each(job, job.model)
+    each = np.array(times).reshape(axes.vp, axes.pp)
     first, last = float(each[0, 0]), float(each[-1, -1])
     stage = each.mean(axis=0)
     is_end = np.zeros(each.shape, dtype=bool)
@@ -52,7 +56,7 @@ def paces(job: Job) -> Paces:
     others = np.where(is_end, 0.0, each).sum(axis=0)
     number = (~is_end).sum(axis=0)
     full = np.where(number, others / np.maximum(number, 1), stage)
-    return Paces(full, first, last, stage)
+    return Paces(full, first, last, ends, stage)
 
 
 def rounds(job: Job) -> float:
@@ -68,8 +72,8 @@ def rounds(job: Job) -> float:
     return least_pipeline(times, job.micro_batches, vp)
 
 
-def _each(job: Job, model: Model) -> list[float]:
-    """Time of each chunk, in that of the mean chunk of the slowest stage.
+def _each(job: Job, model: Model) -> tuple[list[float], tuple[float, float]]:
+    """Time of each chunk, in that of the mean chunk of the slowest stage; and of ends.
 
     An embedding or a loss that counts for layers takes as long as they do, unless its
     stage were slower than the slowest then.
@@ -80,13 +84,19 @@ def _each(job: Job, model: Model) -> list[float]:
     times = [chunk.seconds(flop, beside) for chunk in found]
     slowest = max(sum(times[stage :: axes.pp]) for stage in range(axes.pp))
     if not slowest:
-        return [1.0] * len(times)
+        return [1.0] * len(times), (0.0, 0.0)
     layer, last = found[0]._replace(layers=1.0).seconds(flop, beside), found[-1]
     ended = last.end * flop + last.memory
+    ends = [0.0, ended]
     for at, lacks in (
         (0, counted.embedding * layer),
         (-1, max(0.0, counted.loss * layer - ended)),
     ):
         left = slowest - sum(times[at % axes.pp :: axes.pp])
-        times[at] += min(lacks, max(0.0, left))
-    return [time * axes.vp / slowest for time in times]
+        added = min(lacks, max(0.0, left))
+        times[at] += added
+        ends[at] += added
+    if len(times) == 1:
+        ends = [sum(ends)] * 2
+    scale = axes.vp / slowest
+    return [time * scale for time in times], (ends[0] * scale, ends[1] * scale)

@@ -1,5 +1,7 @@
 """torchrun's rendezvous backend ``placer``: node ranks from an emitted node map.
 
+Without a map `placer.injob.rendezvous` asks the nodes; it is loaded by name.
+
 torchrun finds `handler` by the entry point group ``torchrun.handlers`` (PyTorch,
 ``torch/distributed/elastic/rendezvous/registry.py``). The rendezvous itself is
 torchrun's static one; only the node rank comes from the map::
@@ -28,7 +30,14 @@ _PORT = 29500
 
 def handler() -> Callable[[Any], Any]:
     """What torchrun calls with its ``RendezvousParameters`` to get the rendezvous."""
-    return _static_rendezvous
+    return _rendezvous
+
+
+def _rendezvous(parameters: Any) -> Any:
+    """By a map where one is given, else by what the nodes say of themselves."""
+    if parameters.config.get("map"):
+        return _static_rendezvous(parameters)
+    return import_module("placer.injob.rendezvous").create(parameters)
 
 
 def read_node_map(path: str) -> list[str]:
@@ -57,9 +66,7 @@ def read_node_map(path: str) -> list[str]:
 
 def _static_rendezvous(parameters: Any) -> Any:
     """The static rendezvous of torchrun, with this host's node rank in the map."""
-    path = parameters.config.get("map")
-    if not path:
-        raise InputError("no node map: give --rdzv-conf=map=FILE")
+    path = parameters.config["map"]
     hosts = read_node_map(str(path))
     if (parameters.min_nodes, parameters.max_nodes) != (len(hosts), len(hosts)):
         shown = f"{parameters.min_nodes}:{parameters.max_nodes}"

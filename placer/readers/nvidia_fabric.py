@@ -1,9 +1,4 @@
-"""NVLink domains as GPUs know them: ``nvidia-smi -q``, or its CSV form.
-
-A domain is a cluster UUID and a clique; a rack may hold several cliques. A UUID of
-zeros is what hosts with NVLink inside only report: no domain (NVIDIA/nccl,
-``src/graph/topo.cc`` and ``src/mnnvl.cc``, decides the same).
-"""
+"""NVLink domains as GPUs know them: ``nvidia-smi -q``, or its CSV form."""
 
 from __future__ import annotations
 
@@ -14,6 +9,7 @@ from pathlib import Path
 
 from placer.errors import Problem, refuse
 from placer.hostlist import name_problem
+from placer.readers.fabric_domain import fabric_domain
 from placer.readers.findings import Findings, Level, NodeFacts
 from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 
@@ -46,11 +42,7 @@ class _Gpu:
     @property
     def domain(self) -> str:
         """Its domain; empty when it is in none."""
-        if self.state not in ("", "Completed") or not self.uuid.strip("0-"):
-            return ""
-        if not (re.fullmatch(_UUID, self.uuid) and self.clique.isdecimal()):
-            return ""
-        return f"{self.uuid.lower()}.{self.clique}"
+        return fabric_domain(self.state, self.uuid, self.clique)
 
 
 def read(text: str, source: str) -> Findings:

@@ -126,6 +126,13 @@ FORMATS: dict[str, MachineFormat] = {
             scheduler="kubernetes",
         ),
         MachineFormat(
+            name="probe",
+            description="what placer probe prints on every node of a job",
+            module="probe",
+            pattern=r'\{"format": ?"placer/probe"',
+            takes_labels=True,
+        ),
+        MachineFormat(
             name="topologies",
             description="Topology objects of Kueue or KAI: the order of node labels",
             module="label_orders",

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING
 from placer.arrays import IntArray
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import (
-    counted_experts,
     counted_parts,
     prove,
-    prove_at_first,
 )
-from placer.solve.construct.by_nodes.asked_runs import asked_runs
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
-from placer.solve.construct.by_nodes.paced_runs import paced_runs
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
@@ -173,13 +169,10 @@ METHODS: tuple[Method, ...] = (
     levelled,
     whole_first,
     cut_at_nodes,
-    asked_runs,
-    paced_runs,
     cut_within_sets,
     seated_hosts,
     few_enumerated,
     in_parts,
-    counted_experts,
     cheapest_parts,
     stitched,
     spread_runs,
@@ -220,8 +213,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
     cut_at_nodes,
-    asked_runs,
-    paced_runs,
     cut_within_sets,
     seated_hosts,
     in_parts,
@@ -234,7 +225,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
 )
 # Left out where nothing worse than a value will do, or a placement is near enough
 # to its bound that more is not searched for: these take the longest.
-BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (counted_experts, annealed_step)
+BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
@@ -292,7 +283,7 @@ def plain_search(
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
         incumbent.budget.pulse.phase = "lower bound"
-        prove_at_first(problem, incumbent)
+        prove(problem, incumbent)
         _run(METHODS, problem, incumbent)
     elif job.launcher != "free":
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)

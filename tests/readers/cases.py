@@ -10,6 +10,7 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.machine import read_topology
+from tests.injob.stand_ins import PROBES
 from tests.readers.slices import device, resource_slice
 
 if TYPE_CHECKING:
@@ -511,6 +512,7 @@ def rail_fabric(
 SLURM_NODES = "NodeName=n1 Gres=gpu:h100:8\nNodeName=n2 Gres=gpu:h100:8\n"
 TEXTS = {
     "slurm-nodes": SLURM_NODES,
+    "probe": PROBES,
     "fabric": FABRIC,
     "topo-m": MATRICES,
     "rocm-smi": LINK_TYPES,
@@ -549,13 +551,7 @@ HIDDEN = ("names", "hosts")
 NO_NODES = ("names", "nccl", "topologies")
 # Those that list nodes only where each line has its host in front.
 ONE_NODE = ("topo-m", "rocm-smi")
-HARDWARE = {
-    "ibnetdiscover": H100,
-    "kubernetes": GB200,
-    "aws": H100,
-    "gcp": H100,
-    "oci": H100,
-}
+HARDWARE = dict.fromkeys(("ibnetdiscover", "aws", "gcp", "oci"), H100)
 
 
 def machine_of(

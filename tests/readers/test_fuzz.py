@@ -112,7 +112,13 @@ VALUES = (
 
 
 def mutated_values(text: str, chance: random.Random) -> str:
-    """A JSON text with a few of its values replaced, dropped, doubled or swapped."""
+    """A JSON text with a few of its values replaced, dropped, doubled or swapped.
+
+    Of lines of JSON it is the first.
+    """
+    first, _, rest = text.partition("\n")
+    if rest.startswith("{"):
+        return f"{mutated_values(first, chance)}\n{rest}"
     data = json.loads(text)
     for _ in range(chance.randint(1, 4)):
         holders = [data]

@@ -36,4 +36,4 @@ def test_pins_of_a_run_that_a_host_cannot_hold() -> None:
     """Two islands of a host held ranks 0 and 3: no run, and no other seat was tried."""
     counts, false = attack(700_018, 700_019)
     assert false == []
-    assert counts["status optimal"] == 1
+    assert counts["status optimal"] + counts["status feasible"] == 1

@@ -20,22 +20,15 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve import search
-from placer.solve.bounds.experts.part_steps import PartSteps
-from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
-from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import Incumbent
 from tests.conformance.machines import domains_of, job, machine
 from tests.marks import slow
-from tests.solve.construct.test_whole_first import uneven_experts
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve
 
 if TYPE_CHECKING:
-    from placer.solve.count.engine import Limits
     from placer.solve.run.solution import Improvement, Solution
     from placer.topology.model import Topology
 
@@ -156,27 +149,6 @@ def test_no_time_gives_the_best_baseline() -> None:
             if name != "random":
                 gpus = baseline(name, topology, job).gpu_of_rank
                 assert found.value <= goal.value(gpus)
-
-
-@pytest.mark.slow
-def test_experts_are_placed_before_programs_of_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Programs that take all of the time come after constructions made for experts."""
-    problem = uneven_experts(3)
-    asked: list[float] = []
-
-    def endless(_: PartSteps, value: float, limits: Limits) -> tuple[bool, float]:
-        asked.append(value)
-        return False, limits.work
-
-    monkeypatch.setattr(PartSteps, "is_hopeless", endless)
-    even = Incumbent(problem, Budget(NEVER))
-    even.offer_all(in_parts_fills(problem))
-    found = search.solve(problem, Budget(NEVER, lambda: bool(asked)))
-    assert asked
-    assert found.method == "annealed on the step"
-    assert 0 < found.lower_bound < found.value < even.value
 
 
 @cache

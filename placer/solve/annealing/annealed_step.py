@@ -1,9 +1,9 @@
-"""Placements annealed on the exact step, from the best known ones and simple starts.
+"""Placements annealed on the exact cost, from the best known ones and simple starts.
 
 Walks race: many short ones first, and each round the better half of them goes on,
-longer and cooler. Expert groups of single ranks move in parts of four first. How long
-walks are depends on the number of units alone, and each has its own random numbers:
-threads change nothing.
+longer and cooler. Expert groups of single ranks move in parts of four first, and on the
+hop cost what the best placement keeps whole. How long walks are depends on the number
+of units alone, and each has its own random numbers: threads change nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.starts import column_starts, cut_starts
-from placer.solve.annealing.units import Units
+from placer.solve.annealing.units import Units, tier_of_cells
 from placer.solve.annealing.walks import PricedInFull
+from placer.solve.problem.colocation import join
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
@@ -28,26 +29,31 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-SCALES = (1.0, 0.3, 0.1, 0.5)  # how hot the walks of the first round are, in turn
+# How hot the walks of the first round are, in turn: a sum has no plateaus.
+SCALES = {"time": (1.0, 0.3, 0.1, 0.5), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
 WALKS = 8  # of the first round
 COOLER, LONGER = 0.5, 4  # each round
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
 ASKED = 500  # times dearer is a move whose step asks the scorer
+ANNEALED = "annealed"  # what placements found here are called
 PART = 4  # ranks of a part of an expert group
 STARTS = 4  # of all that are known, the best
 
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements annealed on the exact step."""
+    """Placements annealed on the exact cost."""
     if not _is_for(problem) or not _is_worth(incumbent):
         return
-    fine = Runs.of(problem) if not problem.choices else Units.of(problem)
+    if budget.is_over():
+        incumbent.cut_short = True
+        return
+    fine = _fine(problem)
     if fine is None:
         return
     try:
-        _anneal(fine, _in_parts(problem), incumbent, budget)
+        _anneal(fine, _coarse(problem, incumbent.elite), incumbent, budget)
     except PricedInFull:
         return  # the local search after it prices changes in full
 
@@ -63,29 +69,59 @@ def _anneal(
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
         walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
+        _count(walks, incumbent)
         _offer(walks, incumbent)
     incumbent.cut_short |= budget.is_over()
 
 
 def _is_for(problem: Problem) -> bool:
-    """Whether there is anything to move that the compiled step knows."""
-    job = problem.job
-    if problem.goal.name != "time" or job.roles or job.model is None:
+    """Whether there is anything to move that the compiled cost knows."""
+    if not is_built():
         return False
-    return is_built() and problem.model.fabric.can_leave_scale_up
+    if problem.goal.name != "time":
+        return bool(problem.hops.axes)
+    job = problem.job
+    if job.roles or job.model is None:
+        return False
+    return problem.model.fabric.can_leave_scale_up
 
 
 def _is_worth(incumbent: Incumbent) -> bool:
     return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
-def _in_parts(problem: Problem) -> Units | None:
-    """Parts of expert groups as units, where ranks move alone otherwise."""
+def _fine(problem: Problem) -> Units | None:
+    """What moves: units, or where no one number of ranks fits each node, runs."""
+    if problem.choices:
+        return Units.of(problem)
+    return Runs.on_nodes(problem) if problem.goal.name == "time" else None
+
+
+def _coarse(problem: Problem, known: list[IntArray]) -> Units | None:
+    """Units of several: parts of expert groups, or what a placement keeps whole."""
     axes = problem.job.parallelism
-    is_wide = axes.ep >= 4 * PART and axes.ep % PART == 0
-    if problem.job.launcher != "free" or axes.tp * axes.cp > 1 or not is_wide:
+    if problem.job.launcher != "free":
         return None
-    return Units.of(problem, PART)
+    if axes.tp * axes.cp == 1 and axes.ep >= 4 * PART and axes.ep % PART == 0:
+        return Units.of(problem, axes.ranks_of_group["ep"].reshape(-1, PART))
+    if problem.goal.name == "time" or not known:
+        return None
+    tier = tier_of_cells(problem)
+    whole = None
+    for axis in sorted(problem.hops.axes, key=lambda axis: -axis.weight):
+        groups = axes.ranks_of_group[axis.axis]
+        cells = problem.machine.domain_of_gpu[tier][known[0][groups]]
+        if (cells != cells[:, :1]).any():
+            break
+        label = np.arange(axes.world_size) if whole is None else whole
+        whole = join(label, groups)
+    if whole is None:
+        return None
+    size = np.unique(whole, return_counts=True)[1]
+    if len(size) == 1 or (size != size[0]).any():
+        return None
+    ranks = np.argsort(whole, kind="stable")
+    return Units.of(problem, ranks.reshape(len(size), -1))
 
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
@@ -93,12 +129,17 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     seed = units.problem.seed * WALKS
     racing = [units.walks(seed + number) for number in range(WALKS)]
     starts = _starts(racing[0], incumbent.elite)
+    if not starts:
+        return
     moves, scales = _moves(racing[0]), {}
+    heat = SCALES[units.problem.goal.name]
     for number, walks in enumerate(racing):
-        scales[walks] = SCALES[number % len(SCALES)]
-        walks.load_slots(starts[number // len(SCALES) % len(starts)])
+        scales[walks] = heat[number % len(heat)]
+        walks.load_slots(starts[number // len(heat) % len(starts)])
     while True:
         in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
+        for walks in racing:
+            _count(walks, incumbent)
         racing.sort(key=lambda walks: walks.best[0])
         _offer(racing[0], incumbent)
         if len(racing) == 1 or budget.is_over():
@@ -118,15 +159,24 @@ def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
     slots = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
     if not isinstance(walks.units, Runs):
         slots += chain(cut_starts(walks), column_starts(walks))
+    slots = [some for some in slots if walks.units.keeps_tied(some)]
     order = np.argsort([walks.load_slots(some) for some in slots], kind="stable")
     return [slots[number] for number in order[:STARTS]]
 
 
 def _moves(walks: Walks) -> int:
     moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.evaluator.slots.ranks))
-    return moves // ASKED if walks.kernel.asks else moves
+    return moves // ASKED if getattr(walks.evaluator.kernel, "asks", False) else moves
 
 
 def _offer(walks: Walks, incumbent: Incumbent) -> None:
-    incumbent.budget.pulse.placements += walks.annealer.tried
-    incumbent.offer("annealed on the step", walks.gpu_of_rank)
+    name = incumbent.method
+    if not name.startswith(ANNEALED):
+        name = f"{ANNEALED}, from {name}"
+    incumbent.offer(name, walks.gpu_of_rank)
+
+
+def _count(walks: Walks, incumbent: Incumbent) -> None:
+    for move, helped, tried in walks.counted():
+        incumbent.budget.pulse.placements += tried
+        incumbent.moves.count(move, helped, tried)

@@ -5,18 +5,21 @@ Shapes: U units of s consecutive ranks, S slots, N nodes, P of them with ranks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, equal_runs
+from placer.arrays import IntArray, equal_runs, row_of_number
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import groups_of
+from placer.solve.problem.rules import obeys
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots
 
@@ -34,9 +37,9 @@ class Runs(Units):
     """
 
     @classmethod
-    def of(cls, problem: Problem, size: int = 0) -> Runs | None:
+    def on_nodes(cls, problem: Problem) -> Runs | None:
         """Units as large as no cut parts; None if nodes have no room for all."""
-        machine, size = problem.machine, size or unit_size(problem)
+        machine, size = problem.machine, unit_size(problem)
         room = machine.gpus_of_node // size
         if problem.job.world_size % size or room.sum() * size < problem.job.world_size:
             return None
@@ -44,12 +47,34 @@ class Runs(Units):
         place = np.arange(len(first)) - np.repeat(np.cumsum(room) - room, room)
         gpus = (first + place * size)[:, None] + np.arange(size)
         ranks = np.arange(problem.job.world_size).reshape(-1, size)
-        cell = problem.model.fabric.scale_up_domain_of_gpu
-        return cls(problem, Slots(ranks, gpus), cell)
+        fabric = problem.model.fabric
+        cell, tier = fabric.scale_up_domain_of_gpu, fabric.scale_up_tier
+        return cls(problem, Slots(ranks, gpus), cell, tier)
 
     def walks(self, seed: int) -> RunWalks:
         """A walk of its own."""
         return RunWalks(self, seed)
+
+    def labels(self) -> Iterator[IntArray]:
+        """Label of each unit in every family of sets that moves know; shape (U,)."""
+        yield from super().labels()
+        if (shards := shards_of(self.problem.job)) is not None:
+            yield row_of_number(shards)[self.slots.ranks[:, 0]]
+
+    @cached_property
+    def tied(self) -> list[tuple[int, IntArray]]:
+        """None: changes of runs keep to fences."""
+        return []
+
+    def keeps_tied(self, slot_of_unit: IntArray) -> bool:
+        """Whether ranks that must lie in one domain do."""
+        problem = self.problem
+        return obeys(problem.machine, problem.job, self.gpu_of_rank(slot_of_unit))
+
+    def gpu_of_rank(self, units_of_node: IntArray) -> IntArray:
+        """The placement of runs, told as rows (node, units); shape (R,)."""
+        nodes, units = units_of_node.T
+        return self.problem.machine.gpus_on(np.repeat(nodes, units * self.size))
 
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Nodes in turn, and the units of each, as a placement has them; shape (P, 2).
@@ -100,6 +125,7 @@ class RunWalks(Walks):
         super().__post_init__()
         problem, slots = self.units.problem, self.units.slots
         set_runs(self.annealer, problem, slots)
+        self._counted = self.annealer.moves
 
     def load_slots(self, slot_of_unit: IntArray) -> float:
         """Begin with units on nodes; the cost."""
@@ -116,10 +142,7 @@ class RunWalks(Walks):
     @property
     def gpu_of_rank(self) -> IntArray:
         """The best placement of a walk; shape (R,)."""
-        nodes, lengths = self.best[1].T
-        return self.units.problem.machine.gpus_on(
-            np.repeat(nodes, lengths * self.units.size)
-        )
+        return self.units.gpu_of_rank(self.best[1])
 
 
 def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:

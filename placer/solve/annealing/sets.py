@@ -15,16 +15,33 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-def labels_of(job: Job, ranks: IntArray) -> Iterator[IntArray]:
+def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:
+    """The same for groups of the job's own, in families of groups that share nobody.
+
+    Who is in none of a family is a set alone.
+    """
+    unit = row_of_number(ranks)
+    for group in job.groups:
+        label = np.arange(len(ranks))
+        taken = np.zeros(len(ranks), dtype=bool)
+        for members in group.ranks:
+            units = np.unique(unit[list(members)])
+            if taken[units].any():
+                yield label
+                label, taken = np.arange(len(ranks)), np.zeros(len(ranks), dtype=bool)
+            label[units], taken[units] = units[0], True
+        yield label
+
+
+def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
     """Label of each unit in every family of sets; each shape (U,).
 
     Parameters
     ----------
-    job : Job
+    axes : Parallelism
     ranks : ndarray, shape (U, s)
         Of each unit.
     """
-    axes = job.parallelism
     block, stage = blocks_of(axes, ranks), axes.coordinates["pp"][ranks[:, 0]]
     if axes.ep > 1:
         group = row_of_number(axes.ranks_of_group["ep"])
@@ -37,8 +54,6 @@ def labels_of(job: Job, ranks: IntArray) -> Iterator[IntArray]:
     yield block * axes.pp + stage
     if block.max() > 0:
         yield block
-    if (shards := shards_of(job)) is not None:
-        yield row_of_number(shards)[ranks[:, 0]]
 
 
 def shards_of(job: Job) -> IntArray | None:

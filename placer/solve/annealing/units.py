@@ -5,15 +5,20 @@ Shapes: U units of s ranks, S slots, C cells (scale-up domains).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, grouped
+from placer.arrays import IntArray, by_appearance, grouped
+from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.walks import Walks
+from placer.solve.problem.colocation import join
 from placer.solve.score.slots import Slots
+from placer.solve.tree.base import base_tier
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -28,21 +33,25 @@ class Units:
     problem : Problem
     slots : Slots
     cell_of_gpu : ndarray, shape (G,)
+    tier : int
+        Of cells, -1 where GPUs all differ.
     """
 
     problem: Problem
     slots: Slots
     cell_of_gpu: IntArray
+    tier: int
 
     @classmethod
-    def of(cls, problem: Problem, size: int = 0) -> Units | None:
-        """Units of so many ranks, by default as large as can be; None if none fit.
+    def of(cls, problem: Problem, groups: IntArray | None = None) -> Units | None:
+        """Units of a launch, None if none fit.
 
-        A launch by nodes moves what a node holds, a free one tp groups, or parts of as
-        many ranks of an expert group.
+        A launch by nodes moves what a node holds, a free one tp groups, or groups that
+        are told, rank by rank once each, with all that must lie in one cell.
         """
         machine, job = problem.machine, problem.job
-        cell = problem.model.fabric.scale_up_domain_of_gpu
+        tier = tier_of_cells(problem)
+        cell = machine.domain_of_gpu[tier] if tier >= 0 else np.arange(machine.num_gpus)
         if job.launcher != "free":
             if not problem.choices:
                 return None
@@ -50,18 +59,26 @@ class Units:
             nodes = np.flatnonzero(machine.gpus_of_node >= block)
             first = np.asarray(machine.first_gpu_of_node)[nodes]
             ranks = np.arange(job.world_size).reshape(-1, block)
-            return cls(problem, Slots(ranks, first[:, None] + np.arange(block)), cell)
-        ranks_of_unit = _free_units(problem, size or job.parallelism.tp)
-        if ranks_of_unit is None:
+            gpus = first[:, None] + np.arange(block)
+        else:
+            if groups is None:
+                groups = job.parallelism.ranks_of_group["tp"]
+            found = _free_units(problem, tier, groups)
+            if found is None:
+                return None
+            ranks, gpus = found
+        if len(gpus) < len(ranks):
             return None
-        gpus = _cut(cell, ranks_of_unit.shape[1])
-        if len(gpus) < len(ranks_of_unit):
-            return None
-        return cls(problem, Slots(ranks_of_unit, gpus), cell)
+        return cls(problem, Slots(ranks, gpus), cell, tier)
 
     def walks(self, seed: int) -> Walks:
         """A walk of its own."""
         return Walks(self, seed)
+
+    def labels(self) -> Iterator[IntArray]:
+        """Label of each unit in every family of sets that moves know; shape (U,)."""
+        job, ranks = self.problem.job, self.slots.ranks
+        return chain(own_labels(job, ranks), labels_of(job.parallelism, ranks))
 
     @cached_property
     def cell_of_slot(self) -> IntArray:
@@ -72,6 +89,26 @@ class Units:
     def slots_of_cell(self) -> list[IntArray]:
         """Slots of each cell that has any."""
         return grouped(np.arange(len(self.slots.gpus)), self.cell_of_slot)
+
+    @cached_property
+    def tied(self) -> list[tuple[int, IntArray]]:
+        """Tiers inside one domain of which several units must lie: set of each unit."""
+        first = self.slots.ranks[:, 0]
+        rows = self.problem.colocation.label
+        found = ((t, rows[t][first]) for t in range(max(self.tier, 0), len(rows) - 1))
+        return [(t, own) for t, own in found if np.bincount(own).max() > 1]
+
+    def keeps_tied(self, slot_of_unit: IntArray) -> bool:
+        """Whether units that must lie in one domain do."""
+        gpus = self.slots.gpus[slot_of_unit, 0]
+        sets = self.problem.colocation
+        placed = np.empty(self.slots.num_ranks, dtype=np.int64)
+        for t, _ in self.tied:
+            domain = self.problem.machine.domain_of_gpu[t][gpus]
+            placed[self.slots.ranks] = domain[:, None]
+            if not sets.share(t, placed):
+                return False
+        return True
 
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Slots of units as a placement has them, or near by where it cuts them."""
@@ -99,18 +136,34 @@ class Units:
         return found
 
 
-def _free_units(problem: Problem, size: int) -> IntArray | None:
-    """Ranks of units of a free launch: tp groups, or parts of expert groups."""
-    axes = problem.job.parallelism
-    if size == axes.tp:
-        return axes.ranks_of_group["tp"]
-    if axes.tp > 1 or axes.cp > 1 or axes.ep % size:
+def tier_of_cells(problem: Problem) -> int:
+    """The tier inside which units may be anywhere, -1 where GPUs all differ."""
+    if problem.goal.name == "time":
+        return problem.model.fabric.scale_up_tier
+    return base_tier(problem.machine)
+
+
+def _free_units(
+    problem: Problem, tier: int, groups: IntArray
+) -> tuple[IntArray, IntArray] | None:
+    """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
+    label = problem.colocation.label
+    inner = label[: tier + 1]
+    unit = join(inner[-1] if len(inner) else np.arange(problem.job.world_size), groups)
+    sizes = [np.unique(np.bincount(row)) for row in (*inner, by_appearance(unit)[1])]
+    if any(len(found) > 1 for found in sizes):
         return None
-    return axes.ranks_of_group["ep"].reshape(-1, size)
+    ranks = np.lexsort((np.arange(len(unit)), *inner, unit))
+    rows = np.arange(problem.machine.num_gpus)[:, None]
+    for t, found in enumerate(sizes):
+        domain = problem.machine.domain_of_gpu[min(t, tier)] if tier >= 0 else rows
+        rows = _joined(rows, domain.ravel(), int(found[0]))
+    return ranks.reshape(-1, rows.shape[1]), rows
 
 
-def _cut(cell_of_gpu: IntArray, size: int) -> IntArray:
-    """GPUs of cells in rows of so many; what is left of a cell is no slot."""
-    parts = grouped(np.arange(len(cell_of_gpu)), cell_of_gpu)
-    rows = [part[: len(part) // size * size].reshape(-1, size) for part in parts]
-    return np.concatenate(rows)
+def _joined(rows: IntArray, domain: IntArray, size: int) -> IntArray:
+    """Rows of so many GPUs of one domain each, made of rows; the rest is no slot."""
+    many = size // rows.shape[1]
+    parts = grouped(np.arange(len(rows)), domain[rows[:, 0]])
+    whole = [part[: len(part) // many * many].reshape(-1, many) for part in parts]
+    return rows[np.concatenate(whole)].reshape(-1, size)

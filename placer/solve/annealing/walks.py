@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.annealing.sets import blocks_of, labels_of
-from placer.solve.score.evaluator import Compiled
-from placer.solve.score.groups import Rows
-from placer.solve.score.step_time import step_kernel
+from placer.solve.annealing.sets import blocks_of
+from placer.solve.score.evaluator import Compiled, compiled
 
 if TYPE_CHECKING:
     from placer.solve.annealing.units import Units
     from placer.solve.run.budget import Budget
-    from placer.solve.score._kernel import Annealer, StepTime
+    from placer.solve.score._kernel import Annealer
     from placer.solve.score.groups import Numbers
 
 HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
@@ -27,7 +25,7 @@ MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
 class PricedInFull(Exception):  # noqa: N818
-    """The compiled step does not say of a job what the scorer says."""
+    """The compiled cost does not say of a job what the scorer says."""
 
 
 @dataclass(eq=False)
@@ -44,36 +42,37 @@ class Walks:
     units: Units
     seed: int
     evaluator: Compiled = field(init=False)
-    kernel: StepTime = field(init=False)
     annealer: Annealer = field(init=False)
+    _counted: list[tuple[str, int, int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from placer.solve.score._kernel import Annealer
+        from placer.solve.score._kernel import Annealer, Hops
 
         problem = self.units.problem
-        found = step_kernel(problem.model, self.units.slots)
+        found = compiled(problem, self.units.slots)
         if found is None:
             raise PricedInFull
-        self.evaluator = Compiled(*found)
-        self.kernel = found[1]
-        self.units = replace(self.units, slots=found[0])
-        axes, ranks = problem.job.parallelism, found[0].ranks
-        families: list[tuple[Numbers, Numbers, Numbers]] = []
-        for label in labels_of(problem.job, ranks):
-            number = np.unique(label, return_inverse=True)[1].reshape(-1)
-            rows = _rows(number, ranks, axes.coordinates["pp"])
-            if np.diff(rows.start).max() > 1 or not families:
-                families.append((number.astype(np.int32), rows.start, rows.entry))
-        block = _rows(blocks_of(axes, ranks), ranks, axes.coordinates["pp"])
-        self.annealer = Annealer(
-            self.kernel,
-            self.seed,
-            self.evaluator.width,
-            families,
-            block.start,
-            block.entry,
-            axes.ep > 1,
-        )
+        self.evaluator, kernel, width = found, found.kernel, found.width
+        self.units = units = replace(self.units, slots=found.slots)
+        axes, ranks = problem.job.parallelism, found.slots.ranks
+        stage = axes.coordinates["pp"][ranks[:, 0]]
+        tied = [(t - self.units.tier, _family(row, stage)) for t, row in units.tied]
+        families = [sets for _, sets in tied]
+        for label in units.labels():
+            sets = _family(label, stage)
+            if np.diff(sets[1]).max() > 1 or not families:
+                families.append(sets)
+        found.load(np.arange(len(ranks)))
+        if isinstance(kernel, Hops):
+            self.annealer = Annealer(kernel, self.seed, width, families)
+        else:
+            _, start, block = _family(blocks_of(axes, ranks), stage)
+            self.annealer = Annealer(
+                kernel, self.seed, width, families, start, block, axes.ep > 1
+            )
+        for level, sets in tied:
+            self.annealer.tie(level, [sets])
+        self._counted = self.annealer.moves
 
     def load(self, gpu_of_rank: IntArray) -> float:
         """Begin at a placement, or near by where units are cut; its cost."""
@@ -96,9 +95,14 @@ class Walks:
         """The best placement of a walk; shape (R,)."""
         return self.evaluator.slots.gpu_of_rank(self.best[1])
 
-    @property
-    def _is_melted(self) -> bool:
-        return self.kernel.value > self.annealer.best * (1 + MELTED)
+    def counted(self) -> list[tuple[str, int, int]]:
+        """Each move, how often it helped and was tried since this was last asked."""
+        now = self.annealer.moves
+        before, self._counted = self._counted, now
+        return [
+            (name, helped - then[1], tried - then[2])
+            for (name, helped, tried), then in zip(now, before, strict=True)
+        ]
 
     def walk(self, moves: int, scale: float, budget: Budget) -> None:
         """Anneal from the best so far, so hot, in so many moves."""
@@ -106,7 +110,9 @@ class Walks:
         self.load_slots(start)
         usual = self.annealer.usual_change(PROBES, HOT)
         self.load_slots(start)
-        hot = min(HOT, USUAL * usual)
+        hot = USUAL * usual
+        if self.units.problem.goal.name == "time":
+            hot = min(HOT, hot)
         cold = hot / RANGE
         for piece in range(PIECES):
             if budget.is_over() or self._is_melted:
@@ -119,10 +125,14 @@ class Walks:
                 cold,
             )
 
+    @property
+    def _is_melted(self) -> bool:
+        return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
-def _rows(label: IntArray, ranks: IntArray, stage: IntArray) -> Rows:
-    """Units of each label, by stage."""
-    order = np.lexsort((np.arange(len(label)), stage[ranks[:, 0]], label))
-    count = np.bincount(label)
-    start = np.concatenate(([0], np.cumsum(count))).astype(np.int32)
-    return Rows(start, order.astype(np.int32))
+
+def _family(label: IntArray, stage: IntArray) -> tuple[Numbers, Numbers, Numbers]:
+    """Set of each unit, and the units of each set by stage, as rows."""
+    number = np.unique(label, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((np.arange(len(number)), stage, number))
+    start = np.concatenate(([0], np.cumsum(np.bincount(number))))
+    return number.astype(np.int32), start.astype(np.int32), order.astype(np.int32)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
-from placer.solve.bounds.network.best_network import best_network, best_of_problem
+from placer.solve.bounds.groups.cut_groups import CutGroups
+from placer.solve.bounds.network.best_network import best_network
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.compiled import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +67,8 @@ class Case:
         """
         key = axis, max(far, self.network.fabric.scale_up_tier)
         if key not in self._cuts:
-            self._cuts[key] = CutGroups.of(
-                self.step, self.network, axis, self.room, self.params, far
+            members = self.step.model.job.parallelism.ranks_of_group[axis]
+            self._cuts[key] = CutGroups(
+                self.step, self.network, axis, members, self.room, self.params, key[1]
             )
         return self._cuts[key]
-
-
-def cut_by_runs(problem: Problem) -> CutGroups | None:
-    """The groups of consecutive ranks that runs may cut; None without any."""
-    parallelism = problem.job.parallelism
-    axis = next((axis for axis in BY_TIER if parallelism.size(axis) > 1), None)
-    if axis is None or problem.job.model is None:
-        return None
-    network = best_of_problem(problem)
-    case = Case(problem.model.step_on(network), network, problem.params)
-    return case.cut(axis)

@@ -10,10 +10,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.experts.expert_parts import stage_parts
 from placer.solve.bounds.steps.time import least_of_every_launch, least_step_time
 from placer.solve.count.engine import Limits
-from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.later import is_of_hops
@@ -28,29 +26,21 @@ if TYPE_CHECKING:
 Bound = Callable[[Problem, int, float, Budget], Proof | None]
 
 
-def _on_hops(name: str) -> Bound:
+def least_hop_cost(
+    problem: Problem, block: int, incumbent: float, budget: Budget
+) -> Proof | None:
     """A bound on the hop cost, loaded for those who ask for that, who are few."""
+    if not is_of_hops(problem):
+        return None
+    from placer.solve.bounds.hops import hop_cuts
 
-    def bound(
-        problem: Problem, block: int, incumbent: float, budget: Budget
-    ) -> Proof | None:
-        if not is_of_hops(problem):
-            return None
-        from placer.solve.bounds.hops import hop_cuts
-
-        asked: Bound = getattr(hop_cuts, name)
-        return asked(problem, block, incumbent, budget)
-
-    return bound
+    return hop_cuts.least_hop_cost(problem, block, incumbent, budget)
 
 
-least_hop_cost = _on_hops("least_hop_cost")
-hop_cost_by_nodes = _on_hops("hop_cost_by_nodes")
 BOUNDS: tuple[Bound, ...] = (
     least_step_time,
     least_of_every_launch,
     least_hop_cost,
-    hop_cost_by_nodes,
 )
 OF_EVERY_LAUNCH = (least_of_every_launch, least_hop_cost)
 NONE = Proof(0.0, "none")
@@ -62,24 +52,6 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
     else:
         _prove(problem, incumbent, incumbent.budget)
-
-
-def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
-    """The same without programs of parts of expert groups, which take the longest."""
-    if problem.goal.name == "time" and problem.job.parallelism.ep > 1:
-        problem = problem.searched_anew(problem.seed, expert_count_work=0.0)
-    prove(problem, incumbent)
-
-
-def counted_experts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The bound on the step time with programs, where parts of expert groups matter.
-
-    In half of the time that is left: walks need theirs.
-    """
-    if incumbent.terms is None and problem.goal.name == "time":
-        together = colocation_of(problem.machine, problem.job, problem.forced_block)
-        if stage_parts(problem.model, together) is not None:
-            _prove(problem, incumbent, budget.share(2))
 
 
 def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

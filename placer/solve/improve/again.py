@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.helpers import Helpers, NoHelpError
+from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.improve.anneal import ANNEALED, annealed
 from placer.solve.improve.flow_search import REBALANCED, rebalanced
 from placer.solve.improve.port_search import EVENED, evened
@@ -132,7 +133,9 @@ def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
 
 
 def _searched(variant: Problem, own: Incumbent) -> Kept:
-    for method in (evened, rebalanced, annealed):
+    by_hops = variant.goal.name == "hop-cost"
+    methods = (annealed_step,) if by_hops else (evened, rebalanced, annealed)
+    for method in methods:
         if not own.ends():
             method(variant, own, own.budget)
     return own.kept

@@ -1,4 +1,4 @@
-"""Simulated annealing, the local search on either objective.
+"""Simulated annealing of placements and of flows that are weighed.
 
 Kirkpatrick, Gelatt and Vecchi 1983, "Optimization by simulated annealing", Science
 220(4598). Moves propose changes, and Metropolis' rule judges them: one that costs
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.improve.hop_search import HopSearch, links_between
-from placer.solve.improve.region import hop_region, time_region
+from placer.solve.improve.region import time_region
 from placer.solve.improve.time_search import TimeSearch
-from placer.solve.problem.objective import HopCostObjective
+from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
     from placer.solve.improve.region import MoveRegion
@@ -146,15 +145,8 @@ def better(
 def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search] | None:
     """Where and how to improve the elite pool; None where nothing can be done."""
     elite = incumbent.elite
-    if not elite:
+    if not elite or not isinstance(problem.goal, TimeObjective):
         return None
-    if isinstance(problem.goal, HopCostObjective):
-        region = hop_region(problem, elite[0]) if problem.hops.axes else None
-        # One unit has nowhere to go, and one too far apart from all none to start from.
-        if region is None or region.units == 1 or not region.homes(elite):
-            return None
-        links = links_between(problem.hops.axes, region.label)
-        return region, HopSearch(problem, region, links, elite)
     if problem.job.world_size > problem.params.exchange_ranks:
         return None
     region = time_region(problem, elite[0])

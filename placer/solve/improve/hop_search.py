@@ -1,4 +1,4 @@
-"""Local search on the hop cost: copies of placements, several temperatures.
+"""Local search on weighted flows: copies of placements, several temperatures.
 
 Every cycle anneals all copies: units by themselves first, then with what the heaviest
 axes tie together inside a domain, axis by axis, so whole segments of rings and
@@ -26,7 +26,6 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.job.edges import AxisEdges
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
 
@@ -193,25 +192,6 @@ class Links(NamedTuple):
     edges: IntArray
     weight: FloatArray
     of_axis: FloatArray
-
-
-def links_between(axes: Sequence[AxisEdges], label: IntArray) -> Links:
-    """The job's edges between the units that ``label`` gives its ranks."""
-    units = int(label.max()) + 1
-    edges, weight, of_axis = [], [], []
-    for axis in axes:
-        pairs, count = _bundled(np.sort(label[axis.edges], axis=1), units)
-        edges.append(pairs)
-        weight.append(axis.weight * count)
-        of_axis.append(np.full(len(pairs), axis.weight))
-    return Links(np.concatenate(edges), np.concatenate(weight), np.concatenate(of_axis))
-
-
-def _bundled(ends: IntArray, units: int) -> tuple[IntArray, IntArray]:
-    """Distinct pairs of different units and how often each occurs."""
-    apart = ends[ends[:, 0] != ends[:, 1]]
-    keys, count = np.unique(apart[:, 0] * units + apart[:, 1], return_counts=True)
-    return np.stack((keys // units, keys % units), axis=1), count
 
 
 def unit_graph(

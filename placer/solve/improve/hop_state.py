@@ -1,4 +1,4 @@
-"""Units over domains on the hop cost: several copies of a placement, one table.
+"""Units over domains and what their flows cost: some copies of a placement, a table.
 
 The table says what the edges of each unit would cost were it in each domain, so a
 change is priced by a few look-ups. A step proposes many changes at once: a unit moves

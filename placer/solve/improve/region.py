@@ -1,6 +1,6 @@
 """The move region: which ranks move together, and where they may be.
 
-Units move between domains of one tier. On the hop cost that is the base tier, the
+Units move between domains of one tier. For flows that is the base tier, the
 largest inside which a hop costs the least; on step time the largest whose links are as
 fast as those of a node. It is one further out where no domain holds two units. A unit
 is a co-location set, or larger: groups that the best placement keeps whole, heaviest
@@ -193,21 +193,6 @@ def _of_their_own(room: IntArray, units: int, values: int) -> Sequence[IntArray]
         enough = untouched.sum() >= left * units
         free = untouched if enough else free - share
     return shares
-
-
-def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
-    """Where a placement's hop cost is improved, None where nothing can move.
-
-    Parameters
-    ----------
-    gpu_of_rank : ndarray, shape (R,)
-        The best placement so far.
-    """
-    innermost = base_tier(problem.machine)
-    axes = sorted(problem.hops.axes, key=lambda axis: -axis.weight)
-    edges = (axis.edges for axis in axes)
-    label = _kept_whole(problem, gpu_of_rank, innermost, edges)
-    return _with_choice(problem, label, innermost)
 
 
 def flow_region(problem: Problem, machine: Machine) -> MoveRegion | None:

@@ -19,9 +19,6 @@ class BoundParams:
     ascent_work: int = 15_000_000
     # Directions in which those prices are improved.
     ascent_rounds: int = 60
-    # Shares of the weight of edges, tried in turn, that are counted for groups which
-    # are cut for certain, and not where the least cut is looked for.
-    cut_shares: tuple[float, ...] = (0.75, 0.9375, 0.984375)
     # Array elements touched for prices of the parts of rings and cliques.
     parts_work: int = 20_000_000
     # Columns of the program on whole numbers of parts of expert groups, at most, at the
@@ -30,10 +27,6 @@ class BoundParams:
     counted_columns: int = 40_000
     # Nodes of its tree then.
     parted_nodes: int = 100
-    # Columns of the program on parts of lines in two tiers, at most, and its work: at
-    # first, and once placements are known.
-    line_columns: tuple[int, int] = (2_000, 20_000)
-    line_work: tuple[float, float] = (1.0, 4.0)
     # Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
     # number after the other; 0 for none.
     rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
@@ -73,31 +66,15 @@ class BoundParams:
     side_count_work: float = 0.5
     # Largest change of a domain's size that the group relaxation looks at.
     size_steps: int = 2500
-    # Work of a program on runs of ranks that cut few groups.
-    cut_run_work: float = 0.5
     # Sets of equally many cuts of a pipeline, and of slow stages, that are timed: all
     # of 16 stages.
     cut_sets: int = 1000
     slow_sets: int = 20_000
     # Sizes of uplinks that are told apart; of more, only the largest counts.
     uplink_sizes: int = 8
-    # Numbers of ranks of each stage in a domain behind a thin uplink, at most.
-    contents: int = 150_000
-    # Stages times scale-up domains of a program that counts ranks of each in each.
-    stage_counts: int = 200
-    # Its work.
-    stage_count_work: float = 0.02
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
     expert_rounds: int = 40
     # Pieces of a group times room of a domain, in pieces: larger ones go without.
     expert_part_work: int = 20_000
-    # Boxes of replicas for programs that count parts in whole numbers.
-    expert_choices: int = 300_000
-    # Work of one such program, and of all for one bound.
-    expert_program_work: float = 0.5
-    expert_count_work: float = 2.0
-    # Columns of one that tells outer domains apart only because hops between them take
-    # longer, at most: larger ones take the time of better placements.
-    expert_far_columns: int = 5_000

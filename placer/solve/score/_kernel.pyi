@@ -1,6 +1,7 @@
 """The compiled costs; `native/bindings.cpp` is their source."""
 
 from collections.abc import Callable, Sequence
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,17 @@ class StepTime(_Kernel):
     def add_asked(
         self, start: _Ints, groups_of: _Ints, groups: int, sizes: int, ask: _Ask
     ) -> int: ...
+    def add_flows(
+        self,
+        senders: _Ints,
+        receivers: _Ints,
+        sender: _Ints,
+        receiver: _Ints,
+        size_bytes: FloatArray,
+        pair_share: float,
+        fixed_s: float,
+    ) -> int: ...
+    def add_relay(self, start: _Ints, members: _Ints, size_bytes: float) -> int: ...
     def add_axis(
         self,
         operation: int,
@@ -138,6 +150,7 @@ class StepTime(_Kernel):
     def exposed_s(self) -> float: ...
 
 class Annealer:
+    @overload
     def __init__(
         self,
         step: StepTime,
@@ -148,7 +161,16 @@ class Annealer:
         of_block: _Ints,
         has_experts: bool,
     ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        hops: Hops,
+        seed: int,
+        width: int,
+        families: list[tuple[_Ints, _Ints, _Ints]],
+    ) -> None: ...
     def load(self, slots: _Ints) -> None: ...
+    def tie(self, level: int, sets: list[tuple[_Ints, _Ints, _Ints]]) -> None: ...
     def usual_change(self, tries: int, hot: float) -> float: ...
     def walk(
         self, moves: int, begin: float, end: float, hot: float, cold: float
@@ -181,17 +203,16 @@ class Annealer:
     ) -> None: ...
     def load_runs(self, node: _Ints, length: _Ints) -> None: ...
     @property
-    def tried(self) -> int: ...
+    def moves(self) -> list[tuple[str, int, int]]: ...
 
 class Hops(_Kernel):
-    def add_axis(
+    def set_edges(
         self,
-        weight: float,
-        start: _Ints,
-        edges: _Ints,
-        one: _Ints,
+        distance: FloatArray,
+        weights: FloatArray,
+        inside: Sequence[int],
+        first: _Ints,
         other: _Ints,
         times: _Ints,
-        inside: Sequence[int],
+        axis: _Ints,
     ) -> None: ...
-    def set_distance(self, distance: FloatArray) -> None: ...

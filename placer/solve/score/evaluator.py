@@ -183,12 +183,18 @@ class Compiled:
         return spread.ravel().astype(np.int32)
 
 
+def compiled(problem: Problem, slots: Slots) -> Compiled | None:
+    """The compiled cost; None where it was not built or is not the scorer's."""
+    if not is_built():
+        return None
+    if isinstance(problem.goal, TimeObjective):
+        found: tuple[Slots, StepTime | Hops, int] | None
+        found = step_kernel(problem.goal.model, slots)
+    else:
+        found = hop_kernel(problem.hops, Fabric.of(problem.machine), slots)
+    return None if found is None else Compiled(*found)
+
+
 def evaluator_of(problem: Problem, slots: Slots) -> Evaluator:
     """What prices changes of a placement; nothing is on its slots before `load`."""
-    found: tuple[Slots, StepTime | Hops, int] | None = None
-    if is_built():
-        if isinstance(problem.goal, TimeObjective):
-            found = step_kernel(problem.goal.model, slots)
-        else:
-            found = hop_kernel(problem.hops, Fabric.of(problem.machine), slots)
-    return FullPrice(problem, slots) if found is None else Compiled(*found)
+    return compiled(problem, slots) or FullPrice(problem, slots)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
-from placer.cost.custom import TRAFFIC, flows_time, group_time, hidden_kinds
+from placer.cost.custom import TRAFFIC, group_time, hidden_kinds
 from placer.cost.gradients import SyncTime, sync_time
-from placer.cost.network import PlacedNetwork
 from placer.cost.step import Step
 from placer.solve.score.questions import Question, ToldNetwork
 
@@ -298,13 +297,7 @@ def _own_windows(model: StepModel, operations: Operations) -> Iterator[Window]:
 def _peaks_of(model: StepModel, operations: Operations, group: Group) -> Iterator[int]:
     """The slowest communicator of each size."""
     if group.collective == "relay":  # hops in turn
-        algorithms = model.job.collectives
-
-        def tell(gpu_of_rank: IntArray) -> FloatArray:
-            network = PlacedNetwork(model.fabric, gpu_of_rank)
-            return group_time(network, group, algorithms).group_seconds
-
-        number = operations.ask(len(group.ranks), 1, tell)
+        number = operations.relay(model, group)
         every = np.arange(len(group.ranks), dtype=np.int32)
         yield operations.step.add_peak(number, 0, every)
         return
@@ -319,10 +312,5 @@ def _peaks_of(model: StepModel, operations: Operations, group: Group) -> Iterato
 def _peak_of_flows(model: StepModel, operations: Operations) -> int:
     traffic = model.job.traffic
     assert traffic is not None  # noqa: S101
-
-    def tell(gpu_of_rank: IntArray) -> FloatArray:
-        network = PlacedNetwork(model.fabric, gpu_of_rank)
-        return np.array([flows_time(network, traffic).seconds])
-
-    number = operations.ask(1, 1, tell)
+    number = operations.flows(traffic)
     return operations.step.add_peak(number, 0, np.zeros(1, dtype=np.int32))

@@ -12,7 +12,6 @@ from placer.solve.score.slots import Sites, Slots, atoms_of
 from placer.solve.score.step_time import set_machine
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
     from placer.cost.fabric import Fabric
     from placer.cost.hop_cost import HopCost
     from placer.solve.score._kernel import Hops
@@ -27,31 +26,31 @@ def hop_kernel(hops: HopCost, fabric: Fabric, slots: Slots) -> tuple[Slots, Hops
     atoms = atoms_of(slots, sites)
     kernel = Hops()
     set_machine(kernel, fabric, sites, atoms)
-    kernel.set_distance(np.ascontiguousarray(hops.distance))
-    count = len(atoms.ranks)
+    distance = hops.distance[sites.tiers]
     atom = row_of_number(atoms.ranks)
-    for axis in hops.axes:
-        _add_axis(kernel, axis.weight, atom[axis.edges], count, len(hops.distance))
+    inside = np.zeros((len(hops.axes), len(distance)), dtype=np.int64)
+    ends = [np.zeros((0, 2), dtype=np.int32)]
+    times, axes = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for number, axis in enumerate(hops.axes):
+        edges = np.sort(atom[axis.edges], axis=1)
+        apart = edges[edges[:, 0] != edges[:, 1]]
+        inside[number, 0] = len(edges) - len(apart)
+        found = pairs_of_atoms(apart[:, 0], apart[:, 1])
+        ends.append(found.members.entry.reshape(-1, 2))
+        times.append(found.lanes)
+        axes.append(np.full(len(found.lanes), number, dtype=np.int32))
+    both = np.concatenate(ends)
+    from_one, to_other = np.concatenate((both, both[:, ::-1])).T
+    order = np.argsort(from_one, kind="stable")
+    first = np.searchsorted(from_one[order], np.arange(len(atoms.ranks) + 1))
+    kernel.set_edges(
+        np.ascontiguousarray(distance),
+        np.array([axis.weight for axis in hops.axes]),
+        inside.ravel().tolist(),
+        first.astype(np.int32),
+        to_other[order],
+        np.tile(np.concatenate(times), 2)[order],
+        np.tile(np.concatenate(axes), 2)[order],
+    )
     width = slots.ranks.shape[1] // atoms.ranks.shape[1]
     return slots, kernel, width
-
-
-def _add_axis(
-    kernel: Hops, weight: float, edges: IntArray, count: int, tiers: int
-) -> None:
-    """The edges between atoms; those inside one are always of the innermost tier."""
-    apart = edges[:, 0] != edges[:, 1]
-    inside = [int((~apart).sum()), *[0] * (tiers - 1)]
-    between = np.sort(edges[apart], axis=1)
-    found = pairs_of_atoms(between[:, 0], between[:, 1])
-    ends = found.members.entry.reshape(-1, 2)
-    of_atom = found.members.turned(count)
-    kernel.add_axis(
-        weight,
-        of_atom.start,
-        of_atom.entry,
-        np.ascontiguousarray(ends[:, 0]),
-        np.ascontiguousarray(ends[:, 1]),
-        found.lanes,
-        inside,
-    )

@@ -14,6 +14,7 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import Route, ring_pass, share_sent
+from placer.cost.custom import flows_time, group_time
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.network import PlacedNetwork
 from placer.solve.score.groups import (
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.cost.fabric import Fabric
+    from placer.cost.step import StepModel
+    from placer.job.model import Group, RankTraffic
     from placer.solve.score._kernel import StepTime
     from placer.solve.score.questions import Question
     from placer.solve.score.slots import Sites, Slots
@@ -110,6 +113,40 @@ class Operations:
             return np.ascontiguousarray(found, dtype=np.float64).ravel()
 
         return self.step.add_asked(nobody.start, nobody.entry, count, sizes, answer)
+
+    def flows(self, traffic: RankTraffic) -> int:
+        """The slowest flow of a traffic matrix."""
+        fabric = self.fabric
+        if fabric.links:
+
+            def tell(gpu_of_rank: IntArray) -> FloatArray:
+                network = PlacedNetwork(fabric, gpu_of_rank)
+                return np.array([flows_time(network, traffic).seconds])
+
+            return self.ask(1, 1, tell)
+        senders, receivers = traffic.senders, traffic.receivers
+        return self.step.add_flows(
+            self._atom[senders].astype(np.int32),
+            self._atom[receivers].astype(np.int32),
+            senders.astype(np.int32),
+            receivers.astype(np.int32),
+            np.ascontiguousarray(traffic.size_bytes, dtype=np.float64),
+            float(traffic.pair_share),
+            float(traffic.fixed_s),
+        )
+
+    def relay(self, model: StepModel, group: Group) -> int:
+        """The groups of a relay, each hop after hop."""
+        fabric = self.fabric
+        if fabric.links:
+
+            def tell(gpu_of_rank: IntArray) -> FloatArray:
+                network = PlacedNetwork(fabric, gpu_of_rank)
+                return group_time(network, group, model.job.collectives).group_seconds
+
+            return self.ask(len(group.ranks), 1, tell)
+        rows = Rows.of([self._atom[list(ranks)] for ranks in group.ranks])
+        return self.step.add_relay(rows.start, rows.entry, float(group.size_bytes))
 
     def _asked(self, questions: list[Question]) -> Added:
         one, fabric = questions[0], self.fabric  # a step that asks it keeps no more

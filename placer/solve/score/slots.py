@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray
+from placer.solve.tree.base import base_tier
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -118,10 +119,14 @@ class Sites:
 
     @classmethod
     def of_hops(cls, fabric: Fabric) -> Sites:
-        """The sites that hops tell apart: domains alone."""
-        tiers = np.arange(fabric.num_tiers)
+        """The sites that hops tell apart: domains alone, from the base tier on."""
+        base = base_tier(fabric.topology)
+        tiers = np.arange(base, fabric.num_tiers)
         _, first, of_gpu = np.unique(
-            fabric.domain_of_gpu[:-1], axis=1, return_index=True, return_inverse=True
+            fabric.domain_of_gpu[base:-1],
+            axis=1,
+            return_index=True,
+            return_inverse=True,
         )
         same = np.ones(len(first))
         child = [np.zeros(len(first), dtype=np.int64)]

@@ -50,6 +50,7 @@ def add_stages(model: StepModel, operations: Operations) -> None:
     numbers = [model.fixed_s, model.work.forward_s, model.work.backward_s]
     numbers += [share[0, 0], share[-1, -1], model.paces.first, model.paces.last]
     numbers += [model.work.host_forward_s, model.work.host_backward_s]
+    numbers += model.paces.ends
     replicas = Rows.pairs(joined, np.arange(axes.dp), int(joined.max()) + 1)
     _set_pipeline(model, operations)
     operations.step.set_replicas(

@@ -197,12 +197,27 @@ def _adapters(job: Job, model: Model) -> tuple[float, float]:
 
 def paces(job: Job) -> list[list[float]]:
     """By rank and chunk: how long its work takes, the slowest rank's mean chunk 1."""
-    axes, model = job.parallelism, job.model
-    if model is None:
-        return [[1.0] * axes.vp for _ in range(axes.pp)]
+    if job.model is None:
+        return [[1.0] * job.parallelism.vp for _ in range(job.parallelism.pp)]
+    return _paces(job, job.model)[0]
+
+
+def beside_layers(job: Job) -> tuple[float, float]:
+    """What of the first and of the last chunk is no layer, in the same unit."""
+    if job.model is None:
+        return 0.0, 0.0
+    scaled, layers = _paces(job, job.model)
+    first, last = (scaled[at][at] - layers[at][at] for at in (0, -1))
+    return first, last
+
+
+def _paces(job: Job, model: Model) -> tuple[list[list[float]], list[list[float]]]:
+    """By rank and chunk, all of its work and its layers alone."""
+    axes = job.parallelism
     held, layer, head = _held(job, model)
     flop, wait = _rates(job, [sum(counts) for counts in held], layer, head)
-    times = [[count * (layer * flop + wait) for count in counts] for counts in held]
+    layers = [[count * (layer * flop + wait) for count in counts] for counts in held]
+    times = [list(row) for row in layers]
     times[-1][-1] += head * flop
     slowest = max(sum(row) for row in times)
     # What embedding and loss count for they take, if that sets no new pace.
@@ -212,7 +227,11 @@ def paces(job: Job) -> list[list[float]]:
     lacking = max(0.0, job.stages.loss * one - head * flop)
     times[-1][-1] += min(lacking, max(0.0, slowest - sum(times[-1])))
     mean = slowest / axes.vp
-    return [[time / mean for time in row] for row in times]
+    return _in_units(times, mean), _in_units(layers, mean)
+
+
+def _in_units(table: list[list[float]], unit: float) -> list[list[float]]:
+    return [[value / unit for value in row] for row in table]
 
 
 def _held(job: Job, model: Model) -> tuple[list[list[float]], float, float]:

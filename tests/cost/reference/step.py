@@ -10,7 +10,7 @@ from tests.cost.reference.collectives import all_to_alls, flows, messages
 from tests.cost.reference.groups import coordinates, groups
 from tests.cost.reference.machine import Machine
 from tests.cost.reference.pipeline import Replica, longest_path
-from tests.cost.reference.sizes import paces, sizes
+from tests.cost.reference.sizes import beside_layers, paces, sizes
 from tests.cost.reference.sync import exposed_sync
 
 if TYPE_CHECKING:
@@ -127,12 +127,9 @@ class _Step:
             full = self._host()
             forward = [max(time, full[0]) for time in forward]
             backward = [max(time, full[1]) for time in backward]
-            parts = (
-                self.sizes.part(*self._only((True, False))),
-                self.sizes.part(*self._only((False, True))),
-            )
             ends = [
-                max(time, parts[i // 2] * full[i % 2]) for i, time in enumerate(ends)
+                max(time, least)
+                for time, least in zip(ends, self._least_ends(slow), strict=True)
             ]
             key = (*forward, *backward, *hop, *ends)
             if key not in self.timed:
@@ -152,6 +149,16 @@ class _Step:
         host = host_of(self.job) * self.sizes.layers
         once = host / (3 + layers_twice(self.job))
         return once, host - once
+
+    def _least_ends(self, slow: list[float]) -> list[float]:
+        """The first chunk each way and the last: launched layers, and what is none."""
+        found, bare = [], (self.sizes.forward, self.sizes.backward)
+        for rank, where in ((0, (True, False)), (-1, (False, True))):
+            part = self.sizes.part(*self._only(where))
+            beside = slow[rank] * beside_layers(self.job)[rank]
+            for work, host in zip(bare, self._host(), strict=True):
+                found.append(work * beside + part * host)
+        return found
 
     def _between(self, rank: int) -> float:
         """Mean pace of the chunks of a rank that are neither the first nor the last."""

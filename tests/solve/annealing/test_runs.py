@@ -29,7 +29,8 @@ def problem_of(number: int) -> Problem:
         machine = fragmented(rng)
         job = replace(matching_job(rng, machine, "time"), launcher="node-contiguous")
         problem = Problem.of(machine, job, "time", seed)
-        if not problem.model.fabric.can_leave_scale_up or Runs.of(problem) is None:
+        can_leave = problem.model.fabric.can_leave_scale_up
+        if not can_leave or Runs.on_nodes(problem) is None:
             continue
         if len(np.unique(machine.gpus_of_node)) > 1:
             return problem
@@ -40,7 +41,7 @@ def problem_of(number: int) -> Problem:
 def test_walks_over_runs_cost_what_the_scorer_says(number: int) -> None:
     """After many changes the best is a legal launch at the cost that the walk says."""
     problem = problem_of(number)
-    runs = Runs.of(problem)
+    runs = Runs.on_nodes(problem)
     assert runs is not None
     try:
         walks = runs.walks(number)

@@ -159,27 +159,6 @@ def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:
     assert without < 0.9 * bound
 
 
-def test_blocks_that_only_lie_far_apart_are_told_apart() -> None:
-    """Two groups of 3 on leaves of 4 and 2 GPUs: one lies in both, whose hops are slow.
-
-    Their uplinks carry all that NICs send, so nothing but latency tells leaves apart.
-    """
-    hops = ((400e9, 1e-6), (50e9, 5e-6), (50e9, 2e-4))
-    tiers = [
-        Tier(name, rate, latency, name == "node", 1.0, 1.0, 1.0)
-        for name, (rate, latency) in zip(("node", "leaf", "cluster"), hops, strict=True)
-    ]
-    topology = machine_of([2, 2, 2], [[0, 0, 1], [0, 0, 0]], tiers)
-    problem = Problem.of(topology, job(tp=1, ep=3, pp=1, dp=6), "time")
-    legal = distinct(topology, legal_placements(topology, problem.job))
-    steps = [problem.goal.value(np.array(gpus_of(topology, one))) for one in legal]
-    bound = lower_bound(problem, 1).value
-    assert bound == pytest.approx(min(steps), rel=1e-3)
-    assert bound <= min(steps) * (1 + 1e-9)
-    together = lower_bound(problem.with_params(expert_far_columns=0), 1).value
-    assert together < 0.99 * bound
-
-
 @pytest.mark.parametrize(
     ("tp", "require", "pieces"), [(1, {}, (8, 1, 1)), (2, {"tp": "node"}, (8, 2, 1))]
 )

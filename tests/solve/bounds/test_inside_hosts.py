@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,8 @@ import pytest
 from placer.document import document_of
 from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.experts.expert_parts import stage_parts
-from placer.solve.construct.by_nodes.paced_runs import are_runs
-from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
-from tests.solve.construct.test_whole_first import job, machine
 
 DENSE = {"hidden": 1024, "ffn": 4096, "heads": 8, "kv_heads": 8, "vocab": 32000}
 SPARSE = {**DENSE, "experts": 16, "top_k": 2, "expert_ffn": 1024, "moe_layers": 2}
@@ -68,26 +63,3 @@ def test_experts_of_a_host_send_between_its_islands() -> None:
     assert lower_bound(whole, whole.forced_block).value == pytest.approx(
         value, rel=0.02
     )
-
-
-def test_runs_of_hosts_with_islands_are_runs() -> None:
-    """Nodes are then parts of the domains that runs lie in."""
-    axes = {"ep": 8, "pp": 1, "dp": 16, "order": "tp-cp-ep-dp-pp"}
-    hosts = [[4, 3], [3, 4], [4, 4]]
-    parted = problem(hosts, SPARSE, parallelism=axes)
-    together = colocation_of(parted.machine, parted.job, 0)
-    parts = stage_parts(parted.model, together)
-    assert parts is not None
-    assert are_runs(parts)
-
-
-def test_a_unit_waits_for_its_uplink_longer_than_for_its_parts() -> None:
-    """Three leaves hold three, two and one of six hosts, a unit takes two of them."""
-    hosts = machine([8] * 6, [0, 0, 0, 1, 1, 2])
-    thin = replace(hosts.tiers[-1], oversubscription=2.0)
-    hosts = replace(hosts, tiers=(*hosts.tiers[:-1], thin))
-    by_nodes = replace(job(tp=1, ep=16, pp=1, dp=48, vp=1), launcher="node-contiguous")
-    split = Problem.of(hosts, by_nodes, "time")
-    value = split.goal.value(np.arange(48))
-    bound = lower_bound(split, split.forced_block).value
-    assert 0.995 * value < bound <= value

@@ -37,10 +37,9 @@ def test_two_tiers_at_once_by_hand() -> None:
     """
     topology = machine([2, 3, 3], [[0, 1, 2], [0, 1, 1], [0, 0, 0]], [0, 2, 3])
     job = experts(4, 2, 1, ep=2)
-    alone = Params(parted_columns=0, line_columns=(0, 0))
+    alone = Params(parted_columns=0)
     assert cut_bound(topology, job, params=alone).value == 2 * (2 * 6 + 4)
-    groups = Params(line_columns=(0, 0))
-    found = cut_bound(topology, job, params=groups)
+    found = cut_bound(topology, job)
     assert found.value == 2 * (2 * 7 + 4) == optimum(topology, job)
 
 
@@ -51,7 +50,7 @@ def test_a_block_with_room_for_all_by_hand() -> None:
     """
     topology = machine([2, 1, 1, 2], [[0, 1, 2, 3], [0, 0, 0, 1], [0] * 4], [0, 2, 3])
     job = experts(2, 1, 2, ep=64, pp=1)
-    found = cut_bound(topology, job, params=Params(line_columns=(0, 0)))
+    found = cut_bound(topology, job, params=Params())
     assert found.value == 2 * 3 == optimum(topology, job)
 
 

@@ -18,8 +18,7 @@ from placer.solve.construct.by_nodes.cut_at_nodes import (
 )
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
-from tests.solve.bounds.test_hop_runs import machine as machine_of_islands
-from tests.solve.machines import MODEL
+from tests.solve.machines import MODEL, machine_of_islands
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
 

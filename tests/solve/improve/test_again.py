@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
+from benchmarks.cluster_jobs import drawn
 from placer.errors import InputError
 from placer.helpers import Helpers
 from placer.solve import search
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent, Kept
     from placer.solve.run.solution import Solution
 
-SMALL_WORK = {"anneal_work": 5e4, "exact_work": 0.1}
+SMALL_WORK = {"exact_work": 0.1}
 
 
 def hard(objective: str = "hop-cost") -> Problem:
@@ -123,7 +124,9 @@ def test_normal_effort_ends_where_it_hardly_helps(
 
 def test_normal_effort_does_not_begin_where_search_did_not_help() -> None:
     """Where a construction is the best after local search, that was it."""
-    problem = hard().with_params(anneal_work=1.0, **params_of("normal"))
+    draw = drawn(37)
+    problem = Problem.of(draw.topology, draw.job, "hop-cost")
+    problem = problem.with_params(**params_of("normal"))
     begun = solved(problem)
     assert not begun.method.startswith("annealed")
     assert begun.value == solved(problem.with_params(generations=0)).value

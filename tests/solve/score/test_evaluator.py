@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from placer.document import document_of
+from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from placer.solve.score.evaluator import Changes, Compiled, FullPrice, evaluator_of
 from placer.solve.score.kernel import is_built
@@ -96,6 +98,44 @@ def check_time(seed: int, changes: int) -> None:
         return
     problem = Problem.of(machine, job, "time")
     found = follows(problem, ranks_alone(problem), np.random.default_rng(seed), changes)
+    assert isinstance(found, Compiled)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_traffic_and_relays_after_random_changes_cost_what_the_scorer_says(
+    seed: int,
+) -> None:
+    """Flows of any sizes and hops in turn, on hosts of several sizes, thin uplinks."""
+    draw = np.random.default_rng(seed)
+    machine, _ = drawn_case(seed)
+    while machine.links or machine.num_gpus < 12:
+        machine, _ = drawn_case(seed := seed + 100)
+    ranks = machine.num_gpus - machine.num_gpus % 2 - 2
+    ends = draw.integers(ranks, size=(2, 4 * ranks))
+    ends = ends[:, ends[0] != ends[1]]
+    rows = draw.permutation(ranks)
+    document = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "own",
+        "parallelism": {"dp": ranks},
+        "launcher": {"ranks": "free"},
+        "groups": [
+            {
+                "name": "relay",
+                "collective": "relay",
+                "bytes": 3e8,
+                "ranks": [rows[:3].tolist(), rows[3:6].tolist(), rows[6:8].tolist()],
+            }
+        ],
+        "traffic": {
+            "from": ends[0].tolist(),
+            "to": ends[1].tolist(),
+            "bytes": draw.exponential(1e8, ends.shape[1]).tolist(),
+        },
+    }
+    problem = Problem.of(machine, decode_job(document_of(document, "own")), "time")
+    found = follows(problem, ranks_alone(problem), draw, 20)
     assert isinstance(found, Compiled)
 
 

@@ -2,8 +2,7 @@
 
 ``q_s(x)`` is the fewest members, and ``u_s(x)`` the slowest pace, with which stage
 ``s`` alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least
-pipeline time of a lane of which every run fits a domain, its tp groups in parts that
-leave room for so many members (`tensor_parts.py`). A placement that exposes ``x``
+pipeline time of a lane of which every run fits a domain. A placement that exposes ``x``
 keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at the
 most. So its step takes ``x + g(x)`` or longer. See docs/method.md, "When a pipeline
 leaves its scale-up domain".
@@ -11,10 +10,8 @@ leaves its scale-up domain".
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +20,6 @@ import numpy as np
 from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.gradients.crossings import Crossings, Need
-from placer.solve.bounds.gradients.stage_counts import may_hold
-from placer.solve.bounds.gradients.tensor_parts import largest_parts
 from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
@@ -36,7 +31,7 @@ from placer.solve.bounds.network.limit import (
 from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
+    from placer.cost.step import StepModel
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
@@ -76,80 +71,35 @@ class NicTrade:
     levels : list of Level
         By exposed time, least first; they ask for less and less, the last for nothing.
     crossings : Crossings
-        Where tp groups are whole.
     other_s : float, s
         Fixed time and custom groups.
     rings : int
         Gradient groups of a stage that are together in a domain.
-    is_held : callable
-        Whether the domains may hold a level, by index.
-    lanes : callable
-        The crossings where tp groups have parts as a level leaves them.
     """
 
     levels: list[Level]
     crossings: Crossings
     other_s: float
     rings: int
-    is_held: Callable[[int], bool]
-    lanes: Callable[[Level], Crossings]
 
     @classmethod
-    def of(
-        cls,
-        case: Case,
-        with_parts: Callable[[tuple[int, ...]], Step] | None = None,
-    ) -> NicTrade:
-        """The compromises on the best network imaginable.
-
-        Parameters
-        ----------
-        with_parts : callable, optional
-            The step where domains hold so few ranks of a tp group, by stage; without it
-            tp groups are whole.
-        """
+    def of(cls, case: Case) -> NicTrade:
+        """The compromises on the best network imaginable."""
         step, network = case.step, case.network
         rooms, params, job = case.room, case.params, case.step.model.job
         groups = gradient_groups(job)
         shape = _shape_of_parts(job, network, groups)
         outer = network.fabric.scale_up_tier + 1
         message_s = network.message_from(outer, step.model.volumes.pp_message)
-        levels = list(_levels(case, groups, shape, int(rooms.max())))
-        axes = job.parallelism
-        size, grain = axes.world_size // axes.pp, shape.members * shape.groups
-        # With fewer rooms than ranks no placement is of this case.
-        is_open = int(rooms.sum()) < axes.world_size
-
-        @cache
-        def is_held(index: int) -> bool:
-            if is_open or index == len(levels) - 1:
-                return True
-            return may_hold(rooms, size, grain, levels[index].need, params)
-
-        @cache
-        def in_parts(parts: tuple[int, ...]) -> Crossings:
-            slow = step if with_parts is None else with_parts(parts)
-            return Crossings.of(slow, message_s, params.cut_sets)
-
-        whole = (axes.tp,) * axes.pp
-
-        def lanes(level: Level) -> Crossings:
-            if with_parts is None:
-                return in_parts(whole)
-            room = level.need.room
-            return in_parts(largest_parts(job, groups, room, level.members))
-
         return cls(
-            levels,
-            in_parts(whole),
+            list(_levels(case, groups, shape, int(rooms.max()))),
+            Crossings.of(step, message_s, params.cut_sets),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
-            is_held,
-            lanes,
         )
 
     def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
-        """(s, level) of the best compromise that the domains may hold.
+        """(s, level) of the best compromise.
 
         Parameters
         ----------
@@ -158,25 +108,16 @@ class NicTrade:
         is_cut : bool
             Whether some lane is known to leave its domain.
         """
-        value, index = self._least(floor, is_cut, 0)
-        if not self.is_held(index):
-            after = range(index + 1, len(self.levels))
-            first = after[bisect_left(after, True, key=self.is_held)]
-            value, index = self._least(floor, is_cut, first)
-        return value, self.levels[index]
-
-    def _least(self, floor: Floor, is_cut: bool, first: int) -> tuple[float, int]:
-        """(s, index) of the best compromise of this level and those after it."""
         once = 1 if self.crossings.is_open else 2
         fewest = once if is_cut else 0
         pipeline_s: dict[int, float] = {}
-        best = inf, first
-        spans = [(first, len(self.levels) - 1)]
+        best = inf, 0
+        spans = [(0, len(self.levels) - 1)]
         while spans:
             low, high = spans.pop()
             for index in {low, high} - pipeline_s.keys():
                 level = self.levels[index]
-                lane_s = self.lanes(level).least_seconds(level.need, fewest)
+                lane_s = self.crossings.least_seconds(level.need, fewest)
                 pipeline_s[index] = max(floor.pipeline_s, lane_s)
                 value = self._above(floor, index) + pipeline_s[index]
                 best = min(best, (value, index))
@@ -187,7 +128,7 @@ class NicTrade:
                 if least < best[0]:
                     middle = (low + high) // 2
                     spans += [(low, middle), (middle, high)]
-        return best
+        return best[0], self.levels[best[1]]
 
     def _above(self, floor: Floor, index: int) -> float:
         """What a step takes beside its pipeline at a level, s."""

@@ -41,8 +41,6 @@ class TierCut:
         Of ranks, or of sets of them.
     room_of_domain : ndarray, shape (D,)
         Vertices that every domain of the tier has room for.
-    known : float
-        Weight that is cut in any placement, beside the graph's edges.
 
     Attributes
     ----------
@@ -57,10 +55,8 @@ class TierCut:
         graph: Graph,
         room_of_domain: IntArray,
         params: Params,
-        known: float = 0.0,
     ) -> None:
         self.params = params
-        self.known = known
         self.steps = 0
         self.world = graph.vertices
         self.stages = graph.stages
@@ -73,16 +69,6 @@ class TierCut:
         self.value = 0.0
         self.split = self.splits[0]
         self.prices = np.zeros(self.stages)
-        # Of the last product whose parts add up, with the least boundary across them.
-        self.lines = [
-            (axis, np.zeros(1 + min(self.size, self.world // axis.size)))
-            for axis in _line_axes(self.split[0])
-        ]
-
-    @property
-    def least(self) -> float:
-        """Weight that is cut in any placement, all told."""
-        return self.value + self.known
 
     def raise_once(self) -> None:
         """Raise the bound by the next step, each dearer than the one before."""
@@ -120,19 +106,13 @@ class TierCut:
         self._keep_best(self.split, self._mirrored(np.array(candidates)))
 
     def add_up(self) -> None:
-        """Raise ``value`` by making the parts of rings and cliques add up.
-
-        Where edges are cut for certain that takes long and adds little.
-        """
-        if self.known:
-            return
+        """Raise ``value`` by making the parts of rings and cliques add up."""
         for product in self.split:
             besides = np.zeros(self.size + 1)
             for other in self.split:
                 if other is not product:
                     besides += self._floor(other, self._prices(other))[0]
-            self.lines = list(self._lines(product))
-            for line, across in self.lines:
+            for line, across in self._lines(product):
                 lines = self.world // line.size
                 parts = Parts(line, lines, across / 2, besides / 2, self.classes)
                 if 2 * parts.work(1) <= self.params.parts_work:

@@ -154,7 +154,7 @@ class IdealNetwork:
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(self._most_nics(members, domains), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
-        on_trees = max(limit.links_pace, limit.trees_pace) / tree_buffers(domains)
+        on_trees = limit.links_pace / tree_buffers(domains)
         return Route(
             num_members,
             domains,

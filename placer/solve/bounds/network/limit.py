@@ -56,9 +56,6 @@ class Limit:
         leave their scale-up domain.
     uplink_pace : float, s/B
         Least seconds that a byte of a ring takes on an uplink.
-    trees_pace : float, s/B
-        Least seconds that a byte of the buffer takes on an uplink, where each group
-        takes a ring or double trees as it likes.
     exchange_s : float, s
         Least seconds that an all-to-all takes on an uplink, without latency.
     links_pace : float, s/B
@@ -74,7 +71,6 @@ class Limit:
     exchange_s: float = 0.0
     links_pace: float = 0.0
     far: int = -1
-    trees_pace: float = 0.0
 
     @property
     def ring_s_a_byte(self) -> float:
@@ -98,37 +94,6 @@ def gradient_groups(job: Job) -> IntArray:
     members = job.parallelism.ranks_of_group["dp_cp"]
     size = members.shape[1]
     return members.reshape(-1, job.data_parallel.shard_members(size, size))
-
-
-def ring_buffers(size: int) -> float:
-    """Buffers that each hop of a ring of so many members carries in an all-reduce."""
-    return 2 * (size - 1) / size
-
-
-def all_reduces_on_uplink(
-    groups: IntArray | FloatArray, size: int, nics: int
-) -> FloatArray:
-    """Least buffers that pass an uplink by when the last of so many groups is done.
-
-    With ``W`` groups, ``a`` in rings of ``k = 2 (n-1)/n`` buffers and the others in
-    trees, each as fast as if all did the same. The last of the first drives the fewest
-    NICs of them, so each other has sent as much, and each of the rest ``1/q`` of it or
-    more, where no group drives more than ``q`` NICs: ``k (a + (W-a)/q)``. Alike the
-    last of the others is done after ``W - a + a/q``. The least over ``a`` of the
-    larger, or what all have in trees or all in rings.
-    """
-    ring, number = ring_buffers(size), np.asarray(groups, dtype=np.float64)
-    best = np.asarray(min(ring, 1.0) * number)
-    if nics == 1:
-        return best
-    balance = (1 - ring / nics) / ((1 + ring) * (1 - 1 / nics))
-    few = np.floor(number * max(balance, 0.0))
-    for a in (few, few + 1):
-        in_rings, in_trees = ring * (a + (number - a) / nics), number - a + a / nics
-        are_mixed = (a >= 1) & (a < number)
-        mixed = np.where(are_mixed, np.maximum(in_rings, in_trees), np.inf)
-        best = np.minimum(best, mixed)
-    return np.asarray(best)
 
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:

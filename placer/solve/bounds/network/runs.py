@@ -45,11 +45,3 @@ def most_alike(values: IntArray) -> int:
         alike = in_order[:, count - 1 :] == in_order[:, : 1 - count]
         low, high = (count, high) if alike.any() else (low, count - 1)
     return low
-
-
-def least_alike(values: IntArray) -> int:
-    """How often a value comes in a row that has it, at the least."""
-    in_order = np.sort(values, axis=1)
-    starts = np.ones(in_order.shape, dtype=bool)
-    starts[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
-    return int(np.diff(np.flatnonzero(starts), append=starts.size).min())

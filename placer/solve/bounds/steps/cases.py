@@ -13,8 +13,7 @@ in the time of every operation. See docs/method.md, section 9.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.gradients.nics import NicTrade
-from placer.solve.bounds.gradients.uplinks import floors
 from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
 from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
-MOST_FLOORS = 2  # of a tier that parts of expert groups are worked out for
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (
     "gradient groups on the most NICs their domains allow, rings over the fewest "
@@ -67,7 +64,7 @@ def time_bound(
     budget : Budget
         When it ends the bound is not improved further either.
     """
-    cases = list(_cases(model, colocation, params, budget))
+    cases = list(_cases(model, colocation, params))
     proofs = [next(case) for case in cases]
     while True:
         least = min(range(len(cases)), key=lambda index: proofs[index].value)
@@ -80,7 +77,7 @@ def time_bound(
 
 
 def _cases(
-    model: StepModel, colocation: Colocation, params: Params | None, budget: Budget
+    model: StepModel, colocation: Colocation, params: Params | None
 ) -> Iterator[Iterator[Proof]]:
     """Bounds of every case, the dearer to work out the later."""
     scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
@@ -94,7 +91,7 @@ def _cases(
         cases = list(_by_tier(model, colocation, params, label, axis))
         for far, case in cases:
             if _fit(case.network.label, case.network) or case is cases[-1][1]:
-                yield _outside(case, axis, far, budget)
+                yield _outside(case, axis, far)
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
@@ -138,7 +135,7 @@ def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
     return label
 
 
-def _outside(case: Case, axis: str, far: int, budget: Budget) -> Iterator[Proof]:
+def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
     """Bounds when a group of an axis leaves its domain of a tier."""
     axes, cut = case.step.model.job.parallelism, case.cut(axis, far)
     slow_s = 0.0 if axis == "pp" else cut.pipeline_s
@@ -147,36 +144,22 @@ def _outside(case: Case, axis: str, far: int, budget: Budget) -> Iterator[Proof]
     is_tied = are_together(inside, axes.ranks_of_group["pp"])
     if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
-        parts = cut.with_parts if axis == "tp" else None
-        trade = cache(partial(NicTrade.of, case, parts))
+        trade = cache(partial(NicTrade.of, case))
         ways.append(partial(_with_cuts, trade, cut, slow_s))
-    of_tiers = yield from _in_turn(case, ways)
+    yield from _in_turn(case, ways)
     if axis != "pp":
-        yield from _in_parts(case, of_tiers, budget)
+        yield from _in_parts(case)
 
 
-def _in_turn(
-    case: Case, ways: Sequence[Callable[[Floor], Proof]]
-) -> Generator[Proof, None, list[list[Floor]]]:
-    """Bounds of each way: alone, with what is certain, past uplinks of each tier.
-
-    Returns floors of which every placement has one, for each tier with thin uplinks.
-    """
+def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
+    """Bounds of each way: alone, and with what is certain."""
     for way in ways:
         yield way(FREE)
     known = certain(case)
-    is_more = known.exposed_s > case.step.exposed_data_parallel_s or known.pipeline_s
-    for way in ways if is_more else ():
+    for way in ways if known.pipeline_s else ():
         proof = way(known)
         text = f"{proof.argument}, and groups that no placement keeps near"
         yield proof._replace(argument=text)
-    of_tiers = [[floor.above(known) for floor in found] for found in floors(case)]
-    for way in ways:
-        for of_tier in of_tiers:
-            over = min((way(floor) for floor in of_tier), key=lambda one: one.value)
-            text = f"{over.argument}, and what has to pass thin uplinks"
-            yield over._replace(argument=text)
-    return of_tiers or [[known]]
 
 
 def _inside(step: Step, floor: Floor) -> Proof:
@@ -202,45 +185,15 @@ def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
     return Proof(_above(cut.step, floor, slow_s), text)
 
 
-def _in_parts(
-    case: Case, of_tiers: Sequence[Sequence[Floor]], budget: Budget
-) -> Iterator[Proof]:
-    """Least step time for parts of expert groups that fit scale-up domains.
-
-    With the floors of each tier, of which every placement has one.
-    """
+def _in_parts(case: Case) -> Iterator[Proof]:
+    """Least step time for parts of expert groups that fit scale-up domains."""
     parts = StageParts.of(case)
-    if parts is None:
-        return
-    for of_tier in of_tiers:
-        value = _parts_above(parts, of_tier, case.params, budget)
+    if parts is not None:
         argument = (
             "expert groups in parts that fit the scale-up domains, "
             f"the smallest of a group setting its pace, {BEST}"
         )
-        if len(of_tier) > 1:
-            argument += ", and what has to pass thin uplinks"
-        yield Proof(value, argument)
-
-
-def _parts_above(
-    parts: StageParts, of_tier: Sequence[Floor], params: Params, budget: Budget
-) -> float:
-    """The least step on any of some floors, s.
-
-    What holds where gradients expose so much holds where they expose more. So the floor
-    that seems the cheapest is looked at, until it has been.
-    """
-    floors = sorted(of_tier, key=lambda floor: floor.exposed_s)
-    values = [_above(parts.step, floor) for floor in floors]
-    at, looked = 0, set[int]()
-    while at not in looked and len(looked) < MOST_FLOORS:
-        looked.add(at)
-        exposing = replace(parts, exposed_s=floors[at].exposed_s)
-        value = exposing.least(params, budget)
-        values[at:] = [max(value, known) for known in values[at:]]
-        at = int(np.argmin(values))
-    return min(values)
+        yield Proof(parts.least(case.params), argument)
 
 
 def _with_cuts(

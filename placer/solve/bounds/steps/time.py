@@ -7,11 +7,9 @@ ranks, each by itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds.gradients.links import least_over_links
-from placer.solve.bounds.gradients.uplink_contents import least_of_contents
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.speeds import slowest_stages
 from placer.solve.bounds.steps.cases import time_bound
@@ -22,7 +20,6 @@ from placer.solve.run.budget import ENDLESS
 if TYPE_CHECKING:
     from placer.solve.bounds import Proof
     from placer.solve.problem.compiled import Problem
-    from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
 # What a kind of groups takes to bound, in s: there is no time for thousands in a few.
@@ -37,23 +34,17 @@ def least_step_time(
         return None
     if len(problem.job.groups) * KIND_S > budget.seconds_left:
         return None
-    return _least(problem, block, problem.params, incumbent, budget)
+    return _least(problem, block, incumbent, budget)
 
 
 def least_of_every_launch(
     problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
-    """The same for every launch; None where that is the same bound.
-
-    It holds for a launch by nodes too, and where nodes hold equal blocks it now and
-    then says more.
-    """
+    """The same for every launch; None where that is the same bound."""
     is_same = block <= 1 or not isinstance(problem.goal, TimeObjective)
     if is_same or budget.is_over():
         return None
-    # Parts of single ranks say no more than those of whole blocks.
-    params = replace(problem.params, expert_rounds=0)
-    return _least(problem, 1, params, incumbent, budget)
+    return _least(problem, 1, incumbent, budget)
 
 
 def step_on_best_links(problem: Problem, block: int) -> float:
@@ -64,11 +55,10 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     return problem.model.step_on(best_of_problem(problem, block)).step_time_s
 
 
-def _least(
-    problem: Problem, block: int, params: Params, incumbent: float, budget: Budget
-) -> Proof:
+def _least(problem: Problem, block: int, incumbent: float, budget: Budget) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
-    model, network = problem.model, best_of_problem(problem, block)
+    model, params = problem.model, problem.params
+    network = best_of_problem(problem, block)
     colocation = colocation_of(problem.machine, problem.job, block)
     proofs: list[Proof | None] = [
         time_bound(model, colocation, params, incumbent, budget)
@@ -76,11 +66,7 @@ def _least(
     # The others say nothing of groups of the user's own, which may be many.
     if model.job.model is not None or model.fabric.speed_of_gpu is not None:
         step = model.step_on(network)
-        proofs += [
-            slowest_stages(step),
-            least_over_links(step, network),
-            least_of_contents(step, network, params, incumbent, budget),
-        ]
+        proofs += [slowest_stages(step), least_over_links(step, network)]
     if model.job.traffic is None:
         return max(proof for proof in proofs if proof is not None)
     # Most jobs have no traffic of their own, and this takes long to load.

@@ -1,6 +1,1 @@
-"""Expert groups in parts that walks improve and programs choose.
-
-`parts_ground` has the domains and units, `parts_asked` what replicas ask for; the
-methods are `block_parts`, `shared_nodes`, `walked_parts`, `chosen_parts` and
-`cheapest_parts`.
-"""
+"""Expert groups in the parts with the fewest hops, as a program chooses them."""

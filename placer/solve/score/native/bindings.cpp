@@ -93,8 +93,19 @@ template <class T> int add(StepTime& self, std::unique_ptr<T> op, int groups, in
   return (int)self.operations.size() - 1;
 }
 
-std::vector<std::pair<int, int>> pairs(const IntArray& one, const IntArray& other) {
-  std::vector<std::pair<int, int>> found(one.size());
+// One that is priced anew after every change.
+template <class T> int add_whole(StepTime& self, std::unique_ptr<T> op, int groups) {
+  op->machine = &self.machine;
+  op->layout = &self.layout;
+  op->groups = groups;
+  op->of_atom.start.assign(self.layout.site.size() + 1, 0);
+  op->start();
+  self.operations.push_back(std::move(op));
+  return (int)self.operations.size() - 1;
+}
+
+Pairs pairs(const IntArray& one, const IntArray& other) {
+  Pairs found(one.size());
   for (size_t i = 0; i < one.size(); ++i) found[i] = {one.data()[i], other.data()[i]};
   return found;
 }
@@ -104,6 +115,16 @@ std::vector<Step> steps(const IntArray& flat) {
   for (size_t i = 0; i + 4 < flat.size(); i += 5) {
     const int32_t* s = flat.data() + i;
     found.push_back({s[0], s[1], s[2], s[3], s[4]});
+  }
+  return found;
+}
+
+std::vector<Family> sets(const nb::list& families) {
+  std::vector<Family> found;
+  for (auto one : families) {
+    auto parts = nb::cast<nb::tuple>(one);
+    found.push_back({ints(nb::cast<IntArray>(parts[0])),
+                     rows(nb::cast<IntArray>(parts[1]), nb::cast<IntArray>(parts[2]))});
   }
   return found;
 }
@@ -166,6 +187,25 @@ NB_MODULE(_kernel, module) {
              op->on_site = reals(on_site);
              const int groups = (int)op->atom.size();
              return add(self, std::move(op), groups, 1, start, groups_of);
+           })
+      .def("add_flows",
+           [](StepTime& self, IntArray from, IntArray to, IntArray sender, IntArray receiver, RealArray bytes,
+              double pair_share, double fixed) {
+             auto op = std::make_unique<Flows>();
+             for (size_t i = 0; i < from.size(); ++i)
+               op->flows.push_back({from.data()[i], to.data()[i], sender.data()[i], receiver.data()[i],
+                                    bytes.data()[i]});
+             op->pair_share = pair_share;
+             op->fixed = fixed;
+             return add_whole(self, std::move(op), 1);
+           })
+      .def("add_relay",
+           [](StepTime& self, IntArray first, IntArray member, double size) {
+             auto op = std::make_unique<Relay>();
+             op->member = rows(first, member);
+             op->size = size;
+             const int groups = op->member.count();
+             return add_whole(self, std::move(op), groups);
            })
       .def("add_asked",
            [](StepTime& self, IntArray start, IntArray groups_of, int groups, int sizes,
@@ -235,6 +275,8 @@ NB_MODULE(_kernel, module) {
              self.pace_last = n[6];
              self.host_forward = n[7];
              self.host_backward = n[8];
+             self.end_first = n[9];
+             self.end_last = n[10];
              self.pace_full = reals(pace_full);
              self.cells_of_atom = rows(start, cells);
              self.atoms_of_cell = rows(atoms_start, atoms);
@@ -262,32 +304,27 @@ NB_MODULE(_kernel, module) {
                    })
       .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; })
       .def_prop_ro("slots", [](const StepTime& self) { return array(self.layout.slot_of); })
-      .def("pressure",
-           [](StepTime& self) {
-             Reals found(self.layout.slot_of.size(), 0.0), seconds(self.replicas);
-             const double longest = self.pipeline_s();
-             for (int d = 0; d < self.replicas; ++d) seconds[d] = self.replica_s(d) / longest;
-             for (int a = 0; a < self.cells_of_atom.count(); ++a)
-               for (const int* c = self.cells_of_atom.begin(a); c != self.cells_of_atom.end(a); ++c)
-                 found[a] = std::max(found[a], seconds[*c / self.stages]);
-             return array(found);
-           });
+      .def("pressure", [](StepTime& self) { return array(self.pressure()); });
 
   nb::class_<Annealer>(module, "Annealer")
       .def(
           "__init__",
           [](Annealer* self, StepTime& step, uint64_t seed, int width, nb::list families, IntArray start,
              IntArray of_block, bool has_experts) {
-            std::vector<Family> found;
-            for (auto one : families) {
-              auto parts = nb::cast<nb::tuple>(one);
-              found.push_back({ints(nb::cast<IntArray>(parts[0])),
-                               rows(nb::cast<IntArray>(parts[1]), nb::cast<IntArray>(parts[2]))});
-            }
-            new (self) Annealer(step, seed, width, found, rows(start, of_block));
-            self->search.has_experts = has_experts;
+            auto energy = std::make_unique<StepEnergy>(step, width, rows(start, of_block), has_experts);
+            new (self) Annealer(std::move(energy), seed, width, sets(families));
           },
           nb::keep_alive<1, 2>())
+      .def(
+          "__init__",
+          [](Annealer* self, Hops& hops, uint64_t seed, int width, nb::list families) {
+            new (self) Annealer(std::make_unique<HopEnergy>(hops, width), seed, width, sets(families));
+          },
+          nb::keep_alive<1, 2>())
+      .def("tie",
+           [](Annealer& self, int level, nb::list sets_of_one) {
+             self.search.tied.push_back({level, sets(sets_of_one)[0]});
+           })
       .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
       .def("set_runs",
            [](Annealer& self, IntArray room, IntArray host, IntArray first, IntArray kind,
@@ -334,19 +371,26 @@ NB_MODULE(_kernel, module) {
            })
       .def_prop_ro("best", [](const Annealer& self) { return self.best; })
       .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })
-      .def_prop_ro("tried", [](const Annealer& self) { return self.tried; });
+      .def_prop_ro("moves", [](const Annealer& self) {
+        nb::list found;
+        for (size_t i = 0; i < self.rows().size(); ++i)
+          found.append(nb::make_tuple(self.rows()[i].name, self.helped[i], self.tried[i]));
+        return found;
+      });
 
   nb::class_<Hops>(module, "Hops")
       .def(nb::init<>())
       .def("set_machine", &set_machine<Hops>)
-      .def("add_axis",
-           [](Hops& self, double weight, IntArray start, IntArray edges, IntArray one, IntArray other,
-              IntArray times, std::vector<int64_t> inside) {
-             self.axes.push_back({weight, rows(start, edges), ints(one), ints(other), ints(times)});
-             self.inside.push_back(inside);
-             self.counts.push_back(inside);
+      .def("set_edges",
+           [](Hops& self, RealArray distance, RealArray weights, std::vector<int64_t> inside, IntArray first,
+              IntArray other, IntArray times, IntArray axis) {
+             self.distance = reals(distance);
+             self.weights = reals(weights);
+             self.inside = inside;
+             self.first = ints(first);
+             for (size_t e = 0; e < other.size(); ++e)
+               self.edges.push_back({other.data()[e], times.data()[e], axis.data()[e]});
            })
-      .def("set_distance", [](Hops& self, RealArray distance) { self.distance = reals(distance); })
       .def("load", [](Hops& self, IntArray slots) { self.load(ints(slots)); })
       .def("change",
            [](Hops& self, IntArray one, IntArray other) {
@@ -355,7 +399,7 @@ NB_MODULE(_kernel, module) {
            })
       .def("keep", [](Hops&) {})
       .def("undo", &Hops::undo)
-      .def("pressure", [](const Hops& self) { return array(self.pressure()); })
+      .def("pressure", [](Hops& self) { return array(self.pressure()); })
       .def_prop_ro("value", &Hops::value)
       .def_prop_ro("slots", [](const Hops& self) { return array(self.layout.slot_of); });
 }

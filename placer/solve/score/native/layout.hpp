@@ -6,12 +6,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace placer {
 
 using Ints = std::vector<int>;
 using Reals = std::vector<double>;
+using Pairs = std::vector<std::pair<int, int>>;  // of slots that swap what they hold
 
 struct Machine {
   int tiers = 0;

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <memory>
 #include "asked.hpp"
+#include "cost.hpp"
 #include "exchange.hpp"
+#include "flows.hpp"
 #include "messages.hpp"
 #include "pipeline.hpp"
 #include "rings.hpp"
@@ -52,12 +54,7 @@ struct Window {
   int seen = 0;
 };
 
-struct StepTime {
-  StepTime() = default;
-  StepTime(const StepTime&) = delete;  // operations point at its machine and layout
-
-  Machine machine;
-  Layout layout;
+struct StepTime : Cost {
   std::vector<std::unique_ptr<Operation>> operations;
   std::vector<Axis> axes;
   std::vector<Peak> peaks;
@@ -70,6 +67,7 @@ struct StepTime {
   double work_forward = 0, work_backward = 0, share_first = 1, share_last = 1;
   double pace_first = 1, pace_last = 1;
   double host_forward = 0, host_backward = 0;  // least time of a full chunk's passes
+  double end_first = 0, end_last = 0;  // pace of what is no layer of these chunks
   Reals pace_full;                       // of a stage
   Rows cells_of_atom, atoms_of_cell;     // cells of the ranks of each atom
   bool has_speeds = false;
@@ -84,7 +82,7 @@ struct StepTime {
   bool is_late = false;                  // slow operations are not priced yet
 
   double at_most() const { return longest_s + exposed_s + fixed; }
-  double value() { return pipeline_s() + exposed_s + fixed; }
+  double value() override { return pipeline_s() + exposed_s + fixed; }
 
   // The slowest replica. Blocks that may not be it are passed over.
   double pipeline_s() {
@@ -158,7 +156,7 @@ struct StepTime {
     hop.resize(stages);
   }
 
-  void load(const Ints& slots) {
+  void load(const Ints& slots) override {
     layout.load(slots);
     for (auto& op : operations) op->rebuild();
     traffic = background = 0.0;
@@ -179,9 +177,8 @@ struct StepTime {
     forget();
   }
 
-  // A change: pairs of slots whose atoms change places, one pair after the other. Prices
-  // the pipelines; `finish` prices the rest. Then `keep` or `undo`.
-  void change(const std::vector<std::pair<int, int>>& pairs) {
+  // Prices the pipelines; `finish` prices the rest.
+  void change(const Pairs& pairs) override {
     made = pairs;
     atoms.clear();
     for (const auto& [one, other] : pairs) {
@@ -203,19 +200,18 @@ struct StepTime {
     if (has_speeds) price_speeds();
     walk_dirty();
   }
-  // What `change` left out.
-  void finish() {
+  void finish() override {
     if (!is_late) return;
     is_late = false;
     for (size_t o = 0; o < operations.size(); ++o)
       if (operations[o]->is_slow()) price((int)o);
     walk_dirty();
   }
-  void keep() {
+  void keep() override {
     for (auto& op : operations) op->keep();
     forget();
   }
-  void undo() {
+  void undo() override {
     for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
     for (auto& op : operations) op->undo();
     values.undo();
@@ -225,6 +221,15 @@ struct StepTime {
     background = before.background;
     is_late = false;
     dirty_blocks.clear();
+  }
+  Reals pressure() override {
+    Reals found(layout.slot_of.size(), 0.0), share(replicas);
+    const double longest = pipeline_s();
+    for (int d = 0; d < replicas; ++d) share[d] = replica_s(d) / longest;
+    for (int a = 0; a < cells_of_atom.count(); ++a)
+      for (const int* c = cells_of_atom.begin(a); c != cells_of_atom.end(a); ++c)
+        found[a] = std::max(found[a], share[*c / stages]);
+    return found;
   }
   // Blocks whose time the change may have changed, and what they took before.
   const Ints& blocks_changed() const { return dirty_blocks; }
@@ -241,7 +246,7 @@ struct StepTime {
   Journal<double> values;
   Ints atoms, dirty_blocks, by_length;
   Reals blocks_before, work, hop, now, slow, peak_s;
-  std::vector<std::pair<int, int>> made;
+  Pairs made;
   Before before;
   bool joins_nobody = true;
 
@@ -376,17 +381,20 @@ struct StepTime {
         backward += axes[a].backward.at(waits);
       }
       const double slower = now[axes.size() * stages + p];
-      // A pass takes no less than its launches, of so much of a full chunk.
-      const auto set = [&](double* to, double pace, double share) {
-        to[0] = std::max(work_forward * slower * pace + share * forward, share * host_forward);
-        to[1] = std::max(work_backward * slower * pace + share * backward, share * host_backward);
+      // Layers take no less than their launches, of so much of a full chunk; `end` is beside them.
+      const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
+        return std::max(work * slower * pace + share * added, work * slower * end + share * host);
+      };
+      const auto set = [&](double* to, double pace, double share, double end) {
+        to[0] = pass(work_forward, pace, share, end, forward, host_forward);
+        to[1] = pass(work_backward, pace, share, end, backward, host_backward);
       };
       double full[2];
-      set(full, pace_full[p], 1.0);
+      set(full, pace_full[p], 1.0, 0.0);
       work[p] = full[0];
       work[stages + p] = full[1];
-      if (p == 0) set(&work[2 * stages], pace_first, share_first);
-      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last);
+      if (p == 0) set(&work[2 * stages], pace_first, share_first, end_first);
+      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last, end_last);
     }
     known = {key, pipeline.seconds(work.data(), hop.data())};
     return known.seconds;

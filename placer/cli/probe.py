@@ -1,0 +1,28 @@
+"""``placer probe``: what this node says of itself, one line of JSON."""
+
+from __future__ import annotations
+
+import click
+
+from placer.cli.grouped import Command
+from placer.injob.cloud import CLOUDS
+
+
+@click.command(cls=Command, epilog="Example: srun --ntasks-per-node=1 placer probe")
+@click.option(
+    "--cloud",
+    type=click.Choice([*CLOUDS]),
+    help="Also ask the metadata service of this cloud, for half a second.",
+)
+def probe(cloud: str | None) -> None:
+    """Print what this node knows of itself.
+
+    One line of JSON, the same keys on every node: GPUs, NVLink domain, switches, labels
+    and NICs. What cannot be told stands under
+    problems, and the exit code is 0. The lines of all nodes are a machine: placer
+    place -t probe:FILE.
+    """
+    from placer.injob.probe import probe as find
+    from placer.injob.probe import probe_line
+
+    click.echo(probe_line(find(cloud)))

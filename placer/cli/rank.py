@@ -1,0 +1,55 @@
+"""``placer rank``: this process's rank by the plan, for scripts that launch it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import click
+
+from placer.cli import complete
+from placer.cli.grouped import Command
+
+
+@click.command(cls=Command, epilog='Example: eval "$(placer rank)"')
+@click.option(
+    "--plan",
+    metavar="PLAN",
+    envvar="PLACER_PLAN",
+    shell_complete=complete.files,
+    help="The plan. Default: the one that placer launch made, PLACER_PLAN.",
+)
+def rank(plan: str | None) -> None:
+    """Print this process's ranks as shell assignments.
+
+    RANK, NODE_RANK, LOCAL_RANK, WORLD_SIZE and MASTER_ADDR, with an export, as the plan
+    has them for this host. Where nothing says which process of the host this is,
+    RANK and LOCAL_RANK are those of the first there.
+    """
+    from placer.errors import InputError, Problem
+    from placer.launch.process import local_index, this_process
+    from placer.launch.ranks import node_rank_of_this_process, node_ranks
+    from placer.placement.plan_file import read_plan
+
+    if not plan:
+        hint = "give --plan, or run this in a step of placer launch"
+        raise InputError(
+            [Problem("nothing says which plan: PLACER_PLAN is not set", hint=hint)]
+        )
+    read = read_plan(plan)
+    node_rank = node_rank_of_this_process(read)
+    node = node_ranks(read)[node_rank]
+    ranks = [r for r, own in enumerate(read.node_of_rank.tolist()) if own == node]
+    local = local_index(os.environ, this_process()) or 0
+    if local >= len(ranks):
+        message = f"process {local} of a host with {len(ranks)} ranks"
+        raise InputError([Problem(message, hint="start one for each rank of the plan")])
+    values = {
+        "RANK": ranks[local],
+        "NODE_RANK": node_rank,
+        "LOCAL_RANK": local,
+        "WORLD_SIZE": read.world_size,
+        "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or read.host_of_rank[0],
+    }
+    for name, value in values.items():
+        click.echo(f"export {name}={shlex.quote(str(value))}")

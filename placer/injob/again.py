@@ -1,0 +1,162 @@
+"""The nodes of a round in order: a plan, or the one before with the fewest moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import InfeasibleError, InputError
+from placer.injob.bounded import within
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+Probe = dict[str, Any]
+# Between the end of a search and its answer, as a share of the limit.
+_SEARCH = 0.7
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order of nodes.
+
+    Attributes
+    ----------
+    ranks : list of int
+        Node rank of each.
+    kept : dict
+        What the next round is told: the plan, and the probes of its nodes.
+    """
+
+    ranks: list[int]
+    kept: dict[str, Any]
+
+
+def placed_again(
+    probes: Sequence[Probe],
+    last: Mapping[str, Any] | None,
+    command: Sequence[str],
+    limit: float,
+    tell: Callable[[str], None],
+) -> Order:
+    """Node ranks of nodes by what they say, near those of the round before.
+
+    Parameters
+    ----------
+    probes : sequence of dict
+        Of the nodes, as they are numbered so far.
+    last : mapping or None
+        What the round before kept.
+    command : sequence of str
+        What the agents run.
+    limit : float, s
+        From where everything is loaded.
+    tell : callable
+
+    Raises
+    ------
+    LateError
+        If there is no order in time.
+    InputError, InfeasibleError
+        If none can be had.
+    """
+    if len({one["gpus"] for one in probes}) > 1:
+        raise InputError("the nodes start unequal numbers of workers")
+    _load()
+
+    def search() -> tuple[Plan, dict[str, Probe], list[str]]:
+        told: list[str] = []
+        plan, known = _plan(probes, last, command, limit * _SEARCH, told.append)
+        return plan, known, told
+
+    plan, known, told = within(limit, search)
+    for text in told:
+        tell(text)
+    nodes = [plan.nodes[node] for node in dict.fromkeys(plan.node_of_rank.tolist())]
+    rank_of = {host: rank for rank, host in enumerate(nodes)}
+    ranks = [rank_of[one["host"]] for one in probes]
+    if sorted(ranks) != list(range(len(probes))):
+        raise InputError("the plan does not use every node")
+    return Order(ranks, {"plan": plan.to_dict(), "probes": list(known.values())})
+
+
+def _load() -> None:
+    """What a search needs: it is loaded once, and does not count."""
+    from placer.api import replace
+    from placer.solve import advice, orders
+
+    del advice, orders, replace
+
+
+def _plan(
+    probes: Sequence[Probe],
+    last: Mapping[str, Any] | None,
+    command: Sequence[str],
+    seconds: float,
+    tell: Callable[[str], None],
+) -> tuple[Plan, dict[str, Probe]]:
+    """The plan, and the probes of its machine by host."""
+    from placer.injob.nodes import machine_of
+    from placer.injob.planned import planned
+    from placer.injob.work import job_of
+    from placer.placement.plan_like import plan_of
+
+    here = {one["host"]: one for one in probes}
+    before = None if last is None else plan_of(last["plan"])
+    if last is not None and before is not None:
+        known = {one["host"]: one for one in last["probes"]} | here
+        if found := _kept(before, here, known, seconds, tell):
+            return found, {host: known[host] for host in here}
+    machine = machine_of(_lines(here.values()), tell)
+    job = job_of(command, machine, machine.num_gpus, tell)
+    try:
+        plan = planned(machine, job, tell, seconds=seconds, previous=before)
+    except InputError:
+        if before is None:
+            raise
+        plan = planned(machine, job, tell, seconds=seconds)
+    return plan, here
+
+
+def _kept(
+    before: Plan,
+    here: Mapping[str, Probe],
+    known: Mapping[str, Probe],
+    seconds: float,
+    tell: Callable[[str], None],
+) -> Plan | None:
+    """The plan before on the nodes of today; None where it must be made anew."""
+    from placer.api.replace import replace
+    from placer.injob.nodes import machine_of
+
+    lost = [host for host in before.nodes if host not in here]
+    new = [host for host in here if host not in before.nodes]
+    if not (lost or new):
+        return before
+    ranks = sum(one["gpus"] for one in here.values())
+    if ranks > before.world_size:
+        return None
+    machine = machine_of(_lines(known.values()), tell)
+    try:
+        found = replace(
+            before,
+            machine,
+            failed=lost,
+            added=new or None,
+            shrink=True,
+            force=True,
+            time_limit=seconds,
+        )
+    except (InputError, InfeasibleError):
+        return None
+    if found.plan.world_size != ranks:
+        return None
+    moved = (found.plan.previous or {}).get("moved", 0)
+    tell(f"lost {len(lost)} nodes, {len(new)} new: {moved:,} ranks move")
+    return found.plan
+
+
+def _lines(probes: Iterable[Probe]) -> str:
+    return "".join(f"{json.dumps(one)}\n" for one in probes)

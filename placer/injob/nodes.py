@@ -1,0 +1,125 @@
+"""The probes of all nodes of an allocation, and the machine that they make."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from placer.errors import InputError
+from placer.injob.bounded import LateError, output_of
+from placer.injob.probe import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+STEP_S = 60.0
+_START = re.compile(r'\{"format": ?"placer/probe"')
+# A plan's or a batch script's wishes for steps, which one task a node must not have.
+_NOT_OURS = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE")
+
+
+def probe_step(count: int) -> str:
+    """What ``placer probe`` prints on each of the ``count`` nodes of this allocation.
+
+    Raises
+    ------
+    InputError
+        If the step cannot be run or does not end in time.
+    """
+    step = ("srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
+    command = (*step, "--overlap", sys.executable, "-m", "placer", "probe")
+    kept = {name: os.environ.pop(name) for name in _NOT_OURS if name in os.environ}
+    try:
+        status, text = output_of(command, STEP_S)
+    except (LateError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"srun, which asks the nodes what they are: {why}") from None
+    finally:
+        os.environ.update(kept)
+    if status and not _START.search(text):
+        message = f"srun, which asks the nodes what they are, ended with {status}"
+        raise InputError(message)
+    return text
+
+
+def completed(text: str, hosts: Sequence[str]) -> str:
+    """A probe a line, of these hosts alone; one without says that it has none."""
+    lines = {}
+    decoder = json.JSONDecoder()
+    for match in _START.finditer(text):
+        with suppress(ValueError, RecursionError):
+            data, _ = decoder.raw_decode(text, match.start())
+            lines[data.get("host")] = json.dumps(data)
+    for host in hosts:
+        if host not in lines:
+            bare = {"format": FORMAT, "version": VERSION, "host": host, "gpus": 0}
+            lines[host] = json.dumps(bare | {"problems": ["no probe came from it"]})
+    return "".join(f"{lines[host]}\n" for host in hosts)
+
+
+def machine_of(
+    lines: str, tell: Callable[[str], None], gpus: int | None = None
+) -> Topology:
+    """The machine that probes describe, without what they contradict each other in.
+
+    Parameters
+    ----------
+    lines : str
+    tell : callable
+        Called with what a user should know.
+    gpus : int, optional
+        Of each node, where the probes do not count them.
+
+    Raises
+    ------
+    InputError
+    """
+    from placer.readers.machine import read_topology
+
+    without: tuple[str, ...] = ()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "probes"
+        while True:
+            path.write_text(_without(lines.splitlines(), without))
+            notes: list[str] = []
+            try:
+                machine = read_topology(
+                    f"probe:{path}",
+                    gpus_per_node=gpus,
+                    name="probed",
+                    note=notes.append,
+                )
+            except InputError as error:
+                left = [key for key in _GIVE_WAY if key not in without]
+                if not left:
+                    raise
+                what = str(error).replace(str(path), "probes").splitlines()[0]
+                tell(f"{what}: left out {_GIVE_WAY[left[0]]}")
+                without = (*without, left[0])
+                continue
+            for note in notes:
+                tell(note.replace(str(path), "probes"))
+            return machine
+
+
+# What says the least of NVLink goes first where nodes contradict each other.
+_GIVE_WAY = {
+    "topology_addr": "Slurm's switches",
+    "labels": "labels",
+    "cloud": "what the cloud says",
+}
+
+
+def _without(lines: Iterable[str], keys: Sequence[str]) -> str:
+    rows = (json.loads(line) for line in lines)
+    return "".join(
+        json.dumps({k: v for k, v in row.items() if k not in keys}) + "\n"
+        for row in rows
+    )

@@ -1,0 +1,137 @@
+// What walks go down on: the hop cost itself, or a soft maximum of the step.
+#pragma once
+#include "../../score/native/hops.hpp"
+#include "../../score/native/step.hpp"
+#include "random.hpp"
+
+namespace placer {
+
+struct Schedule {
+  double hot, cold;          // share of the value
+  double softness = 20.0;    // of the maximum, in temperatures
+  double mean_hot = 0.01, mean_cold = 0.003;
+  double traffic = 0.02, rings = 0.1;  // at first; none at the end
+};
+
+struct Energy {
+  double level = 0.0;  // of the placement that is kept
+
+  virtual ~Energy() = default;
+  virtual Cost& cost() = 0;
+  virtual double at_most() = 0;  // the cost, or soon known not to be below
+  virtual void soften(double wide, double x, const Schedule& schedule) = 0;
+  virtual double after() = 0;    // of a change
+  virtual double late_gain(double temperature) = 0;  // at most, of what `finish` prices
+  virtual void take() = 0;       // keep the change
+  // A unit that is worth moving, the best of some.
+  virtual int waited_for(Random& random, int tries) = 0;
+};
+
+// A sum has no plateaus.
+struct HopEnergy : Energy {
+  Hops& hops;
+  int width;  // atoms of a unit
+
+  HopEnergy(Hops& hops, int width) : hops(hops), width(width) {}
+
+  Cost& cost() override { return hops; }
+  double at_most() override { return hops.value(); }
+  void soften(double, double, const Schedule&) override { level = hops.value(); }
+  double after() override { return next = hops.value(); }
+  double late_gain(double) override { return 0.0; }
+  void take() override { level = next; }
+  int waited_for(Random& random, int tries) override {
+    const int units = (int)hops.layout.slot_of.size() / width;
+    int unit = random.below(units);
+    if (tries < 2 || tries > 4) return unit;
+    const int other = random.below(units);
+    return hops.cost_of(other * width) > hops.cost_of(unit * width) ? other : unit;
+  }
+
+ private:
+  double next = 0.0;
+};
+
+// The step is a maximum, and most changes leave a maximum alone. So a walk goes down on a
+// soft one, with a little of the mean besides, or blocks that are not the slowest become as
+// slow; what is kept is judged by the step itself.
+struct StepEnergy : Energy {
+  StepTime& step;
+  int width;               // atoms of a unit
+  Rows of_block;           // units of each block of replicas
+  bool has_experts;
+  const Operation* tokens = nullptr;  // all-to-alls of experts
+
+  StepEnergy(StepTime& step, int width, Rows of_block, bool has_experts)
+      : step(step), width(width), of_block(std::move(of_block)), has_experts(has_experts) {
+    for (const Axis& axis : step.axes) {
+      const Operation* found = step.operations[axis.operation].get();
+      if (!axis.is_hop && dynamic_cast<const Exchange*>(found)) tokens = found;
+    }
+  }
+
+  Cost& cost() override { return step; }
+  double at_most() override { return step.at_most(); }
+  void soften(double wide, double x, const Schedule& schedule) override {
+    breadth = wide;
+    target = step.longest_s;
+    const double value = step.at_most();
+    mean_part = schedule.mean_hot * std::pow(schedule.mean_cold / schedule.mean_hot, x);
+    traffic_part = schedule.traffic * (1 - x) * value * 1e-2 / std::max(step.traffic, 1e-12);
+    rings_part = (has_experts ? schedule.rings : 1.0) * (1 - x) / std::max(1, step.ring_groups);
+    sum = times = 0.0;
+    for (double seconds : step.block_s) {
+      sum += std::exp((seconds - target) / breadth);
+      times += seconds;
+    }
+    level = soft(sum, times);
+  }
+  double after() override {
+    next_sum = sum;
+    next_times = times;
+    const Ints& changed = step.blocks_changed();
+    for (size_t i = 0; i < changed.size(); ++i) {
+      const double now = step.block_s[changed[i]], was = step.block_before(i);
+      if (now == was) continue;
+      next_sum += std::exp((now - target) / breadth) - std::exp((was - target) / breadth);
+      next_times += now - was;
+    }
+    return next = soft(next_sum, next_times);
+  }
+  // What gradients may gain at most is all that they cost.
+  double late_gain(double temperature) override {
+    return has_experts ? temperature : temperature + step.exposed_s + rings_part * step.background;
+  }
+  void take() override {
+    sum = next_sum;
+    times = next_times;
+    level = next;
+  }
+  // A unit of the slowest of some blocks.
+  int waited_for(Random& random, int tries) override {
+    int block = random.below(of_block.count());
+    for (int i = 1; i < tries; ++i) {
+      const int other = random.below(of_block.count());
+      if (step.block_s[other] > step.block_s[block]) block = other;
+    }
+    const int unit = of_block.begin(block)[random.below(of_block.size(block))];
+    if (!tokens || tries <= 3) return unit;
+    const int other = of_block.begin(block)[random.below(of_block.size(block))];
+    return exchange_s(other) > exchange_s(unit) ? other : unit;
+  }
+
+ private:
+  double breadth = 1, target = 0, mean_part = 0, traffic_part = 0, rings_part = 0;
+  double sum = 0, times = 0, next_sum = 0, next_times = 0, next = 0;
+
+  double exchange_s(int unit) const {
+    const int atom = unit * width;
+    return tokens->of_atom.size(atom) ? tokens->of(0, *tokens->of_atom.begin(atom)) : 0.0;
+  }
+  double soft(double of_sum, double of_times) const {
+    return target + breadth * std::log(std::max(of_sum, 1e-300)) + mean_part * of_times +
+           traffic_part * step.traffic + step.exposed_s + rings_part * step.background;
+  }
+};
+
+}  // namespace placer

@@ -1,0 +1,160 @@
+"""torchrun's backend ``placer`` without a map: real agents, ranks by probes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients import local_nodes as local
+from tests.clients.torch_jobs import need_torchrun
+from tests.injob.stand_ins import UUID, program, smi_xml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+DEGREES = (
+    *("--tensor-model-parallel-size", "2", "--context-parallel-size", "2"),
+    *("--pipeline-model-parallel-size", "2"),
+)
+# Shows its seat, then lives until the test says that it is enough.
+WORKER = """\
+echo "seat $GROUP_RANK $RANK $WORLD_SIZE $PLACER_HOST $MASTER_ADDR" >> $SEATS.$PPID
+while [ ! -e $SEATS.end ]; do sleep 0.2; done
+"""
+
+
+class Agents:
+    """Agents of two workers each on this machine, node k in NVLink domain k mod 4."""
+
+    def __init__(self, folder: Path) -> None:
+        for k in range(4):
+            text = smi_xml("1", "1", uuid=UUID.format(k + 1))
+            (folder / f"rack{k}.xml").write_text(text)
+        program(
+            folder, "nvidia-smi", f"cat {folder}/rack$((${{PLACER_HOST#n}} % 4)).xml"
+        )
+        (folder / "worker.sh").write_text(WORKER)
+        self.folder = folder
+        self.seats_file = folder / "seats"
+        self.port = local.free_port()
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, hosts: Sequence[str], nodes: str, more: str = "") -> None:
+        """One agent a host."""
+        code = os.pathsep.join([str(local.ROOT), os.environ.get("PYTHONPATH", "")])
+        environ = local.environment(SEATS=str(self.seats_file), PYTHONPATH=code)
+        environ["PATH"] = f"{self.folder}:{environ['PATH']}"
+        conf = f"limit=60,last_call_timeout=3,keep_alive_interval=1{more}"
+        for host in hosts:
+            command = (
+                *(sys.executable, "-m", "torch.distributed.run"),
+                *(f"--nnodes={nodes}", "--nproc-per-node=2", "--max-restarts=9"),
+                *("--monitor-interval=0.2", "--local-addr=127.0.0.1"),
+                *("--rdzv-backend=placer", f"--rdzv-conf={conf}", "--rdzv-id=j"),
+                f"--rdzv-endpoint=127.0.0.1:{self.port}",
+                *("--no-python", "bash", "worker.sh", *DEGREES),
+            )
+            with (self.folder / f"{host}.err").open("ab") as log:
+                self.running[host] = subprocess.Popen(
+                    command,
+                    cwd=self.folder,
+                    env=environ | {"PLACER_HOST": host},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            if host == hosts[0]:
+                time.sleep(3)  # it keeps the store, and is not the one that dies
+
+    def kill(self, hosts: Sequence[str]) -> None:
+        """The agents and their workers are gone at once."""
+        for host in hosts:
+            process = self.running.pop(host)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            self._forget(process.pid)
+
+    def _forget(self, pid: int) -> None:
+        self.seats_file.with_suffix(f".{pid}").unlink(missing_ok=True)
+
+    def hosts_by_rank(self, nodes: int, other_than: Sequence[str] = ()) -> list[str]:
+        """The host of each node rank, once so many nodes have started alike.
+
+        Each worker writes a line at each start; the last one of an agent counts.
+        """
+        limit = time.monotonic() + 100
+        while time.monotonic() < limit:
+            time.sleep(0.3)
+            rows = [row for row in map(self._last, self.running) if row]
+            rows = [row for row in rows if int(row[3]) == 2 * nodes]
+            ranks = {int(row[1]): row[4] for row in rows}
+            hosts = [ranks[k] for k in sorted(ranks)]
+            if sorted(ranks) == [*range(nodes)] and hosts != [*other_than]:
+                assert len(rows) == len(ranks)  # no two nodes have one rank
+                return hosts
+        raise AssertionError({host: self._log(host)[-600:] for host in self.running})
+
+    def said(self) -> str:
+        """What all agents that run have logged."""
+        return "".join(map(self._log, self.running))
+
+    def _last(self, host: str) -> list[str] | None:
+        path = self.seats_file.with_suffix(f".{self.running[host].pid}")
+        return path.read_text().splitlines()[-1].split() if path.exists() else None
+
+    def _log(self, host: str) -> str:
+        return (self.folder / f"{host}.err").read_text()
+
+    def stop(self) -> None:
+        self.seats_file.with_suffix(".end").touch()
+        for host in [*self.running]:
+            self.kill([host])
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    need_torchrun()
+    found = Agents(tmp_path)
+    yield found
+    found.stop()
+
+
+def racks_of(hosts: Sequence[str]) -> list[int]:
+    return [int(host[1:]) % 4 for host in hosts]
+
+
+@pytest.mark.slow
+def test_nodes_of_a_domain_are_together(agents: Agents) -> None:
+    """Sixteen agents get ranks that keep each replica in an NVLink domain."""
+    hosts = [f"n{k}" for k in range(1, 17)]
+    agents.start(hosts, "16")
+    racks = racks_of(agents.hosts_by_rank(16))
+    # A replica is two neighbours of each half.
+    assert racks[:8] == racks[8:]
+    assert racks[::2] == racks[1::2]
+    said = agents.said()
+    assert said.count("16 nodes in order") == 1
+    assert "assumed: usual weights for tp 2 cp 2 pp 2" in said
+
+
+@pytest.mark.slow
+def test_restarts_keep_ranks(agents: Agents) -> None:
+    """A spare takes the place of a lost node; the others keep their ranks."""
+    hosts = [f"n{k}" for k in range(1, 9)]
+    agents.start([*hosts, "n9"], "6:8")
+    before = agents.hosts_by_rank(8)
+    spare = next(host for host in agents.running if host not in before)
+    lost = next(host for host in hosts[1:] if host in before)
+    agents.kill([lost])
+    after = agents.hosts_by_rank(8, before)
+    assert sorted(after) == sorted({*before, spare} - {lost})
+    moved = sum(one != other for one, other in zip(before, after, strict=True))
+    assert f"lost 1 nodes, 1 new: {2 * moved} ranks move" in agents.said()

@@ -1,0 +1,140 @@
+"""Orders of nodes from round to round, without torch."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.injob.again import Order, placed_again
+from placer.injob.bounded import LateError
+from placer.injob.nodes import completed, machine_of
+from placer.injob.work import job_of
+from tests.injob.stand_ins import line
+
+DEGREES = [
+    *("--tensor-model-parallel-size", "4", "--context-parallel-size", "2"),
+    *("--pipeline-model-parallel-size", "2"),
+]
+
+
+def nodes(numbers: list[int]) -> list[dict[str, Any]]:
+    """Probes of nodes; node k is in NVLink domain k mod 4."""
+    return [json.loads(line(f"n{k}", nvlink_domain=f"u.{k % 4}")) for k in numbers]
+
+
+def ordered(
+    numbers: list[int], last: Order | None = None, told: list[str] | None = None
+) -> tuple[Order, list[int]]:
+    """The order, and the nodes' numbers by node rank."""
+    said = [] if told is None else told
+    kept = None if last is None else json.loads(json.dumps(last.kept))
+    found = placed_again(nodes(numbers), kept, DEGREES, 60, said.append)
+    by_rank = dict(zip(found.ranks, numbers, strict=True))
+    return found, [by_rank[rank] for rank in range(len(numbers))]
+
+
+@pytest.mark.parametrize("lost", [[5], [5, 9, 14], [1, 2]])
+def test_restarts_move_as_replace_does(lost: list[int]) -> None:
+    """Spares take the places of lost nodes, with as few moves as `replace` needs."""
+    first, before = ordered([*range(1, 17)])
+    spares = [17, 18, 21][: len(lost)]
+    left = [k for k in range(1, 17) if k not in lost]
+    told: list[str] = []
+    _, after = ordered([*spares, *left], first, told)
+    assert sorted(after) == sorted([*left, *spares])
+    known = nodes([*range(1, 17), *spares])
+    machine = machine_of("".join(f"{json.dumps(one)}\n" for one in known), str)
+    found = placer.replace(
+        first.kept["plan"],
+        machine,
+        failed=[f"n{k}" for k in lost],
+        added=[f"n{k}" for k in spares],
+        force=True,
+    )
+    moves = 4 * sum(one != other for one, other in zip(before, after, strict=True))
+    assert moves == found.plan.previous["moved"]
+    assert f"{moves} ranks move" in told[-1]
+
+
+def test_the_same_nodes_keep_their_ranks() -> None:
+    """However c10d numbers them, the nodes of the round before keep their ranks."""
+    first, before = ordered([*range(1, 17)])
+    assert ordered([*range(16, 0, -1)], first)[1] == before
+
+
+def test_fewer_and_more_nodes() -> None:
+    """Without spares the job shrinks by whole replicas, and grows again later."""
+    first, _ = ordered([*range(1, 17)])
+    fewer, after = ordered([*range(1, 13)], first)
+    assert sorted(after) == [*range(1, 13)]
+    assert sorted(ordered([*range(1, 17)], fewer)[1]) == [*range(1, 17)]
+
+
+def test_what_has_no_order() -> None:
+    """Unequal workers, a name of two nodes and too little time are errors."""
+    unequal = nodes([1, 2])
+    unequal[1]["gpus"] = 3
+    with pytest.raises(InputError, match="unequal numbers of workers"):
+        placed_again(unequal, None, [], 60, str)
+    odd = nodes([1, 2])
+    odd[1]["host"] = "no host"
+    with pytest.raises(InputError, match="host: "):
+        placed_again(odd, None, [], 60, str)
+    with pytest.raises(LateError):
+        placed_again(nodes([*range(64)]), None, [], 0.001, str)
+
+
+def test_a_thousand_nodes_in_two_seconds_of_cpu() -> None:
+    """1,024 probes and the degrees of a command are an order in two seconds of CPU."""
+    ordered([1, 2, 3, 4])  # what is loaded once
+    started = time.process_time()
+    ordered([*range(1024)])
+    assert time.process_time() - started < 2
+
+
+def test_nodes_without_a_probe() -> None:
+    """A node that did not answer is named, and is as the others."""
+    told: list[str] = []
+    text = "0: " + line("n1") + "1: " + line("n2")[:50] + "\n"
+    machine = machine_of(completed(text, ["n1", "n2"]), told.append)
+    assert machine.num_gpus == 8
+    assert any("n2: no probe came from it" in note for note in told)
+
+
+def test_nodes_that_contradict_each_other() -> None:
+    """Switches that cut NVLink domains are left out, and a line says so."""
+    lines = "".join(
+        line(
+            f"n{k}",
+            nvlink_domain=f"u.{k // 4}",
+            topology_addr=f"s{k % 2}.n{k}",
+            topology_pattern="switch.node",
+        )
+        for k in range(8)
+    )
+    told: list[str] = []
+    machine = machine_of(lines, told.append)
+    assert len(machine.tiers) > 1
+    assert any("left out Slurm's switches" in note for note in told)
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ("--tensor-model-parallel-size 4 --pipeline-model-parallel-size=2", (4, 2, 4)),
+        ("--parallelism.tensor_parallel_degree=8 --x", (8, 1, 4)),
+        ("trainer.tensor_model_parallel_size=2", (2, 1, 16)),
+        ("--tensor-model-parallel-size 5", (1, 1, 32)),
+        ("python train.py", (1, 1, 32)),
+    ],
+)
+def test_degrees_of_a_command(words: str, sizes: tuple[int, ...]) -> None:
+    """The degrees of its words make a job; those that do not divide make none."""
+    machine = machine_of("".join(line(f"n{k}") for k in range(8)), str)
+    axes = job_of(["srun", *words.split()], machine, 32, str, {}).parallelism
+    assert (axes.tp, axes.pp, axes.dp) == sizes
