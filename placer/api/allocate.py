@@ -30,6 +30,7 @@ from placer.arguments import (
     takes,
 )
 from placer.errors import InputError, Problem, refuse
+from placer.job.even import evenly
 from placer.job.rules import Rules
 from placer.placement.plan_like import PLAN, plan_of
 from placer.solve.run.budget import Budget
@@ -59,6 +60,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
     weights=_WEIGHTS,
     objective=TEXT | NOTHING,
     require=TEXT_BY_NAME | NOTHING,
+    even=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
     apart=TEXT | NOTHING,
     tolerance=NUMBER,
@@ -81,6 +83,7 @@ def allocate(
     weights: Mapping[str, float] | None = None,
     objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
+    even: Mapping[str, str] | None = None,
     rules: Rules | None = None,
     apart: str | None = None,
     tolerance: float = 0.0,
@@ -115,7 +118,7 @@ def allocate(
         In the unit of the objective, for each job that moves.
     weights : mapping of str to float, optional
         What a job counts, by its name; others as their file says, or 1.
-    objective, require, rules : as for `place`, for every job
+    objective, require, even, rules : as for `place`, for every job
     apart : str, optional
         Tier no domain of which two jobs may share.
     tolerance : float
@@ -177,7 +180,7 @@ def allocate(
         [*map(plan_of, move)],
         move_price,
         objective,
-        require,
+        {**(require or {}), **evenly(even or {})},
         rules,
     )
     question = replace(

@@ -30,6 +30,7 @@ from placer.arguments import (
 from placer.cores import granted_cores
 from placer.cost.step import StepModel
 from placer.errors import InputError, Problem, StoppedError, refuse
+from placer.job.even import evenly
 from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
@@ -80,6 +81,7 @@ class _Found(NamedTuple):
     exclude=HOSTS,
     objective=TEXT | NOTHING,
     require=TEXT_BY_NAME | NOTHING,
+    even=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
     previous=PLAN | NOTHING,
     time_limit=DURATION,
@@ -96,6 +98,7 @@ def place(
     exclude: Sequence[str] | str = (),
     objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
+    even: Mapping[str, str] | None = None,
     rules: Rules | None = None,
     previous: PlanLike | None = None,
     time_limit: float | str = 60.0,
@@ -121,6 +124,9 @@ def place(
         job that has only weights.
     require : mapping of str to str, optional
         Hard rules beside those of the job: axis or group -> tier.
+    even : mapping of str to str, optional
+        Axis or group -> tier: every group lies in equal parts of consecutive ranks, one
+        in each domain of the tier that it touches.
     rules : Rules, optional
         Pins, hosts to avoid, replicas a domain and spares beside those of the job.
     previous : Plan, Result, path or dict, optional
@@ -174,6 +180,7 @@ def place(
         ]
     )
     whole, work = read_inputs(topology, job)
+    require = {**(require or {}), **evenly(even or {})}
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)

@@ -25,13 +25,14 @@ def compute_line(calibration: Calibration) -> str:
 
 
 def use_options(calibration: Calibration) -> str:
-    """The options of other commands that say what was found."""
-    work = f"--micro-batch-time {_milliseconds(calibration.micro_batch_s)}"
-    if calibration.job.compute.tflops_per_gpu:
-        work = f"--tflops {calibration.tflops_per_gpu:.6g}"
-    if calibration.fixed_s == calibration.job.compute.fixed_s:
-        return work
-    return f"{work} --set job.compute.fixed_time={_milliseconds(calibration.fixed_s)}"
+    """The options of other commands that say what was found, whatever has the job."""
+    compute = calibration.job.compute
+    settings = {"micro_batch_time": _milliseconds(calibration.micro_batch_s)}
+    if compute.tflops_per_gpu:
+        settings = {"tflops_per_gpu": f"{calibration.tflops_per_gpu:.6g}"}
+    if calibration.fixed_s != compute.fixed_s:
+        settings["fixed_time"] = _milliseconds(calibration.fixed_s)
+    return " ".join(f"--set job.compute.{key}={v}" for key, v in settings.items())
 
 
 def as_text(calibration: Calibration) -> str:

@@ -184,7 +184,7 @@ def _found(
         move_price=options["move_price"],
         weights=options["weights"],
         objective=options["objective"],
-        require=options["require"],
+        require=options["require"] | options["even"],
         rules=rules_of_options(options),
         apart=options["apart"],
         tolerance=options["tolerance"],

@@ -20,7 +20,7 @@ HEADINGS = {
     "Job": "--job --gpus --tflops --micro-batch-time --set --select --order",
     "Hosts": "--hosts --exclude --free --busy --grade",
     _OWN: "",
-    "Rules": "--require --pin --avoid --at-most --spares --apart "
+    "Rules": "--require --even --pin --avoid --at-most --spares --apart "
     "--first-host-first --previous",
     "Degrees": "--tp --cp --ep --etp --pp --vp --dp --micro-batch --micro-batches "
     "--global-batch --recompute --sharding --framework --memory",

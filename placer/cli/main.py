@@ -29,7 +29,7 @@ from placer.version import __version__
 
 # One module a command, imported when the command is asked for; by what they are for.
 SECTIONS = {
-    "Plan": ("place", "tune", "allocate"),
+    "Plan": ("place", "tune", "allocate", "segment"),
     "Launch": ("emit", "launch", "probe", "rank", "verify"),
     "Look after": ("check", "replace", "diff", "explain", "diagnose", "report", "draw"),
     "What if": ("score", "sweep"),

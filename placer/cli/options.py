@@ -94,6 +94,15 @@ def rules(
     return found
 
 
+def even_rules(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Rules of equal parts that an option means, as requirements."""
+    from placer.job.even import evenly
+
+    return evenly(rules(context, option, texts))
+
+
 def teller(options: dict[str, Any]) -> Callable[[str], None]:
     """Prints what a reader has to say, unless the command is quiet."""
 
@@ -169,12 +178,22 @@ def objective_option(function: _Function) -> _Function:
 
 
 def require_option(beside: str) -> Callable[[_Function], _Function]:
-    """``--require``; ``beside`` says whose rules it stands beside."""
-    return click.option(
+    """``--require`` and ``--even``; ``beside`` says whose rules they stand beside."""
+    return lambda function: click.option(
         "--require",
         multiple=True,
         callback=rules,
         metavar="AXIS=TIER",
         shell_complete=complete.rules,
         help=f"Hard rule beside {beside}: tp=rack. Repeatable.",
+    )(
+        click.option(
+            "--even",
+            multiple=True,
+            callback=even_rules,
+            metavar="AXIS=TIER",
+            shell_complete=complete.rules,
+            help="Hard rule: each group in equal parts of consecutive ranks, one "
+            "in each domain that it touches: ep=rack. Repeatable.",
+        )(function)
     )

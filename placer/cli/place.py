@@ -173,7 +173,7 @@ def _search(
         hosts=hosts,
         exclude=exclude or (),
         objective=options["objective"],
-        require=options["require"],
+        require=options["require"] | options["even"],
         rules=rules,
         previous=options["previous"],
         time_limit=options["time_limit"],

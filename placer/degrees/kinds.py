@@ -1,4 +1,4 @@
-"""Kinds of layouts, choices that cannot be told apart, and how kinds were rated.
+"""Kinds of layouts, and choices that cannot be told apart.
 
 Two choices are alike where they use the same methods on as many GPUs, and differ in
 their steps and their memory by less than the model can tell.
@@ -6,7 +6,7 @@ their steps and their memory by less than the model can tell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from placer.cost import DIFFERENCE
 
@@ -96,38 +96,3 @@ def differing(rows: Sequence[Row], has_experts: bool) -> dict[str, list[Any]]:
 
 def _is_near(one: float, other: float, share: float) -> bool:
     return abs(one - other) <= share * min(one, other)
-
-
-class Rated(NamedTuple):
-    """How validation rated a kind of choice where placer liked one best.
-
-    Attributes
-    ----------
-    kind : str
-    runs : int
-        Published runs of which placer's own choice was of this kind.
-    median, most : float
-        How much longer the model took the step that ran to be: by so much it rates the
-        kind too well, if what ran was the best.
-    """
-
-    kind: str
-    runs: int
-    median: float
-    most: float
-
-
-# The tables "Published choices" of docs/tune-validation.md, those found afterwards too:
-# by whether the model has experts, and whether placer's choice shards parameters.
-RATED = {
-    (False, False): Rated("dense, whole parameters", 30, 0.019, 0.458),
-    (False, True): Rated("dense, sharded parameters", 30, 0.082, 0.787),
-    (True, False): Rated("experts, whole parameters", 14, 0.062, 0.579),
-    (True, True): Rated("experts, sharded parameters", 11, 0.112, 0.293),
-}
-
-
-def rated(choice: Choice, has_experts: bool) -> Rated:
-    """How validation rated choices of this kind, for a model with experts or not."""
-    is_sharded = _SHARDING[choice.sharding] == "sharded parameters"
-    return RATED[has_experts, is_sharded]

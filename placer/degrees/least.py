@@ -29,8 +29,9 @@ from placer.degrees.least_sync import LeastSync, in_parts
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.beside import host_passes
 from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
-from placer.job.paces import Paces, paces
-from placer.job.work import micro_batch_time
+from placer.job.model import EndStages
+from placer.job.pace import Rates, Share, held, pace, rates_at, reached, share_of
+from placer.job.paces import Paces, paces_at
 from placer.solve.bounds.network.ideal import IdealNetwork
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class Least:
     model: Model
     _known: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     _shapes: dict[Hashable, Shape] = field(default_factory=dict)
+    _shares: dict[Hashable, tuple[Share, Rates, tuple[float, float]]] = field(
+        default_factory=dict
+    )
     _alone: dict[Hashable, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,7 +191,31 @@ class Least:
         """What its pipeline makes of the work of a layer; the same for all alike."""
         key = self._shape_key(choice)
         if key not in self._shapes:
-            tp, cp, ep, etp, micro_batch = self._cut(choice)
+            ends = EndStages(choice.embedding, choice.loss)
+            share, at, host = self._done(choice)
+            whole, layers = (
+                held(self.model, pp, vp, ends)
+                for pp, vp in ((1, 1), (choice.pp, choice.vp))
+            )
+            time = pace(share, layers, at)
+            known = rates_at(time, share, layers, self.job.compute)
+            self._shapes[key] = Shape(
+                pace(share, whole, at) / choice.pp / time,
+                host,
+                paces_at(share, layers, ends, known),
+            )
+        return self._shapes[key]
+
+    def _done(self, choice: Choice) -> tuple[Share, Rates, tuple[float, float]]:
+        """What a GPU does of a layer, at which rates, and its host.
+
+        The same in however many stages, unless so many layers of each run again.
+        """
+        tp, cp, ep, etp, micro_batch = cut = self._cut(choice)
+        key: tuple[Hashable, ...] = *cut, choice.recompute, _alike(choice)
+        if self.job.memory.recompute_method == "block":
+            key = *key, choice.pp * choice.vp, choice.embedding, choice.loss
+        if key not in self._shares:
             alike = choice._replace(
                 tp=tp,
                 cp=cp,
@@ -199,14 +227,13 @@ class Least:
                 sharding=_alike(choice),
                 shard_size=0,
             )
-            whole = micro_batch_time(alike._replace(pp=1, vp=1).applied(self.job))
-            applied = alike.applied(self.job)
-            self._shapes[key] = Shape(
-                whole / choice.pp / micro_batch_time(applied),
-                host_passes(applied, self.model),
-                paces(applied),
+            job = alike.shaped(self.job)
+            self._shares[key] = (
+                share_of(job, self.model),
+                reached(self.job, self.model, job),
+                host_passes(job, self.model),
             )
-        return self._shapes[key]
+        return self._shares[key]
 
     def _shape_key(self, choice: Choice) -> tuple[Hashable, ...]:
         """What the shape of a pipeline depends on."""

@@ -1,19 +1,20 @@
-"""How sure a layout is: what validation says of what it changes, and of its gain.
+"""How validation rated layouts of a kind, and what that leaves of a gain.
 
-Public pairs of steps in which a layout changes are predicted one from the other
-(``docs/validation.md``). How far off they were is all that is known of a change; one
-that no pair has is taken for as sure as the median of all.
+Published runs were set beside what placer likes best for their GPUs and batch
+(``docs/tune-validation.md``). If what ran was the best, the model takes what it likes
+for so much too fast.
 """
 
 from __future__ import annotations
 
 from math import exp
-from statistics import NormalDist, median
-from typing import TYPE_CHECKING, Any
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.cost.step import StepModel
+from placer.degrees.kinds import methods
 from placer.explain.difference import Saving
 from placer.explain.uncertain import drawn_models, links_are_assumed
 
@@ -23,50 +24,49 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
 
-# Absolute errors of the pairs in which each changes (`validation/pairs.yaml`).
-RATED = {
-    "tp": (0.027, 0.01, 0.162),
-    "cp": (0.004, 0.027, 0.01),
-    "ep": (0.003,),
-    "pp": (0.01, 0.003),
-    "vp": (0.011, 0.007),
-    "micro_batch": (0.01, 0.038, 0.004),
-    "recompute": (0.005, 0.072, 0.095, 0.029),
-    "sharding": (),
-}
-_ALL = 0.011  # the median of all pairs: a few say no more than all
 _DRAWS = 32
 
 
-def changes(own: Choice, other: Choice) -> list[str]:
-    """What a choice changes, by the names of `RATED`."""
-    alike = {"sharding": ("sharding", "shard_size")}
-    return [
-        name
-        for name in RATED
-        if any(
-            getattr(own, key) != getattr(other, key) for key in alike.get(name, (name,))
-        )
-    ]
+class Rated(NamedTuple):
+    """How validation rated a kind of choice where placer liked one best.
+
+    Attributes
+    ----------
+    kind : str
+    runs : int
+        Published runs of which placer's own choice was of this kind.
+    median, most : float
+        How much longer the model took the step that ran to be.
+    """
+
+    kind: str
+    runs: int
+    median: float
+    most: float
 
 
-def tested(own: Choice, other: Choice) -> list[dict[str, Any]]:
-    """Of all that a choice changes: in how many pairs it did, and their errors."""
-    return [
-        {"change": name, "pairs": len(RATED[name])} | _errors(RATED[name])
-        for name in changes(own, other)
-    ]
+# The tables "Published choices" of docs/tune-validation.md, those found afterwards too:
+# by whether the model has experts, and whether placer's choice shards parameters.
+RATED = {
+    (False, False): Rated("dense, whole parameters", 30, 0.019, 0.458),
+    (False, True): Rated("dense, sharded parameters", 30, 0.082, 0.787),
+    (True, False): Rated("experts, whole parameters", 14, 0.062, 0.579),
+    (True, True): Rated("experts, sharded parameters", 11, 0.112, 0.293),
+}
 
 
-def _errors(found: tuple[float, ...]) -> dict[str, float]:
-    return {"median": median(found), "worst": max(found)} if found else {}
+def rated(choice: Choice, job: Job) -> Rated:
+    """How validation rated choices of this kind for such a job."""
+    has_experts = job.model is not None and job.model.experts > 0
+    return RATED[has_experts, "sharded parameters" in methods(choice)]
 
 
 def gain(machine: Topology, job: Job, own: Row, best: Row, seed: int) -> Saving | None:
     """What the best row saves of the step of the job's own degrees.
 
-    Uncertain inputs are drawn for both at once, and what validation says of the changes
-    on top. None where one of them is not placed.
+    Uncertain inputs are drawn for both at once. The step of the best is longer than the
+    model says by half a normal distribution whose median is that of its kind. None
+    where one of them is not placed.
     """
     first, second = own.answer.solution, best.answer.solution
     if first is None or second is None:
@@ -74,16 +74,17 @@ def gain(machine: Topology, job: Job, own: Row, best: Row, seed: int) -> Saving 
     models = [StepModel(machine, row.choice.applied(job)) for row in (own, best)]
     placed = [each.placement.gpu_of_rank for each in (first, second)]
     before, after = own.answer.step_time_s, best.answer.step_time_s
-    names = changes(own.choice, best.choice)
-    # A median of absolute errors is 0.67 standard deviations.
-    off = (max(_ALL, median(RATED[name] or [_ALL])) for name in names)
-    spread = sum(each**2 for each in off) ** 0.5 / 0.6745
+    median, usual = rated(best.choice, job).median, NormalDist()
     shares = (np.random.default_rng(seed).permutation(_DRAWS) + 0.5) / _DRAWS
+    # Quantiles of half a normal distribution.
+    too_well = [
+        median * usual.inv_cdf((1 + share) / 2) / usual.inv_cdf(0.75)
+        for share in shares.tolist()
+    ]
     thin = links_are_assumed(machine)
     both = (drawn_models(each, _DRAWS, seed + 1, thin=thin) for each in models)
     drawn = [
-        mine.step(placed[0]).step_time_s
-        - its.step(placed[1]).step_time_s * exp(spread * NormalDist().inv_cdf(share))
-        for mine, its, share in zip(*both, shares.tolist(), strict=True)
+        mine.step(placed[0]).step_time_s - its.step(placed[1]).step_time_s * exp(more)
+        for mine, its, more in zip(*both, too_well, strict=True)
     ]
     return Saving.of(before, after, drawn)

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
-from placer.degrees.choice import Choice
-from placer.degrees.kinds import differing, methods, rated
-from placer.degrees.rated import gain, tested
+from placer.degrees.kinds import differing, methods
+from placer.degrees.rated import gain, rated
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
@@ -22,6 +21,7 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
     from placer.degrees.found import Found, Row
     from placer.degrees.own import Own
     from placer.degrees.space import Space
@@ -81,7 +81,7 @@ class Tuning:
                 "alike": len(alike),
                 "alike_in": differing([row, *alike], self._has_experts),
                 "is_own_kind": index == found.of_kind,
-                "rated": rated(row.choice, self._has_experts)._asdict(),
+                "rated": rated(row.choice, self.job)._asdict(),
             }
             for index, (row, alike) in enumerate(
                 zip(found.rows, found.alike, strict=True)
@@ -223,7 +223,7 @@ class Tuning:
         choice = self.own.choice
         found = {
             "methods": list(methods(choice)),
-            "rated": rated(choice, self._has_experts)._asdict(),
+            "rated": rated(choice, self.job)._asdict(),
         }
         if self.own.row is not None:
             return self._row(self.own.row) | found
@@ -255,7 +255,6 @@ class Tuning:
             "restart_bytes": row.restart,
             "parts_s": dict(answer.parts),
             "flags": self._flags(choice),
-            "tested": tested(Choice.of(self.job), choice),
             "status": "optimal" if reached else "feasible",
         }
 

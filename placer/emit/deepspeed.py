@@ -22,6 +22,7 @@ from placer.emit.nodes import (
     require_aligned,
     require_consecutive,
 )
+from placer.emit.process import part_exports
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node
 from placer.errors import EmitError
@@ -78,6 +79,7 @@ def render_node(plan: Plan) -> str:
     body = f"""\
 {once_a_node("DeepSpeed")}first={quote(nodes[0].host)}
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+{part_exports(plan)}\
 exec python -u -m deepspeed.launcher.launch --node_rank="$node_rank" \\
   --master_addr="${{PLACER_MASTER_ADDR:-$first}}" \\
   --master_port="${{MASTER_PORT:-29500}}" \\

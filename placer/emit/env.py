@@ -9,6 +9,7 @@ from placer.emit.process import (
     NEED_COMMAND,
     become_rank,
     local_index,
+    part_exports,
     ranks_by_gpu,
 )
 from placer.emit.shell import script
@@ -43,4 +44,5 @@ def render(plan: Plan) -> str:
     """
     nodes = nodes_of(plan)
     index = NEED_COMMAND + _INDEX + local_index("PLACER_LOCAL_INDEX")
-    return script(_USAGE, nodes, ranks_by_gpu, index + become_rank(nodes))
+    body = index + part_exports(plan) + become_rank(nodes)
+    return script(_USAGE, nodes, ranks_by_gpu, body)

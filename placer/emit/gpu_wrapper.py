@@ -11,7 +11,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from placer.emit.nodes import nodes_of
-from placer.emit.process import NEED_COMMAND, become_rank, number, ranks_by_gpu
+from placer.emit.process import (
+    NEED_COMMAND,
+    become_rank,
+    number,
+    part_exports,
+    ranks_by_gpu,
+)
 from placer.emit.shell import script
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ def render(plan: Plan) -> str:
     """
     nodes = nodes_of(plan)
     known = _RANK + number("rank", "rank", "no rank: set PLACER_RANK")
-    body = NEED_COMMAND + known + _INDEX + become_rank(nodes)
+    body = NEED_COMMAND + known + _INDEX + part_exports(plan) + become_rank(nodes)
     return script(_USAGE, nodes, ranks_by_gpu, body)
 
 

@@ -19,6 +19,7 @@ from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.emit.script_lines import Script
 from placer.errors import EmitError
 from placer.files import read_text
+from placer.placement.parts import part_environment
 from placer.placement.started import started_of
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _srun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     kept = f"env -u SLURM_NTASKS_PER_NODE SLURM_HOSTFILE={file}"
     if any("MASTER_ADDR" in line for line in script.lines):  # the first host by name
         kept += f" MASTER_ADDR=$(head -n 1 {file})"
+    kept += "".join(f" {k}={v}" for k, v in part_environment(plan).items())
     options = f"--distribution=arbitrary --ntasks={plan.world_size}"
     script.replace_word("srun", f"{kept} {{}} {options}")
     return {_HOSTS: new}

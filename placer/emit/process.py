@@ -11,11 +11,13 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from placer.emit.shell import words
+from placer.placement.parts import part_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.emit.nodes import NodeRanks
+    from placer.placement.plan import Plan
 
 NEED_COMMAND = """\
 [ "$#" -gt 0 ] || die "no command to run"
@@ -79,6 +81,13 @@ export MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
 export MASTER_PORT="${{MASTER_PORT:-29500}}"
 exec "$@"
 """
+
+
+def part_exports(plan: Plan) -> str:
+    """Shell text that tells back ends for experts of NVLink domains; empty without."""
+    found = part_environment(plan)
+    words = " ".join(f"{name}={value}" for name, value in found.items())
+    return f"export {words}\n" if found else ""
 
 
 def become_worker() -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.emit.nodes import nodes_of
 from placer.errors import EmitError
+from placer.placement.parts import part_environment
 
 if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks
@@ -47,13 +48,16 @@ def files(plan: Plan) -> dict[str, str]:
         "bundle_label_selector": [{LABEL: node.host} for node in nodes],
         "ranks": [_rank_of_gpu(node) for node in nodes],
     }
+    known = part_environment(plan)
+    told = f' "environment": {json.dumps(known)},\n' if known else ""
     lists = ",\n".join(
         f' "{key}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in value) + "\n ]"
         for key, value in rows.items()
     )
     document = (
         '{"format": "placer/ray-bundles", "version": 1,\n'
-        f' "world_size": {plan.world_size}, "strategy": "STRICT_SPREAD",\n{lists}\n}}\n'
+        f' "world_size": {plan.world_size}, "strategy": "STRICT_SPREAD",\n'
+        f"{told}{lists}\n}}\n"
     )
     loader = package_files("placer.emit").joinpath("ray_loader.py")
     return {"bundles.json": document, "placer_ray.py": loader.read_text("utf-8")}

@@ -79,6 +79,7 @@ def environment() -> dict[str, str]:
         "LOCAL_RANK": "0",  # Ray shows an actor its own GPU alone
         "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or _hosts()[0],
         "MASTER_PORT": os.environ.get("MASTER_PORT") or "29500",
+        **_PLAN.get("environment", {}),
     }
 
 

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from placer.emit.nodes import nodes_of, require_consecutive
-from placer.emit.process import NEED_COMMAND, SEE_GPU
+from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.sbatch_lines import kept_lines
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
@@ -130,7 +130,7 @@ first={quote(nodes[0].host)}
 export MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
 export MASTER_PORT="${{MASTER_PORT:-29500}}"
 export JAX_COORDINATOR_ADDRESS=$MASTER_ADDR:$MASTER_PORT
-unset SLURM_NTASKS_PER_NODE
+{part_exports(plan)}unset SLURM_NTASKS_PER_NODE
 # Slurm 24.11 refuses --nodes beside a host file: the file says how many.
 SLURM_HOSTFILE=$hosts srun ${{PLACER_SRUN_ARGS-}} --ntasks={len(host_of_task)} \\
   --distribution=arbitrary bash -c "$task" placer "$@"

@@ -17,6 +17,7 @@ from placer.emit.nodes import (
     nodes_of,
     require_consecutive,
 )
+from placer.emit.process import part_exports
 from placer.emit.shell import script, words
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ def render(plan: Plan) -> str:
         return f"node_rank={node_rank} processes={len(node.ranks)}{gpus}"
 
     end = 'export CUDA_DEVICE_ORDER=PCI_BUS_ID\nexec torchrun "$@"\n'
-    body = static_rendezvous(nodes) + (PICK_GPUS if pick_gpus else "") + end
+    body = (
+        static_rendezvous(nodes) + (PICK_GPUS if pick_gpus else "") + part_exports(plan)
+    )
+    body += end
     return script(_USAGE, nodes, assignments, body)
 
 

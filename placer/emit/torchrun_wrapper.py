@@ -15,6 +15,7 @@ from placer.emit.process import (
     NEED_COMMAND,
     become_worker,
     local_index,
+    part_exports,
     ranks_by_gpu,
 )
 from placer.emit.shell import script
@@ -48,7 +49,7 @@ def render(plan: Plan) -> str:
 {NEED_COMMAND}if [ -z "${{TORCHELASTIC_RUN_ID-}}" ]; then
 processes=${{#ranks[@]}}
 {static_rendezvous(nodes)}export CUDA_DEVICE_ORDER=PCI_BUS_ID
-exec torchrun --no-python bash "$0" "$@"
+{part_exports(plan)}exec torchrun --no-python bash "$0" "$@"
 fi
 index=${{LOCAL_RANK-}}
 {local_index("LOCAL_RANK")}\

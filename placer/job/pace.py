@@ -30,7 +30,7 @@ from placer.job.work import (
 )
 
 if TYPE_CHECKING:
-    from placer.job.model import Compute, Job, Model
+    from placer.job.model import Compute, EndStages, Job, Model
 
 LOGIT_BYTES = 36.0
 
@@ -58,43 +58,85 @@ class Stage(NamedTuple):
         return self.layers * layer + self.end * flop + self.memory
 
 
-def chunks(job: Job, model: Model) -> list[Stage]:
-    """FLOPs and layers of each chunk, in the order in which a micro-batch passes them.
+class Share(NamedTuple):
+    """What one GPU does of a micro-batch, whatever stages the layers lie in.
 
-    Chunks hold whole layers, the first ones one more where these do not divide; what
-    embedding and loss count for is missing from the ends (`EndStages`). The last one
-    multiplies with the output layer too, and has the layers that predict further
-    tokens: each joins two widths into one and has an output of its own (Megatron-LM
-    d98e8a64, ``core/transformer/multi_token_prediction.py``). The embedding is looked
-    up.
+    ``end`` and ``memory`` are those of `Stage`, ``beside`` the seconds of a layer that
+    its products do not take.
     """
-    axes, further = job.parallelism, model.mtp_layers
+
+    layer_flops: float
+    end: float
+    memory: float
+    beside: float
+
+    def stage(self, layers: float) -> Stage:
+        """A stage or chunk of so many layers."""
+        return Stage(layers, self.layer_flops)
+
+    def last(self, layers: float) -> Stage:
+        """The last one, with what follows its layers."""
+        return Stage(layers, self.layer_flops, self.end, self.memory)
+
+
+class Held(NamedTuple):
+    """Layers of each chunk, in the order in which a micro-batch passes them, and stage.
+
+    The layers that predict further tokens are among those of the last.
+    """
+
+    chunks: tuple[float, ...]
+    stages: tuple[float, ...]
+
+
+def share_of(job: Job, model: Model) -> Share:
+    """What one of the GPUs of a job does.
+
+    The last stage multiplies with the output layer too, and the layers that predict
+    further tokens each join two widths into one and have an output of their own
+    (Megatron-LM d98e8a64, ``core/transformer/multi_token_prediction.py``). The
+    embedding is looked up.
+    """
+    axes = job.parallelism
     share = job.micro_batch / (axes.tp * axes.cp)
     # Forward, gradients of the inputs and, where they are trained, of the weights.
     passes = 6.0 if job.adapters is None else 4.0
     head = passes * job.sequence * model.vocab * model.hidden * share
     joined = 2 * passes * job.sequence * model.hidden**2 * share
-    layer = ((sample_work(job) + flops_again(job)) * share - head) / model.layers
-    number = axes.pp * axes.vp
-    whole, more = divmod(model.layers + job.stages.embedding + job.stages.loss, number)
-    held = [whole + min(1.0, max(0.0, more - chunk)) for chunk in range(number)]
-    held[0] -= job.stages.embedding
-    held[-1] -= job.stages.loss
-    *others, last = (Stage(max(0.0, count), layer) for count in held)
-    end = head + further * (head + joined)
-    return [
-        *others,
-        Stage(last.layers + further, layer, end, logit_seconds(job, model)),
-    ]
+    return Share(
+        ((sample_work(job) + flops_again(job)) * share - head) / model.layers,
+        head + model.mtp_layers * (head + joined),
+        logit_seconds(job, model),
+        beside_seconds(job, model) + host_wait(job, model),
+    )
 
 
-def stages(job: Job, model: Model) -> list[Stage]:
-    """The same of each stage: of all its chunks."""
-    found, axes = chunks(job, model), job.parallelism
-    last = found[-1]
-    layers = [sum(c.layers for c in found[s :: axes.pp]) for s in range(axes.pp)]
-    *others, held = (Stage(count, last.layer_flops) for count in layers)
-    return [*others, held._replace(end=last.end, memory=last.memory)]
+@lru_cache(maxsize=4096)
+def held(model: Model, pp: int, vp: int, ends: EndStages) -> Held:
+    """Where the layers of a model lie.
+
+    Chunks hold whole layers, the first ones one more where these do not divide; what
+    embedding and loss count for is missing from the ends.
+    """
+    number = pp * vp
+    whole, more = divmod(model.layers + ends.embedding + ends.loss, number)
+    layers = [whole + min(1.0, max(0.0, more - chunk)) for chunk in range(number)]
+    layers[0] -= ends.embedding
+    layers[-1] -= ends.loss
+    layers = [max(0.0, count) for count in layers]
+    layers[-1] += model.mtp_layers
+    return Held(tuple(layers), tuple(sum(layers[stage::pp]) for stage in range(pp)))
+
+
+def held_by(job: Job, model: Model) -> Held:
+    """Where the layers of a job's model lie."""
+    return held(model, job.parallelism.pp, job.parallelism.vp, job.stages)
+
+
+def stages(share: Share, layers: Held) -> list[Stage]:
+    """What stages do, the last one first; of others that are alike, one."""
+    *others, last = layers.stages
+    return [share.last(last), *map(share.stage, dict.fromkeys(others))]
 
 
 def logit_seconds(job: Job, model: Model) -> float:
@@ -127,28 +169,33 @@ class Rates(NamedTuple):
 
 
 def rates(job: Job, model: Model) -> Rates:
-    """What the time of a job's micro-batch says of its products.
+    """What the time of a job's micro-batch says of its products."""
+    share, time = share_of(job, model), micro_batch_time(job)
+    return rates_at(time, share, held_by(job, model), job.compute)
+
+
+def rates_at(time: float, share: Share, layers: Held, compute: Compute) -> Rates:
+    """The same of a micro-batch that takes so long.
 
     With a rate it is that of products and all beside them, as a run shows it.
     """
-    time, found = micro_batch_time(job), stages(job, model)
-    each = layer_beside(job, model)
+    each = share.beside
     # One stage may hold the embedding alone.
-    worked = [stage for stage in found if stage.flops]
+    worked = [stage for stage in stages(share, layers) if stage.flops]
 
-    def flop(share: float) -> float:
-        beside = share * each
+    def flop(part: float) -> float:
+        beside = part * each
         return min((time - s.layers * beside - s.memory) / s.flops for s in worked)
 
-    least = min(1e-12 / (job.compute.peak_tflops or PEAK), flop(0.0))
+    least = min(1e-12 / (compute.peak_tflops or PEAK), flop(0.0))
     if not each or flop(1.0) >= least:
         return Rates(flop(1.0))
-    share = min(
+    part = min(
         (time - s.memory - s.flops * least) / (s.layers * each)
         for s in worked
         if s.layers
     )
-    return Rates(flop(share), share)
+    return Rates(flop(part), part)
 
 
 class _Known(NamedTuple):
@@ -171,9 +218,17 @@ def _known(job: Job, model: Model) -> _Known:
     return _Known(
         found,
         product_efficiency(job, tp=axes.tp, cp=axes.cp),
-        pace(job, model, found),
+        pace(share_of(job, model), held_by(job, model), found),
         micro_batch_work(job),
     )
+
+
+def reached(job: Job, model: Model, changed: Job) -> Rates:
+    """The rates of another shape or recompute mode of a job whose time is known."""
+    own, axes = _known(job, model), changed.parallelism
+    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / own.efficiency
+    # Its own pace is its time but for rounding: at its own shape nothing changes.
+    return own.rates._replace(flop=own.rates.flop / better)
 
 
 def compute_at(job: Job, changed: Job) -> Compute:
@@ -182,33 +237,26 @@ def compute_at(job: Job, changed: Job) -> Compute:
     A measured time and a rate follow the slowest stage, and how well products use a GPU
     (`product_efficiency`).
     """
-    compute, axes = job.compute, changed.parallelism
-    if job.model is None:
+    compute, model = job.compute, job.model
+    if model is None:
         return compute
-    own = _known(job, job.model)
-    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / own.efficiency
-    # Its own pace is its time but for rounding: at its own shape nothing changes.
-    there = own.rates._replace(flop=own.rates.flop / better)
-    longer = pace(changed, job.model, there) / own.pace
+    own, share = _known(job, model), share_of(changed, model)
+    there = reached(job, model, changed)
+    longer = pace(share, held_by(changed, model), there) / own.pace
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)
     more = micro_batch_work(changed) / own.work
     return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * (more / longer))
 
 
-def layer_beside(job: Job, model: Model) -> float:
-    """Seconds of a layer and micro-batch that its products do not take."""
-    return beside_seconds(job, model) + host_wait(job, model)
-
-
-def pace(job: Job, model: Model, at: Rates) -> float:
+def pace(share: Share, layers: Held, at: Rates) -> float:
     """Seconds of the slowest stage, at such rates."""
-    beside = at.share * layer_beside(job, model)
-    return max(stage.seconds(at.flop, beside) for stage in stages(job, model))
+    beside = at.share * share.beside
+    return max(stage.seconds(at.flop, beside) for stage in stages(share, layers))
 
 
 def waiting_share(job: Job, model: Model) -> float:
     """Share of a known micro-batch in which GPUs of the first stage wait for hosts."""
     time, host = micro_batch_time(job), host_wait(job, model)
     waits = rates(job, model).share * host if time and host else 0.0
-    return stages(job, model)[0].layers * waits / time if waits else 0.0
+    return held_by(job, model).stages[0] * waits / time if waits else 0.0

@@ -13,10 +13,10 @@ import numpy as np
 
 from placer.arrays import FloatArray
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
-from placer.job.pace import chunks, layer_beside, rates
+from placer.job.pace import Held, Rates, Share, held_by, rates, share_of
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import EndStages, Job
 
 
 class Paces(NamedTuple):
@@ -47,8 +47,16 @@ def paces(job: Job) -> Paces:
     if job.model is None:
         alike = np.ones(axes.pp)
         return Paces(alike, 1.0, 1.0, (0.0, 0.0), alike)
-    times, ends = _each(job, job.model)
-    each = np.array(times).reshape(axes.vp, axes.pp)
+    model = job.model
+    layers, at = held_by(job, model), rates(job, model)
+    return paces_at(share_of(job, model), layers, job.stages, at)
+
+
+def paces_at(share: Share, layers: Held, counted: EndStages, at: Rates) -> Paces:
+    """The same at such rates."""
+    stages = len(layers.stages)
+    times, ends = _each(share, layers, counted, at)
+    each = times.reshape(-1, stages)
     first, last = float(each[0, 0]), float(each[-1, -1])
     stage = each.mean(axis=0)
     is_end = np.zeros(each.shape, dtype=bool)
@@ -72,31 +80,33 @@ def rounds(job: Job) -> float:
     return least_pipeline(times, job.micro_batches, vp)
 
 
-def _each(job: Job, model: Model) -> tuple[list[float], tuple[float, float]]:
+def _each(
+    share: Share, layers: Held, counted: EndStages, at: Rates
+) -> tuple[FloatArray, tuple[float, float]]:
     """Time of each chunk, in that of the mean chunk of the slowest stage; and of ends.
 
     An embedding or a loss that counts for layers takes as long as they do, unless its
     stage were slower than the slowest then.
     """
-    axes, counted = job.parallelism, job.stages
-    known, found = rates(job, model), chunks(job, model)
-    flop, beside = max(known.flop, 0.0), known.share * layer_beside(job, model)
-    times = [chunk.seconds(flop, beside) for chunk in found]
-    slowest = max(sum(times[stage :: axes.pp]) for stage in range(axes.pp))
+    flop, beside = max(at.flop, 0.0), at.share * share.beside
+    layer = share.stage(1.0).seconds(flop, beside)
+    ended = share.end * flop + share.memory
+    times = layer * np.array(layers.chunks)
+    times[-1] += ended
+    stages = times.reshape(-1, len(layers.stages)).sum(axis=0)
+    slowest = float(stages.max())
     if not slowest:
-        return [1.0] * len(times), (0.0, 0.0)
-    layer, last = found[0]._replace(layers=1.0).seconds(flop, beside), found[-1]
-    ended = last.end * flop + last.memory
+        return np.ones(len(times)), (0.0, 0.0)
     ends = [0.0, ended]
-    for at, lacks in (
+    for end, lacks in (
         (0, counted.embedding * layer),
         (-1, max(0.0, counted.loss * layer - ended)),
     ):
-        left = slowest - sum(times[at % axes.pp :: axes.pp])
-        added = min(lacks, max(0.0, left))
-        times[at] += added
-        ends[at] += added
+        added = min(lacks, max(0.0, slowest - float(stages[end])))
+        times[end] += added
+        stages[end] += added
+        ends[end] += added
     if len(times) == 1:
         ends = [sum(ends)] * 2
-    scale = axes.vp / slowest
-    return [time * scale for time in times], (ends[0] * scale, ends[1] * scale)
+    scale = len(times) / len(stages) / slowest
+    return times * scale, (ends[0] * scale, ends[1] * scale)

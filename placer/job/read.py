@@ -14,10 +14,11 @@ from placer.errors import InputError
 from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.beside import beside_seconds, host_seconds
+from placer.job.even import evenly
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
-from placer.job.pace import stages
+from placer.job.pace import held_by
 from placer.job.parallel import NEWER_TENSOR_KEYS
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
@@ -117,7 +118,8 @@ def _decode(document: Document, *, alone: bool) -> Job:
         expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
         stages=decode_stages(root, model, parallelism),
         compute=decode_compute(root, has_model=root.has("model")),
-        require=_require(root.section("require"), groups),
+        require=_require(root.section("require"), groups)
+        | evenly(_require(root.section("even"), groups)),
         launcher=_launcher(root.section("launcher")),
         started=decode_started(root.section("launcher")),
         groups=groups,
@@ -277,7 +279,7 @@ def _check_memory_time(section: Section, job: Job) -> None:
     known = compute.micro_batch_time or compute.tflops_per_gpu
     if job.model is None or not rate or not known:
         return
-    taken = stages(job, job.model)[0].layers * beside_seconds(job, job.model)
+    taken = held_by(job, job.model).stages[0] * beside_seconds(job, job.model)
     if taken >= micro_batch_time(job):
         message = (
             f"norms and other work that multiplies nothing would take all of a "
@@ -293,7 +295,7 @@ def _check_host_time(root: Section, job: Job) -> None:
     if job.model is None or not job.host_time or not known:
         return
     time = micro_batch_time(job)
-    host = max(stage.layers for stage in stages(job, job.model))
+    host = max(held_by(job, job.model).stages)
     host *= host_seconds(job, job.model)
     if host > time * (1 + 1e-9):
         message = (

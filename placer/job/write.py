@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.assumed import assumed_entry
 from placer.job.axes import AUTO_ORDER
+from placer.job.even import axis_of, is_even
 from placer.job.model import ATTENTION_RATE, SM_SHARE
 from placer.job.parallel import NEWER_TENSOR_KEYS
 
@@ -51,7 +52,8 @@ def to_document(job: Job) -> dict[str, Any]:
         "expert_parallel": asdict(job.expert_parallel),
         "stages": None if job.model is None else asdict(job.stages),
         "compute": _compute(job),
-        "require": dict(job.require),
+        "require": {a: t for a, t in job.require.items() if not is_even(a)},
+        "even": {axis_of(a): t for a, t in job.require.items() if is_even(a)} or None,
         "launcher": {"ranks": job.launcher} | _started(job),
         "groups": [
             {

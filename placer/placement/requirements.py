@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from placer.document import closest
 from placer.errors import Problem, refuse
 from placer.job.axes import AXES, EXPERT_AXES
+from placer.job.even import axis_of
 from placer.job.rules import Rules
 from placer.placement.tier_names import unknown_tiers
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
     """The job with its own rules and the ``added`` ones (axis or group -> tier).
+
+    ``ep/even`` asks for equal parts of the ep groups, one in each domain of the tier.
 
     Where both name an axis the stricter rule holds. The digest stays that of the job's
     file: whatever is placed under more rules is a plan for that job.
@@ -41,8 +44,9 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
 
 
 def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Problem]:
-    for axis in added:
+    for key in added:
+        axis = axis_of(key)
         if axis not in known:
             hint = closest(axis, known) or f"known: {', '.join(known)}"
             message = f'there is no axis or group "{axis}"'
-            yield Problem(message, key=f"require.{axis}", hint=hint)
+            yield Problem(message, key=f"require.{key}", hint=hint)

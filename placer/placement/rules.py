@@ -7,12 +7,13 @@ mistake of the rank numbering it checks. Shapes: R ranks, M members over all gro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
+from placer.job.even import axis_of, is_even
 from placer.placement.wording import share, some_ranks
 
 if TYPE_CHECKING:
@@ -59,15 +60,20 @@ def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
     machine = topology.by_island
     gpus = topology.gpu_at(seats.node, seats.gpu)
     tiers = {tier.name: t for t, tier in enumerate(machine.tiers)}
-    for axis, tier in job.require.items():
+    for key, tier in job.require.items():
+        axis = axis_of(key)
+        rule = (
+            f"{axis} must {'lie evenly in' if is_even(key) else 'stay in one'} {tier}"
+        )
         groups = _groups(axis, job)
         if tier not in tiers:
-            yield f"{axis} must stay in one {tier}, the topology has no such tier"
+            yield f"{rule}, the topology has no such tier"
         elif groups is None:
-            yield f"{axis} must stay in one {tier}, the job has no such groups"
+            yield f"{rule}, the job has no such groups"
         else:
             domain = machine.domain_of_gpu[tiers[tier]][gpus]
-            yield from _split(axis, tier, domain, *groups)
+            broken = _uneven if is_even(key) else _split
+            yield from broken(axis, tier, domain, *groups)
 
 
 def broken_launch_order(seats: Seats, topology: Topology) -> Iterator[str]:
@@ -122,6 +128,33 @@ def _split(
         f"{share(bad.size, starts.size, noun, 'leaves its', 'leave their')} {tier}: "
         f"the first is {noun} {bad[0]} {some_ranks(ranks)}"
     )
+
+
+def _uneven(
+    axis: str, tier: str, domain: IntArray, members: IntArray, starts: IntArray
+) -> Iterator[str]:
+    """One sentence when a group is not in equal parts, one in each of its domains.
+
+    Members follow each other in a part; all parts of a group have as many.
+    """
+    bad = []
+    for number, first in enumerate(starts.tolist()):
+        end = members.size if number + 1 == starts.size else int(starts[number + 1])
+        runs = [
+            (there, len([*run]))
+            for there, run in groupby(domain[members[first:end]].tolist())
+        ]
+        if (
+            len({there for there, _ in runs}) < len(runs)
+            or len({length for _, length in runs}) > 1
+        ):
+            bad.append((number, " + ".join(str(length) for _, length in runs[:6])))
+    if bad:
+        noun, (number, parts) = f"{axis} group", bad[0]
+        yield (
+            f"{share(len(bad), starts.size, noun, 'does not lie', 'do not lie')} in "
+            f"equal parts, one a {tier}: the first is {noun} {number} ({parts})"
+        )
 
 
 def _groups(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:

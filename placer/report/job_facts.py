@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placer.job.adapters import trained_parameters
+from placer.job.even import told
 from placer.job.models import total_parameters
 from placer.units import format_bytes, format_count
 
@@ -33,7 +34,7 @@ def facts(job: Job) -> dict[str, str]:
         if job.model
         else "",
         "groups": ", ".join(f"{g.name} ({g.collective})" for g in job.groups),
-        "require": ", ".join(f"{a} in one {t}" for a, t in job.require.items()),
+        "require": ", ".join(told(a, t) for a, t in job.require.items()),
         "launcher": job.launcher,
         "started by": str(job.started or ""),
         "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),

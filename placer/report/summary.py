@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.naming import named
+from placer.placement.parts import (
+    domain_of_members,
+    even_tier,
+    is_uneven,
+    parts_of,
+)
 from placer.report.advice_text import advice_lines, to_do_lines
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import paragraphs, wrapped
@@ -84,8 +91,29 @@ def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
         yield from wrapped(text, "  ", look.width)
     if not is_kept(plan) and title:
         yield from used_lines(plan, look.width)
+    for text in _unequal(plan):
+        yield from wrapped(text, "  ", look.width)
     who = "another order" if is_kept(plan) else "this plan"
     yield from assumed_lines(plan.assumed, plan.what_if, look.width, who)
+
+
+def _unequal(plan: Plan) -> Iterator[str]:
+    """Which expert groups lie in unequal parts, where no rule forbids it."""
+    tiers = plan.topology.get("tiers", ())
+    scale_up = plan.topology.get("scale_up", 0)
+    if plan.job.get("parallelism", {}).get("ep", 1) == 1 or not tiers:
+        return
+    tier = tiers[max(scale_up - 1, 0)]
+    groups = domain_of_members(plan, "ep", tier)
+    if groups is None or even_tier(plan, "ep"):
+        return
+    parts = [parts_of(group) for group in groups if is_uneven(group)]
+    if parts:
+        shown = " + ".join(map(str, parts[0][:4])) + " + ..." * (len(parts[0]) > 4)
+        yield (
+            f"{len(parts):,} of {len(groups):,} ep groups in unequal parts "
+            f"({shown}); HybridEP wants equal ones: {named('even', {'ep': tier})}"
+        )
 
 
 def _painted(text: str, look: Look) -> Iterator[str]:

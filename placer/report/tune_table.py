@@ -14,11 +14,11 @@ from placer.report.tune_next import next_lines
 from placer.report.tune_words import (
     AXES,
     alike_words,
-    caveats,
     degrees,
     fewer,
     how_sure,
     is_same,
+    of_own_kind,
     rated_too_well,
     sharding,
     short,
@@ -70,7 +70,7 @@ def tune_text(
     return paragraphs(
         (
             [
-                *wrapped(f"{verdict(found)} {caveats(found)}".rstrip()),
+                *wrapped(f"{verdict(found)} {of_own_kind(rows)}".rstrip()),
                 *assumed_lines(found.get("assumed", ())),
                 *fixed_warning(found["fixed_share"]),
             ],

@@ -117,14 +117,7 @@ def verdict(found: Mapping[str, Any]) -> str:
     return f"{said} {_beside_own(best, found['own'])}".rstrip()
 
 
-def caveats(found: Mapping[str, Any]) -> str:
-    """What to know before the degrees are changed."""
-    best, own = found["rows"][0], found["own"]
-    doubt = _doubt(best, own) if own is not None and "error" not in own else ""
-    return " ".join(filter(None, (doubt, _of_own_kind(found["rows"]))))
-
-
-def _of_own_kind(rows: Sequence[Row]) -> str:
+def of_own_kind(rows: Sequence[Row]) -> str:
     """The best of the job's own kind, where that is not the best of all."""
     mine = [i for i, row in enumerate(rows) if i and row.get("is_own_kind")]
     return "".join(
@@ -158,18 +151,6 @@ def _gain(mine: float, theirs: float, name: str) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _doubt(best: Row, own: Row) -> str:
-    """That the gain is no more than what validation missed by, for another kind."""
-    gain = own["step_time_s"] / best["step_time_s"] - 1
-    more = best["rated"]["median"] - own["rated"]["median"]
-    if not DIFFERENCE < gain <= best["rated"]["median"] or more <= 0:
-        return ""
-    return (
-        f"Validation found such choices ({best['rated']['kind']}) rated "
-        f"{share_text(best['rated']['median'])} too well: measure before you change."
-    )
-
-
 def _not_considered(mine: float, theirs: float) -> str:
     if theirs >= mine * (1 - SAME):
         return ""
@@ -183,26 +164,16 @@ def is_same(one: Row, other: Row) -> bool:
 
 
 def how_sure(found: Mapping[str, Any]) -> str:
-    """How well such changes were predicted in validation, and whether they gain."""
-    tested, saved = found["rows"][0]["tested"], found["gain"]
-    if not tested:
-        return ""
-    said = f"Pairs of runs: {', '.join(map(_tested, tested))}."
+    """Between what the gain over the job's own degrees lies."""
+    saved = found["gain"]
     if saved is None:
-        return said
+        return ""
     before = found["own"]["step_time_s"]
     low, high = (end / before for end in saved["saved_s_interval"])
-    said += f" Row 1 saves {low:z.0%} to {high:z.0%} of the job's own step"
-    return f"{said}: maybe nothing." if low <= 0 <= high else f"{said}."
-
-
-def _tested(each: Mapping[str, Any]) -> str:
-    """One change, and how far off steps were in which it is made."""
-    name, number = each["change"].replace("_", "-"), each["pairs"]
-    if not number:
-        return f"{name} untested"
-    pairs = f"{number} pair{'s' if number > 1 else ''}"
-    return f"{name} {each['median']:z.1%} off (median of {pairs})"
+    said = f"Row 1 saves {low:z.0%} to {high:z.0%} of the job's own step"
+    if low <= 0 <= high:
+        return f"{said}: maybe nothing. Measure both before you change."
+    return f"{said}."
 
 
 def ties(rows: Sequence[Row]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from placer.errors import InfeasibleError
 from placer.job.orders import framework_orders, in_order
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.even import with_parts_of
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.listed import Listed
 from placer.solve.run.solution import (
@@ -96,7 +97,7 @@ def _solved(
         left_out = len(orders) - len(tried)
         best = _of_all(chosen, best, [s for _, s in tried], left_out, budget)
     seats = previous.seats(chosen.job) if previous is not None else None
-    return chosen, settled(chosen, best, seats)
+    return chosen, settled(with_parts_of(chosen, best.placement), best, seats)
 
 
 def _attempt(

@@ -35,6 +35,7 @@ from placer.solve.run.incumbent import Candidate, Incumbent, Terms
 from placer.solve.run.later import (
     Method,
     has_own_traffic,
+    is_in_parts,
     is_of_hops,
     later,
 )
@@ -68,6 +69,7 @@ set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
 loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
 groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
 annealed_step = later("annealing.annealed_step")
+dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
@@ -165,6 +167,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
 METHODS: tuple[Method, ...] = (
+    dealt_evenly,
     nested,
     levelled,
     whole_first,
@@ -210,6 +213,7 @@ METHODS: tuple[Method, ...] = (
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
+    dealt_evenly,
     uneven,
     whole_first,
     cut_at_nodes,
@@ -252,19 +256,41 @@ def solve(
     InfeasibleError
         If no placement satisfies the hard requirements.
     """
+    if not is_in_parts(problem):
+        return _solved(problem, budget, progress)
+    from placer.solve.diagnose.even import in_parts, uneven
+
+    if not (sizes := [*in_parts(problem)]):
+        raise uneven(problem)
+    for tried in sizes[:-1]:
+        if found := _tried(tried, budget, progress):
+            return found
+    return _solved(sizes[-1], budget, progress)
+
+
+def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solution:
+    """The best placement of a job whose parts have a size."""
     if not problem.job.rules:
         return plain_search(problem, budget, progress)
+    if found := _tried(problem, budget, progress):
+        return found
     from placer.solve.diagnose.conflict import broken_rules
+    from placer.solve.rules.search import Tools
+
+    raise broken_rules(problem, Tools(_within_terms, budget, progress))
+
+
+def _tried(problem: Problem, budget: Budget, told: Progress | None) -> Solution | None:
+    """The same, or None where nothing fits or is found in time."""
+    if not problem.job.rules:
+        return _within_terms(problem, budget, told, None)
     from placer.solve.diagnose.counts import broken_counts
     from placer.solve.rules.search import Tools, search_under_rules
 
-    tools = Tools(_within_terms, budget, progress)
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
-    is_hopeless = any(broken_counts(problem.machine, problem.job))
-    found = None if is_hopeless else search_under_rules(problem, tools)
-    if found is None:
-        raise broken_rules(problem, tools)
-    return found
+    if any(broken_counts(problem.machine, problem.job)):
+        return None
+    return search_under_rules(problem, Tools(_within_terms, budget, told))
 
 
 def plain_search(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.model import Model
 from placer.job.models import total_parameters
+from placer.sources.findings import EVEN_PARTS
 from placer.sources.megatron.refusals import refuse_fact
 
 if TYPE_CHECKING:
@@ -156,6 +157,15 @@ def experts(found: Findings, *, sequence: bool = True) -> None:
     if sequence and tp > 1 and not found.integer("tensor_parallel.sequence"):
         words = "experts with tensor and without sequence parallelism"
         refuse_fact(found, "model.experts", words)
+
+
+def equal_parts(found: Findings, backend: str, place: Place | None) -> None:
+    """What a back end for experts asks of their groups: HybridEP asserts it.
+
+    NVIDIA/Megatron-LM, ``megatron/core/transformer/moe/fused_a2a.py``.
+    """
+    if backend.lower() == "hybridep" and place is not None:
+        found.read(EVEN_PARTS, "HybridEP", place)
 
 
 def optimizer_instances(found: Findings, instances: int, place: Place | None) -> None:

@@ -22,6 +22,8 @@ Kind = Literal["given", "read", "derived", "assumed"]
 GPUS, GLOBAL_BATCH = "gpus", "global_batch"
 # And what the data-parallel size is a multiple of, where only GPUs say the rest.
 DP_MULTIPLE = "dp_multiple"
+# And that parts of expert groups must be equal, one an NVLink domain.
+EVEN_PARTS = "even_parts"
 
 LONGEST = 2_000_000  # characters of a configuration
 

@@ -129,6 +129,11 @@ def _read_dispatch(settings: Settings, prefix: str) -> None:
         settings.found.derive(
             "expert_parallel.dispatch", way, rule, settings.place(key)
         )
+        if way == "deduplicated":
+            key = prefix + "moe_flex_dispatcher_backend"
+            core_rules.equal_parts(
+                settings.found, settings.text(key), settings.place(key)
+            )
     elif kind:
         settings.not_modelled(key, f"experts by {kind}")
 

@@ -6,7 +6,14 @@ from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from placer.naming import named
-from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, GPUS, Findings, Place
+from placer.sources.findings import (
+    DP_MULTIPLE,
+    EVEN_PARTS,
+    GLOBAL_BATCH,
+    GPUS,
+    Findings,
+    Place,
+)
 from placer.sources.usual import assume_usual, says_time
 
 if TYPE_CHECKING:
@@ -47,9 +54,26 @@ def settle(found: Findings, machine: Topology | None = None) -> None:
         rule(found)
     if in_doubt:
         found.problems.clear()
+    _even_parts(found, machine)
     if machine is not None:
         assume_usual(found, machine)
     _ask(found)
+
+
+def _even_parts(found: Findings, machine: Topology | None) -> None:
+    """Name the tier of NVLink domains, of which a machine's nodes are the smallest."""
+    fact = found.facts.pop(EVEN_PARTS, None)
+    if fact is None or found.integer("parallelism.ep", 1) == 1:
+        return
+    if machine is None:
+        found.notes.append(
+            f"{fact.value} ({fact.origin}) wants ep groups in equal parts, one an "
+            f"NVLink domain: {named('even', {'ep': 'TIER'})} where that is known"
+        )
+        return
+    tier = machine.tiers[max(machine.scale_up_tier, 0)].name
+    rule = f"{fact.value} wants equal parts, one a {tier}"
+    found.derive("even.ep", tier, rule, fact.place)
 
 
 def block(found: Findings) -> int:

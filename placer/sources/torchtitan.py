@@ -11,7 +11,7 @@ import re
 from math import ceil
 from pathlib import PurePath
 
-from placer.sources import adapters
+from placer.sources import adapters, core_rules
 from placer.sources.findings import DP_MULTIPLE, GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.named_model import ask_for_model
@@ -297,6 +297,8 @@ def _read_rest(settings: Settings) -> None:
         found.derive(
             "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
         )
+        place = settings.place("parallelism.expert_parallel_comm_backend")
+        core_rules.equal_parts(found, backend, place)
     _read_recompute(settings)
 
 

@@ -26,6 +26,7 @@ HOSTS = {
     "GB200": "gb200-nvl72-8x72",
     "GB300": "gb300-nvl72-8x72",
     "MI300X": "mi300x-16x8",
+    "MI455X": "mi455x-helios-8x72",
 }
 _AWS = {"p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p5en": "H200"}
 # The most common hosts: of 8 GPUs, and of 4 in racks.

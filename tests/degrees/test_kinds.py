@@ -17,11 +17,10 @@ from click.testing import CliRunner
 import placer
 from placer.cli.main import main
 from placer.cost import DIFFERENCE
-from placer.degrees.choice import Choice
-from placer.degrees.kinds import MEMORY, RATED
+from placer.degrees.kinds import MEMORY
+from placer.degrees.rated import RATED
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel
-from placer.report.tune_words import caveats
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
@@ -127,20 +126,6 @@ def test_how_kinds_were_rated_is_what_the_page_shows() -> None:
         assert found.runs == len(shares[key])
         assert found.median == pytest.approx(median(shares[key]), abs=5e-5)
         assert found.most == pytest.approx(max(shares[key]), abs=5e-5)
-
-
-def test_a_gain_within_what_validation_missed_by_is_doubted() -> None:
-    """Where the best is of another kind, and its gain no larger than that miss."""
-    best, own = (row(Choice(ep=4, dp=16, sharding=s)) for s in ("zero3", "zero1"))
-    best |= {"step_time_s": 1.0, "rated": RATED[True, True]._asdict()}
-    own |= {"rated": RATED[True, False]._asdict()}
-    for step, is_doubted in ((1.10, True), (1.20, False), (1.005, False)):
-        said = caveats({"rows": [best], "gpus": 16, "own": own | {"step_time_s": step}})
-        assert ("rated 11.2 % too well" in said) == is_doubted, step
-
-
-def row(choice: Choice) -> dict[str, Any]:
-    return choice.to_dict() | {"tokens_per_s_per_gpu": 1.0, "is_own_kind": False}
 
 
 def test_shards_of_the_job_decide_its_kind() -> None:

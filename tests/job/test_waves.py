@@ -12,7 +12,7 @@ from placer.job.model import Compute, Job, Model
 from placer.job.models import attention_flops
 from placer.job.pace import (
     logit_seconds,
-    stages,
+    share_of,
 )
 from placer.job.parallel import TensorParallel
 from placer.job.work import product_efficiency, sample_work
@@ -92,7 +92,7 @@ def test_gathered_logits_are_read_by_every_rank() -> None:
         gathered = job(2, tp, tensor_parallel=TensorParallel(loss="gathered"))
         seconds = 36 * 2 * 2048 * 250_880 / 1.7e12
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
-        assert stages(gathered, BLOOM)[-1].memory == pytest.approx(seconds)
+        assert share_of(gathered, BLOOM).memory == pytest.approx(seconds)
         assert logit_seconds(job(2, tp), BLOOM) == 0.0
 
 

@@ -39,6 +39,8 @@ def told(machine):
         ("NVIDIA A100-SXM4-80GB", "A100"),
         ("NVIDIA GB200", "GB200"),
         ("AMD_Instinct_MI300X_OAM", "MI300X"),
+        ("AMD Instinct MI455X", "MI455X"),
+        ("NVIDIA GB300", "GB300"),
         ("BM.GPU.H100.8", "H100"),
         ("gd-8xh100ib-i128", "H100"),
         ("p6e-gb200.36xlarge", "GB200"),

@@ -313,6 +313,7 @@ def test_presets_say_what_a_gpu_holds():
     """Each within a tenth of what it is sold as."""
     sold = {"H100": 80e9, "H200": 141e9, "B200": 180e9, "B300": 288e9}
     sold |= {"GB200": 186e9, "GB300": 288e9, "MI300X": 192e9, "A100": 80e9}
+    sold |= {"MI455X": 432e9}
     for name in preset_names("topologies"):
         gpu = read_topology(name).gpu
         assert gpu.memory == pytest.approx(sold[gpu.name], rel=0.1)

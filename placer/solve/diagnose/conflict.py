@@ -15,6 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
+from placer.job.even import is_even, part_size, told, told_part
 from placer.job.rules import Rules
 from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing_parts
 from placer.solve.exact.seats import seat
@@ -234,7 +235,8 @@ def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
         )
     tiers = [tier.name for tier in topology.tiers]
     for axis, tier in job.require.items():
-        yield _requirement(axis, tier, tiers)
+        if part_size(axis) != 1:  # which ties nothing
+            yield _requirement(axis, tier, tiers)
     for tier, number in job.rules.spares.items():
         text = f"{number} spare node{'s' * (number > 1)} in every {tier} that is used"
         fewer = range(number - 1, -1, -1)
@@ -253,8 +255,9 @@ def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
 
 def _requirement(axis: str, tier: str, tiers: list[str]) -> Blamed:
     wider = tuple(range(tiers.index(tier) + 1, len(tiers)))
+    noun = told_part(axis) if part_size(axis) else f"{axis} group"
     return Blamed(
-        f"every {axis} group in one {tier}",
+        told(axis, tier) if is_even(axis) else f"every {noun} in one {tier}",
         lambda job: replace(
             job, require={a: t for a, t in job.require.items() if a != axis}
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
+from placer.job.even import is_even, told_part
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.colocation import colocation_of, groups_of
@@ -73,6 +74,8 @@ def _too_large(
     """Lines that name the required groups whose ranks no one domain can take."""
     lines = []
     for axis, name in job.require.items():
+        if is_even(axis):
+            continue
         tier = topology.tier_index(name)
         sizes, label = sets.sizes(tier), sets.label[tier]
         room = int(np.bincount(topology.domain_of_node[tier], capacity).max())
@@ -109,7 +112,9 @@ def _tied(topology: Machine, job: Job, tier: int) -> str:
     """The axes whose groups must lie in one domain of a tier."""
     required = job.require.items()
     return " x ".join(
-        axis for axis, own in required if topology.tier_index(own) <= tier
+        told_part(axis)
+        for axis, own in required
+        if topology.tier_index(own) <= tier and not is_even(axis)
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from placer.arrays import IntArray, by_appearance, row_of_number
 from placer.errors import InputError, Problem
+from placer.job.even import axis_of, is_even, part_size
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -97,7 +98,7 @@ def colocation_of(topology: Machine, job: Job, block: int) -> Colocation:
     rows = []
     for t, tier in enumerate(topology.tiers):
         for axis, required in job.require.items():
-            if required == tier.name:
+            if required == tier.name and not is_even(axis):
                 for members in groups_of(job, axis):
                     label = join(label, members)
         if t == topology.node_tier > 0:
@@ -128,7 +129,12 @@ def _host_blocks(topology: Machine, job: Job, block: int) -> IntArray:
 
 
 def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
-    """Members of all groups of an axis or custom group, one array a row length."""
+    """Members of all groups of an axis or custom group, one array a row length.
+
+    Those of ``ep/16`` are the parts of 16 consecutive members of an ep group each.
+    """
+    if size := part_size(axis):
+        return [rows.reshape(-1, size) for rows in groups_of(job, axis_of(axis))]
     found = job.parallelism.ranks_of_group.get(axis)
     if found is not None:
         return [found]

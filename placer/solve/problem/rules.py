@@ -14,6 +14,7 @@ import numpy as np
 
 from placer.arrays import BoolArray, IntArray
 from placer.hostlist import compress
+from placer.job.even import axis_of, is_even, part_size
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def obeys(topology: Machine, job: Job, gpu_of_rank: IntArray) -> bool:
-    """Whether every required group lies in one domain and the launcher can start it."""
+    """Whether required groups lie as they must and the launcher can start them."""
     return next(violated(topology, job, gpu_of_rank), None) is None
 
 
@@ -31,13 +32,42 @@ def violated(topology: Machine, job: Job, gpu_of_rank: IntArray) -> Iterator[str
     """Requirements that a placement breaks, as ``tp=rack``, and ``node-contiguous``."""
     for axis, tier in job.require.items():
         domain = topology.domain_of_gpu[topology.tier_index(tier)][gpu_of_rank]
-        for members in groups_of(job, axis):
+        for members in groups_of(job, axis_of(axis)):
             inside = domain[members]
-            if (inside != inside[:, :1]).any():
+            kept = lie_evenly if is_even(axis) else lie_together
+            if not kept(inside, part_size(axis)):
                 yield f"{axis}={tier}"
                 break
     if job.launcher != "free" and not _node_contiguous(topology, gpu_of_rank):
         yield job.launcher
+
+
+def lie_together(domain: IntArray, size: int) -> bool:
+    """Whether groups, or their parts of ``size`` members, lie in one domain each.
+
+    Parameters
+    ----------
+    domain : ndarray, shape (groups, members)
+    """
+    parts = domain.reshape(-1, size) if size else domain
+    return bool((parts == parts[:, :1]).all())
+
+
+def lie_evenly(domain: IntArray, _size: int = 0) -> bool:
+    """Whether each group lies in equal consecutive parts, one in each of its domains.
+
+    Parameters
+    ----------
+    domain : ndarray, shape (groups, members)
+    """
+    width = domain.shape[1]
+    number = 1 + (np.diff(domain, axis=1) != 0).sum(axis=1)
+    ordered = np.sort(domain, axis=1)
+    distinct = 1 + (np.diff(ordered, axis=1) != 0).sum(axis=1)
+    if (number != distinct).any() or (width % number).any():
+        return False
+    begins = np.arange(1, width) % (width // number)[:, None] == 0
+    return bool((begins == (np.diff(domain, axis=1) != 0)).all())
 
 
 def _node_contiguous(topology: Machine, gpu_of_rank: IntArray) -> bool:

@@ -13,8 +13,10 @@ import numpy as np
 
 from placer.arrays import BoolArray
 from placer.errors import InfeasibleError, StoppedError
+from placer.job.even import is_even
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.replace.candidates import OfferedRepairs, led_back
@@ -112,7 +114,17 @@ def replaced(
     StoppedError
         If the budget was stopped before there was any placement.
     """
-    return _Search(problem, previous, terms, budget).run(progress)
+    if not any(map(is_even, problem.job.require)):
+        return _Search(problem, previous, terms, budget).run(progress)
+    errors = []
+    for tried in in_parts(problem):
+        try:
+            return _Search(tried, previous, terms, budget).run(progress)
+        except TooFewMovesError:
+            raise
+        except InfeasibleError as error:
+            errors.append(error)
+    raise errors[-1] if errors else uneven(problem)
 
 
 class TooFewMovesError(InfeasibleError):

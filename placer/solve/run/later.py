@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from placer.job.even import is_even
+
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
@@ -22,6 +24,11 @@ def has_own_traffic(problem: Problem) -> bool:
 def is_of_hops(problem: Problem) -> bool:
     """Whether the hop cost is asked for."""
     return problem.goal.name == "hop-cost"
+
+
+def is_in_parts(problem: Problem) -> bool:
+    """Whether groups must lie in equal parts."""
+    return any(map(is_even, problem.job.require))
 
 
 def _always(_problem: Problem) -> bool:

@@ -164,6 +164,9 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     if dispatcher in core_rules.DISPATCHES and place is not None:
         way = core_rules.DISPATCHES[dispatcher]
         found.read("expert_parallel.dispatch", way, place)
+        if core_rules.DISPATCHES[dispatcher] == "deduplicated":
+            name = "moe_flex_dispatcher_backend"
+            core_rules.equal_parts(found, arguments.text(name), arguments.place(name))
     elif arguments.is_open("moe_token_dispatcher_type"):
         return
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:

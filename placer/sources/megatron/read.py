@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from placer.errors import InputError, Problem
+from placer.sources import core_rules
 from placer.sources.findings import GPUS, Asked, Findings, Place, refuse_long
 from placer.sources.megatron.arguments import Argument, Arguments, name_of
 from placer.sources.megatron.configs import arguments_of_yaml
@@ -23,6 +24,7 @@ from placer.sources.shell import Script, read_script
 from placer.sources.shell.questions import end, missing_files, note_left_out
 from placer.sources.starter import read_starter
 
+_RANKS_A_DOMAIN = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
 
 
@@ -58,6 +60,10 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     note_left_out(found, script)
     read_gpus(found, launch, script, asked)
     found.host = host_of(launch, script)
+    told = {name: script.variables.get(name) for name in script.exported}
+    number = (told | launch.environment).get(_RANKS_A_DOMAIN)
+    if number is not None and number.text:
+        core_rules.equal_parts(found, "hybridep", number.place)
     read_starter(found, launch.words, script, launch.environment)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
     ask_for_anything(launch, found, script)

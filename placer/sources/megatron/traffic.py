@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from placer.sources.findings import Place
     from placer.sources.megatron.arguments import Arguments
 
+# NVIDIA/Megatron-LM, ``megatron/experimental/gtp``; ranks in the order
+# ``tp-gtp_remat-cp-ep-dp-pp``, those of experts ``tp-cp-ep-gtp_remat-dp-pp``.
+_GTP = (
+    "generalized_tensor_parallel_remat_size",
+    "expert_generalized_tensor_parallel_remat_size",
+)
 _EMERGING = ("muon", "dist_muon", "adaptive_muon", "soap", "lion")
 
 
@@ -251,6 +257,12 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
     if mtp and place is not None:
         found.read("model.mtp_layers", mtp, place)
         found.not_modelled.append(Remark(f"MTP {mtp}", place, "work on the last stage"))
+    for name in _GTP:
+        size = arguments.integer(name, "parallelism.tp")
+        place = arguments.place(name)
+        if size and size > 1 and place is not None:
+            reason = "its groups lie between tp and cp, and gather weights"
+            found.not_modelled.append(Remark(f"GTP {size}", place, reason))
     for name in ("fp8_format", "fp8", "fp4_format", "fp4"):
         place = arguments.place(name)
         if place is not None and arguments.flag(name):

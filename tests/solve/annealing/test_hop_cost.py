@@ -134,7 +134,8 @@ def test_the_method_improves_the_incumbent() -> None:
     incumbent = _annealed(topology, job, _shuffled(topology, job))
     assert incumbent.method == "annealed, from start"
     counts = incumbent.moves.as_dict()
-    assert 0 < counts["unit"]["helped"] < counts["unit"]["tried"]
+    assert counts["unit"]["tried"] > 0
+    assert any(count["helped"] for count in counts.values())
 
 
 def test_it_ends_when_asked_to() -> None:

@@ -1,0 +1,110 @@
+"""``placer segment``: how many nodes must share an NVLink domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from placer.cli.grouped import Command
+from placer.cli.input_options import job_option, source_options
+from placer.cli.job import read_given_job
+from placer.cli.options import Whole, format_option, quiet_option
+
+
+@click.command(
+    cls=Command,
+    epilog="Example: placer segment -j megatron:pretrain.sh --nodes 32 --domain 18",
+)
+@job_option()
+@source_options
+@click.option(
+    "--nodes",
+    type=Whole(1, 2**17),
+    metavar="N",
+    help="Nodes that the job asks for.",
+)
+@click.option(
+    "--domain",
+    type=Whole(1, 2**10),
+    metavar="N",
+    default=18,
+    help="Nodes of an NVLink domain. Default: 18, as in an NVL72 rack.",
+)
+@click.option(
+    "--gpus-per-node",
+    type=Whole(1, 1024),
+    metavar="N",
+    default=4,
+    help="GPUs of a node. Default: 4, as in a tray of an NVL72 rack.",
+)
+@format_option("text", "json")
+@quiet_option("Print no notes.")
+@click.pass_context
+def segment(context: click.Context, /, **options: Any) -> None:
+    """Say which --segment a job needs, before the nodes exist.
+
+    It keeps tp, cp and ep groups inside an NVLink domain, and pipelines where these
+    have room. The exit code is 1 where no segment of so many nodes does.
+    """
+    from placer.allocation.segment import advice
+    from placer.cli.output import write_text
+    from placer.errors import InputError, Problem
+    from placer.placement.plan_encode import json_text
+    from placer.topology.read import read_topology
+
+    missing = {"job": "-j JOB", "nodes": "--nodes N"}
+    hints = [hint for key, hint in missing.items() if not options[key]]
+    if hints:
+        message = "a job and a number of nodes are needed"
+        raise InputError([Problem(message, hint=f"give {' and '.join(hints)}")])
+    nodes, gpus = options["nodes"], options["gpus_per_node"]
+    # Of its GPUs a rate is assumed, which no answer here depends on.
+    machine = read_topology("gb200-nvl72-8x72")
+    job = read_given_job(
+        options, machine, ranks=None if options["gpus"] else nodes * gpus
+    )
+    if job.roles:
+        message = "a workload has several jobs: ask for that of each role"
+        raise InputError([Problem(message, key="job")])
+    found = advice(job.parallelism, nodes, gpus, options["domain"])
+    is_json = options["format_name"] == "json"
+    write_text("-", json_text(found) if is_json else _text(found))
+    context.exit(0 if found["fits"] else 1)
+
+
+def _text(found: dict[str, Any]) -> str:
+    """The answer for people."""
+    flags = found["flags"]
+    lines = [f"segment {found['segment']}: {found['why']}"]
+    if not found["has_ranks_for_all"]:
+        lines.append(
+            f"not all GPUs of {found['nodes']} nodes can have ranks of this job"
+        )
+    if "better" in found:
+        better = found["better"]
+        lines.append(
+            f"better: {better['nodes']} nodes in segments of {better['segment']}, "
+            f"which keep {better['keeps']}"
+        )
+    if "one_node_fewer" in found:
+        fewer = found["one_node_fewer"]
+        rest = "" if fewer["has_ranks_for_all"] else "; not all GPUs can have ranks"
+        lines.append(
+            f"one node fewer: {fewer['nodes']} nodes, segment {fewer['segment']} keeps "
+            f"{fewer['keeps']}{rest}"
+        )
+    lines += [
+        "",
+        f"sbatch           {flags['slurm']}",
+        f"environment      export {flags['environment']}",
+        f"a pending job    {flags['pending']}",
+        f"topology.conf    {flags['topology.conf']}",
+        *(f"kueue            {key}: {value}" for key, value in flags["kueue"].items()),
+        "",
+        *(
+            f"{one['rule']}: {one['segment']}, {one['verdict']}"
+            for one in found["public"]
+        ),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,172 @@
+"""Equal parts of groups dealt out to domains: how many fit, and which goes where.
+
+What groups are tied to is a *bundle*: sets that must lie in one domain each, as many as
+a group has parts. A bundle lies in ``k`` domains with equal numbers of its sets. Which
+numbers of domains have room for all is a program on counts; sets are dealt out so that
+no bundle comes to a domain twice (Gale 1957, Ryser 1957). Shapes: R ranks, D domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+from placer.job.even import axis_of, divisors, is_even, part_key, part_size
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
+from placer.solve.problem.colocation import groups_of, join
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.placement import Placement
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.compiled import Problem
+    from placer.topology.machine import Machine
+
+
+def jobs_in_parts(job: Job) -> Iterator[Job]:
+    """The job with parts of every size that its equal parts may have, largest first.
+
+    The job itself where it asks for none, or has them.
+    """
+    even = {axis_of(key): tier for key, tier in job.require.items() if is_even(key)}
+    if not even or any(part_size(key) for key in job.require):
+        yield job
+        return
+    lengths = (
+        gcd(*(members.shape[1] for members in groups_of(job, axis))) for axis in even
+    )
+    for sizes in product(*map(divisors, lengths)):
+        parts = zip(even.items(), sizes, strict=True)
+        tied = {part_key(axis, size): tier for (axis, tier), size in parts}
+        yield replace(job, require={**job.require, **tied})
+
+
+def with_parts_of(problem: Problem, placement: Placement) -> Problem:
+    """The problem with equal parts no smaller than those of a placement."""
+    machine, job = problem.machine, problem.job
+    tied: dict[str, str] = {}
+    for key, tier in job.require.items():
+        if is_even(key):
+            axis, size = axis_of(key), 0
+            domain = machine.domain_of_gpu[machine.tier_index(tier)]
+            for members in groups_of(job, axis):
+                there = domain[placement.gpu_of_rank[members]]
+                number = 1 + (np.diff(there, axis=1) != 0).sum(axis=1)
+                size = gcd(size, *(members.shape[1] // number).tolist())
+            tied[part_key(axis, size)] = tier
+    if not tied:
+        return problem
+    return problem.on(machine, replace(job, require={**job.require, **tied}))
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """Groups that are tied to each other, in parts.
+
+    Attributes
+    ----------
+    tier : int
+        Of the domains that parts lie in.
+    sets : ndarray, shape (bundles, sets)
+        Sets of the co-location of that tier, in the order of their ranks.
+    """
+
+    tier: int
+    sets: IntArray
+
+    @property
+    def number(self) -> int:
+        """How many bundles there are."""
+        return len(self.sets)
+
+    @property
+    def width(self) -> int:
+        """Sets of a bundle."""
+        return int(self.sets.shape[1])
+
+
+def bundles_of(machine: Machine, job: Job, colocation: Colocation) -> Bundles | None:
+    """The bundles of a job in parts; None where they are not alike.
+
+    Of several axes in parts, those of the first.
+    """
+    key = next((key for key in job.require if part_size(key)), None)
+    if key is None:
+        return None
+    tier, axis = machine.tier_index(job.require[key]), axis_of(key)
+    label = colocation.label[tier]
+    whole = label
+    for members in groups_of(job, axis):
+        whole = join(whole, members)
+        if members.shape[1] % part_size(key):
+            return None
+    first = np.unique(label, return_index=True)[1]
+    of_set = np.unique(whole[first], return_inverse=True)[1]
+    counts = np.bincount(of_set)
+    widths = {members.shape[1] // part_size(key) for members in groups_of(job, axis)}
+    if {*counts.tolist()} != widths:
+        return None
+    order = np.lexsort((first, of_set))
+    return Bundles(tier, order.reshape(len(counts), -1))
+
+
+def shares_of(
+    room: IntArray, width: int, most: int, work: float
+) -> dict[int, IntArray]:
+    """As many bundles as have room, up to ``most``, cut as rarely as can be.
+
+    ``{k: bundles in k domains that come to each domain}``; as many times ``k`` as there
+    are such bundles.
+
+    Parameters
+    ----------
+    room : ndarray, shape (D,)
+        Sets that each domain can take.
+    width : int
+        Sets of a bundle.
+    """
+    program, numbers = Program(), divisors(width)[::-1]
+    bundles = {k: program.column(most=most, price=k - 1 - width) for k in numbers}
+    program.row([Term(column) for column in bundles.values()], most=most)
+    coming = {k: [program.column(most=most) for _ in room] for k in numbers}
+    for domain, free in enumerate(room.tolist()):
+        held = [Term(coming[k][domain], width // k) for k in numbers]
+        program.row(held, most=free)
+    for k in numbers:
+        for column in coming[k]:
+            program.row([Term(column), Term(bundles[k], -1)], most=0)
+        everywhere = [Term(column) for column in coming[k]]
+        program.row([*everywhere, Term(bundles[k], -k)], least=0, most=0)
+    counts = solve(program, Limits(work)).counts or [0] * len(program.most)
+    return {
+        k: np.array([counts[column] for column in coming[k]], dtype=np.int64)
+        for k in numbers
+        if counts[bundles[k]]
+    }
+
+
+def bundles_in(shares: dict[int, IntArray]) -> int:
+    """How many bundles some shares are of."""
+    return sum(int(coming.sum()) // k for k, coming in shares.items())
+
+
+def dealt(shares: dict[int, IntArray], width: int) -> IntArray:
+    """Domain of every set of every bundle; shape (bundles, sets).
+
+    Each bundle takes domains to which the most are still to come.
+    """
+    rows = []
+    for k, coming in shares.items():
+        left = coming.copy()
+        for _ in range(int(coming.sum()) // k):
+            domains = np.sort(np.argsort(-left, kind="stable")[:k])
+            left[domains] -= 1
+            rows.append(np.repeat(domains, width // k))
+    return np.array(rows, dtype=np.int64).reshape(-1, width)

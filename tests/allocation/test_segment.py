@@ -1,0 +1,110 @@
+"""Segments asked for before the nodes exist."""
+
+from __future__ import annotations
+
+import json
+import random
+from math import lcm
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from placer.allocation.segment import advice, segment_of
+from placer.cli.main import main
+from placer.job.axes import Parallelism
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB = """\
+format: placer/job
+version: 1
+name: job
+parallelism: {axes}
+weights: {{tp: 8, dp: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("axes", "nodes", "segment", "keeps", "parts"),
+    [
+        (Parallelism(ep=32, dp=128), 32, 16, ("ep",), 0),
+        (Parallelism(tp=4, etp=1, cp=2, ep=16, dp=16), 38, 2, ("tp", "cp"), 8),
+        (Parallelism(tp=4, etp=1, cp=2, ep=16, dp=18), 36, 12, ("tp", "cp", "ep"), 0),
+        (Parallelism(ep=128, dp=256), 64, 16, (), 64),
+        (Parallelism(tp=4, etp=4, pp=4, dp=8), 32, 16, ("tp", "pp"), 0),
+        (Parallelism(tp=4, etp=4, pp=32, dp=2), 64, 16, ("tp",), 0),
+        (Parallelism(dp=8), 1, 1, (), 0),
+    ],
+)
+def test_segments_keep_groups(
+    axes: Parallelism, nodes: int, segment: int, keeps: tuple[str, ...], parts: int
+) -> None:
+    """The largest segment of a domain that holds whole units of what it can keep."""
+    found = segment_of(axes, nodes, 4, 18)
+    assert (found.size, found.keeps, found.parts) == (segment, keeps, parts)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_said_to_be_kept_is(seed: int) -> None:
+    """Groups that a segment keeps end where segments end, in the usual rank order."""
+    rng = random.Random(seed)
+    tp, cp, ep, pp = (rng.choice((1, 2, 4, 8)) for _ in range(4))
+    axes = Parallelism(tp=tp, etp=1, cp=cp, ep=ep, pp=pp, dp=lcm(tp * cp, ep))
+    gpus, nodes = rng.choice((4, 8)), rng.randint(1, 80)
+    found = segment_of(axes, nodes, gpus, rng.choice((1, 9, 18)))
+    assert nodes % found.size == 0
+    assert found.size % found.least == 0 or found.least <= found.size
+    held = found.size * gpus
+    if "cp" in found.keeps:
+        assert held % (tp * cp) == 0
+    if "ep" in found.keeps:
+        assert held % ep == 0
+    if found.parts:
+        assert held % found.parts == 0
+        assert ep % found.parts == 0
+    if "pp" in found.keeps:
+        assert held % (tp * cp * pp) == 0
+
+
+def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
+    """38 nodes have segments of 2, as the public rule says; 36 would have 12."""
+    job = tmp_path / "job.yaml"
+    job.write_text(JOB.format(axes="{tp: 4, cp: 2, ep: 16, etp: 1, dp: 18}"))
+    words = ["segment", "-j", str(job), "--nodes", "38"]
+    told = CliRunner().invoke(main, [*words, "--format", "json"])
+    found = json.loads(told.stdout)
+    assert found["segment"] == 2
+    assert found["ep_ranks_a_domain"] == 8
+    assert not found["has_ranks_for_all"]
+    assert found["better"]["nodes"] == 36
+    assert found["better"]["segment"] == 12
+    assert found["one_node_fewer"]["segment"] == 1
+    assert found["flags"]["slurm"] == "--segment=2"
+    assert found["public"][0]["segment"] == 2
+    assert "ep in parts of 8" in found["public"][0]["verdict"]
+    assert "refused" in found["public"][1]["verdict"]
+    text = CliRunner().invoke(main, words)
+    assert text.exit_code == 0
+    for line in (
+        "--segment=2",
+        "export SBATCH_SEGMENT_SIZE=2",
+        "scontrol update JobId=ID SegmentSize=2",
+        "BlockSizes=18",
+        "kueue.x-k8s.io/podset-slice-size: 2",
+    ):
+        assert line in text.stdout
+
+
+def test_no_segment_keeps_the_groups() -> None:
+    """A prime number of nodes leaves single nodes, which hold no tp group of 8."""
+    found = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
+    assert found["segment"] == 1
+    assert not found["fits"]
+
+
+def test_the_job_is_asked_for() -> None:
+    """Without a job the command ends with 2 and says what is missing."""
+    told = CliRunner().invoke(main, ["segment", "--nodes", "4"])
+    assert told.exit_code == 2

@@ -1,0 +1,99 @@
+"""Groups in equal parts, one a domain: against every placement of tiny jobs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import groupby
+from math import gcd
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.check import violations
+from tests.marks import slow
+from tests.plan_cases import machine
+from tests.solve.oracle import groups_of, hop_cost, legal_placements
+from tests.solve.solving import solve
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+CHUNK = 25
+
+
+def largest_parts(
+    topology: Topology, job: Job, axis: str, tier: str, nodes: tuple[int, ...]
+) -> int:
+    """What the parts of all groups are multiples of; 0 where one is not even."""
+    row = topology.domain_of_node[topology.tier_index(tier)].tolist()
+    found = 0
+    for ranks in groups_of(job, axis):
+        there = [row[nodes[rank]] for rank in ranks]
+        runs = [len([*run]) for _, run in groupby(there)]
+        if len(set(there)) < len(runs) or len(set(runs)) > 1:
+            return 0
+        found = gcd(found, runs[0])
+    return found
+
+
+def drawn(seed: int) -> tuple[Topology, Job, str]:
+    """A tiny machine of racks, a job of one axis of groups, and that axis."""
+    rng = random.Random(seed)
+    free = rng.random() < 0.3
+    most = 4 if free else 6  # nodes, and ranks
+    counts = [1, 1]
+    while sum(counts) < most:
+        counts[rng.randrange(len(counts))] += 1
+        if rng.random() < 0.4:
+            counts.append(1)
+    racks = [
+        (rng.choice(("b0", "b1")), [rng.choice((1, 2, 2)) for _ in range(count)])
+        for count in counts
+    ]
+    most = min(most, sum(sum(nodes) for _, nodes in racks))
+    sizes = [n for n in (2, 3, 4, 6) if n <= most]
+    axis = rng.choice(("ep", "tp", "cp"))
+    size = rng.choice(sizes)
+    dp = rng.randint(1, most // size)
+    parallelism = (
+        Parallelism(ep=size, dp=size * dp)
+        if axis == "ep"
+        else Parallelism(**{axis: size}, etp=size if axis == "tp" else 1, dp=dp)
+    )
+    job = Job(
+        "even",
+        parallelism,
+        weights={axis: 8, "dp": rng.choice((1, 3)), "pp": 1},
+        launcher="free" if free else "node-contiguous",
+    )
+    return machine(racks), job, axis
+
+
+@pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 500, CHUNK))])
+def test_even_parts_of_tiny_jobs(first: int) -> None:
+    """The parts are the largest of all placements, and none with them costs less."""
+    for seed in range(first, first + CHUNK):
+        topology, job, axis = drawn(seed)
+        ruled = replace(job, require={f"{axis}/even": "rack"})
+        parts = {
+            nodes: largest_parts(topology, job, axis, "rack", nodes)
+            for nodes in legal_placements(topology, job)
+        }
+        most = max(parts.values(), default=0)
+        if not most:
+            with pytest.raises(InfeasibleError):
+                solve(topology, ruled, objective="hop-cost")
+            continue
+        found = solve(topology, ruled, objective="hop-cost")
+        nodes = tuple(topology.node_of_gpu[found.placement.gpu_of_rank].tolist())
+        assert violations(found.placement, topology, ruled) == [], seed
+        assert parts[nodes] == most, seed
+        best = min(
+            hop_cost(topology, job, n) for n, size in parts.items() if size == most
+        )
+        assert found.value == pytest.approx(best), seed
+        assert found.lower_bound <= best * (1 + 1e-9), seed
