@@ -57,3 +57,23 @@ def test_walks_over_runs_cost_what_the_scorer_says(number: int) -> None:
         assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
         job = replace(problem.job, require={})
         assert problem.on(problem.machine, job).allows(placed)
+
+
+def test_units_of_several_ranks_on_rails_cost_what_the_scorer_says() -> None:
+    """Ranks of a unit that stays whole are on rails of their own, and priced so."""
+    rng = random.Random("runs 100016")
+    machine = fragmented(rng)
+    job = replace(matching_job(rng, machine, "time"), launcher="node-contiguous")
+    job = replace(job, require={"tp": machine.tiers[0].name})
+    node, rack, *rest = machine.tiers
+    machine = replace(machine, tiers=(node, replace(rack, rails=True), *rest))
+    problem = Problem.of(machine, job, "time", 0)
+    runs = Runs.on_nodes(problem)
+    assert runs is not None
+    assert runs.size > 1
+    walks = runs.walks(0)
+    before = walks.load(next(iter(starts(problem)))[1])
+    walks.walk(3_000, 1.0, Budget(1e6))
+    value = walks.best[0]
+    assert problem.goal.value(walks.gpu_of_rank) == pytest.approx(value, rel=1e-9)
+    assert value < before
