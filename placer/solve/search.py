@@ -234,6 +234,7 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
     loose_pieces,
+    annealed_step,
     padded,
     as_if_free,
     stretches_annealed,

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.starts import column_starts, cut_starts
 from placer.solve.annealing.units import Units, tier_of_cells
-from placer.solve.annealing.walks import PricedInFull, Walks
+from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
+    from placer.solve.annealing.walks import Walks
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -47,7 +49,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if budget.is_over():
         incumbent.cut_short = True
         return
-    fine = Units.of(problem)
+    fine = _fine(problem)
     if fine is None:
         return
     try:
@@ -63,7 +65,7 @@ def _anneal(
         _race(fine, incumbent, budget)
         return
     _race(coarse, incumbent, budget.share(2))
-    walks = Walks(fine, fine.problem.seed)
+    walks = fine.walks(fine.problem.seed)
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
         walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
@@ -86,6 +88,13 @@ def _is_for(problem: Problem) -> bool:
 
 def _is_worth(incumbent: Incumbent) -> bool:
     return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
+
+
+def _fine(problem: Problem) -> Units | None:
+    """What moves: units, or where no one number of ranks fits each node, runs."""
+    if problem.choices:
+        return Units.of(problem)
+    return Runs.on_nodes(problem) if problem.goal.name == "time" else None
 
 
 def _coarse(problem: Problem, known: list[IntArray]) -> Units | None:
@@ -118,7 +127,7 @@ def _coarse(problem: Problem, known: list[IntArray]) -> Units | None:
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
     seed = units.problem.seed * WALKS
-    walks = [Walks(units, seed + number) for number in range(WALKS)]
+    walks = [units.walks(seed + number) for number in range(WALKS)]
     starts = _starts(walks[0], incumbent.elite)
     if starts:
         for _ in range(RACES):
@@ -161,7 +170,9 @@ def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
     The best of either first: walks from a bad start end elsewhere.
     """
     given = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
-    simple = [*cut_starts(walks), *column_starts(walks)]
+    simple: list[IntArray] = []
+    if not isinstance(walks.units, Runs):
+        simple = [*cut_starts(walks), *column_starts(walks)]
     sorts = []
     for some in (given, simple):
         kept = [slots for slots in some if walks.units.keeps_tied(slots)]

@@ -56,6 +56,14 @@ def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
         yield block
 
 
+def shards_of(job: Job) -> IntArray | None:
+    """Ranks that share weights where others hold the same, by group; shape (g, n)."""
+    axes, mode = job.parallelism, job.data_parallel
+    members = axes.ranks_of_group["dp_cp"]
+    size = mode.shard_members(members.shape[1], axes.dp * axes.cp)
+    return members.reshape(-1, size) if size < members.shape[1] else None
+
+
 def blocks_of(axes: Parallelism, ranks: IntArray) -> IntArray:
     """Block of each unit: replicas that expert groups or units join; shape (U,)."""
     replica = axes.coordinates["dp"]

@@ -5,13 +5,17 @@ Shapes: U units of s ranks, S slots, C cells (scale-up domains).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray, by_appearance, grouped
+from placer.solve.annealing.sets import labels_of, own_labels
+from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
 from placer.solve.score.slots import Slots
 from placer.solve.tree.base import base_tier
@@ -66,6 +70,15 @@ class Units:
         if len(gpus) < len(ranks):
             return None
         return cls(problem, Slots(ranks, gpus), cell, tier)
+
+    def walks(self, seed: int) -> Walks:
+        """A walk of its own."""
+        return Walks(self, seed)
+
+    def labels(self) -> Iterator[IntArray]:
+        """Label of each unit in every family of sets that moves know; shape (U,)."""
+        job, ranks = self.problem.job, self.slots.ranks
+        return chain(own_labels(job, ranks), labels_of(job.parallelism, ranks))
 
     @cached_property
     def cell_of_slot(self) -> IntArray:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.annealing.sets import blocks_of, labels_of, own_labels
+from placer.solve.annealing.sets import blocks_of
 from placer.solve.score.evaluator import Compiled, compiled
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Walks:
         stage = axes.coordinates["pp"][ranks[:, 0]]
         tied = [(t - self.units.tier, _family(row, stage)) for t, row in units.tied]
         families = [sets for _, sets in tied]
-        for label in chain(own_labels(problem.job, ranks), labels_of(axes, ranks)):
+        for label in units.labels():
             sets = _family(label, stage)
             if np.diff(sets[1]).max() > 1 or not families:
                 families.append(sets)

@@ -180,6 +180,29 @@ class Annealer:
     @property
     def best_slots(self) -> _Ints: ...
     @property
+    def best_runs(self) -> _Ints: ...
+    def set_runs(
+        self,
+        room: _Ints,
+        host: _Ints,
+        first: _Ints,
+        kind: _Ints,
+        kind_of_slot: _Ints,
+        node_of_slot: _Ints,
+        start: _Ints,
+        slots: _Ints,
+        sizes: Sequence[int],
+    ) -> None: ...
+    def add_fence(
+        self,
+        of_start: _Ints,
+        groups_of: _Ints,
+        start: _Ints,
+        units: _Ints,
+        domain: _Ints,
+    ) -> None: ...
+    def load_runs(self, node: _Ints, length: _Ints) -> None: ...
+    @property
     def moves(self) -> list[tuple[str, int, int]]: ...
 
 class Hops(_Kernel):

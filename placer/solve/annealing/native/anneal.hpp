@@ -12,16 +12,24 @@ struct Annealer {
   std::vector<int64_t> tried, helped;  // of each move
   double best = 0.0;
   Ints best_slots;
+  std::vector<Run> best_runs;
 
   Annealer(std::unique_ptr<Energy> given, uint64_t seed, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, seed, width, std::move(families)),
-        tried(MOVES.size()), helped(MOVES.size()) {}
+        tried(std::max(MOVES.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
 
   void load(const Ints& slots) {
     cost.load(slots);
     search.count_room();
     best = cost.value();
-    best_slots = slots;
+    note_best();
+  }
+  void load_runs(std::vector<Run> runs) {
+    search.runs.load(std::move(runs));
+    Ints slots;
+    for (int slot : search.runs.slots())
+      for (int i = 0; i < search.width; ++i) slots.push_back(slot * search.width + i);
+    load(slots);
   }
 
   // The usual change of the energy by a move, as a share of it.
@@ -29,7 +37,7 @@ struct Annealer {
     energy->soften(2e-3 * energy->at_most(), 0.0, schedule);
     Reals found;
     for (int i = 0; i < tries; ++i) {
-      propose(i % (int)MOVES.size());
+      propose(i % (int)rows().size());
       if (pairs.empty()) continue;
       cost.change(atoms());
       const double level = energy->level, change = std::fabs(energy->after() - level);
@@ -43,8 +51,9 @@ struct Annealer {
 
   // So many moves from one share of the way to another.
   void walk(int64_t moves, double begin, double end, const Schedule& schedule) {
+    const std::vector<Move>& rows = this->rows();
     double total = 0.0;
-    for (const Move& move : MOVES) total += move.weight;
+    for (const Move& move : rows) total += move.weight;
     for (int64_t i = 0; i < moves; ++i) {
       if (i % REFRESH == 0) {
         const double x = begin + (end - begin) * (double)i / (double)moves;
@@ -53,7 +62,7 @@ struct Annealer {
       }
       double pick = search.random.real() * total;
       int kind = 0;
-      while (kind + 1 < (int)MOVES.size() && (pick -= MOVES[kind].weight) > 0) ++kind;
+      while (kind + 1 < (int)rows.size() && (pick -= rows[kind].weight) > 0) ++kind;
       propose(kind);
       ++tried[kind];
       if (pairs.empty()) continue;
@@ -73,9 +82,13 @@ struct Annealer {
       energy->take();
       cost.keep();
       note_moved();
+      if (by_nodes()) search.runs.keep();
       keep_best();
     }
   }
+
+  bool by_nodes() const { return !search.runs.room.empty(); }
+  const std::vector<Move>& rows() const { return by_nodes() ? MOVES_OF_RUNS : MOVES; }
 
  private:
   static constexpr int REFRESH = 2000;
@@ -86,7 +99,18 @@ struct Annealer {
 
   void propose(int kind) {
     pairs.clear();
-    MOVES[kind].propose(search, pairs);
+    Runs& runs = search.runs;
+    runs.change.clear();
+    rows()[kind].propose(search, pairs);
+    if (runs.change.empty()) return;
+    const auto slot_of = [&](int unit) { return search.slot_of(unit); };
+    const auto unit_at = [&](int slot) { return search.unit_at(slot); };
+    // Where no unit leaves its slot nothing is to be priced.
+    if (runs.seat(slot_of, unit_at, pairs) && pairs.empty()) runs.keep();
+  }
+  void note_best() {
+    best_slots = cost.layout.slot_of;
+    if (by_nodes()) best_runs = search.runs.order;
   }
   const Pairs& atoms() {
     // Room changes as pairs are made one after the other: noted from the state before.
@@ -117,7 +141,7 @@ struct Annealer {
     const double value = cost.value();
     if (value >= best * (1 - 1e-12)) return;
     best = value;
-    best_slots = cost.layout.slot_of;
+    note_best();
   }
 };
 

@@ -2,6 +2,7 @@
 // units that belong together. A change is a list of pairs of slots that swap what they hold.
 #pragma once
 #include "energy.hpp"
+#include "runs.hpp"
 
 namespace placer {
 
@@ -29,6 +30,7 @@ struct Search {
   std::vector<Family> families;
   std::vector<Tied> tied;
   Ints room;                    // free slots of each cell
+  Runs runs;                    // of a launch by nodes, empty else
 
   Search(Energy& energy, uint64_t seed, int width, std::vector<Family> families)
       : energy(energy), machine(energy.cost().machine), layout(energy.cost().layout), random(seed), width(width),

@@ -326,6 +326,38 @@ NB_MODULE(_kernel, module) {
              self.search.tied.push_back({level, sets(sets_of_one)[0]});
            })
       .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
+      .def("set_runs",
+           [](Annealer& self, IntArray room, IntArray host, IntArray first, IntArray kind,
+              IntArray kind_of_slot, IntArray node_of_slot, IntArray start, IntArray slots,
+              std::vector<int> sizes) {
+             Runs& runs = self.search.runs;
+             runs.room = ints(room);
+             runs.host = ints(host);
+             runs.first = ints(first);
+             runs.kind = ints(kind);
+             runs.kind_of_slot = ints(kind_of_slot);
+             runs.node_of_slot = ints(node_of_slot);
+             runs.slots_of_kind = rows(start, slots);
+             runs.sizes = sizes;
+             for (size_t i = 0; i + 1 < runs.host.size(); ++i) runs.has_hosts |= runs.host[i] == runs.host[i + 1];
+           })
+      .def("add_fence",
+           [](Annealer& self, IntArray of_start, IntArray groups_of, IntArray start, IntArray units,
+              IntArray domain) {
+             self.search.runs.fences.push_back({rows(of_start, groups_of), rows(start, units), ints(domain)});
+           })
+      .def("load_runs",
+           [](Annealer& self, IntArray node, IntArray length) {
+             std::vector<Run> found(node.size());
+             for (size_t i = 0; i < node.size(); ++i) found[i] = {node.data()[i], length.data()[i]};
+             self.load_runs(found);
+           })
+      .def_prop_ro("best_runs",
+                   [](const Annealer& self) {
+                     Ints found;
+                     for (const Run& run : self.best_runs) found.push_back(run.node), found.push_back(run.length);
+                     return array(found);
+                   })
       .def("usual_change",
            [](Annealer& self, int tries, double hot) {
              nb::gil_scoped_release free;
@@ -341,8 +373,8 @@ NB_MODULE(_kernel, module) {
       .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })
       .def_prop_ro("moves", [](const Annealer& self) {
         nb::list found;
-        for (size_t i = 0; i < MOVES.size(); ++i)
-          found.append(nb::make_tuple(MOVES[i].name, self.helped[i], self.tried[i]));
+        for (size_t i = 0; i < self.rows().size(); ++i)
+          found.append(nb::make_tuple(self.rows()[i].name, self.helped[i], self.tried[i]));
         return found;
       });
 

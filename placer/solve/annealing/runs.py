@@ -1,0 +1,185 @@
+"""Runs on nodes: a launch by nodes as an order of nodes, and what each of them holds.
+
+Shapes: U units of s consecutive ranks, S slots, N nodes, P of them with ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray, equal_runs, row_of_number
+from placer.solve.annealing.sets import shards_of
+from placer.solve.annealing.units import Units
+from placer.solve.annealing.walks import Walks
+from placer.solve.problem.axes import sizes_kept_whole
+from placer.solve.problem.colocation import groups_of
+from placer.solve.problem.rules import obeys
+from placer.solve.score.groups import Rows
+from placer.solve.score.slots import Sites, Slots
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.score._kernel import Annealer
+
+
+@dataclass(frozen=True, eq=False)
+class Runs(Units):
+    """Units of consecutive ranks on the nodes of a machine, any number on each.
+
+    Each node has as many slots as it has room for.
+    """
+
+    @classmethod
+    def on_nodes(cls, problem: Problem) -> Runs | None:
+        """Units as large as no cut parts; None if nodes have no room for all."""
+        machine, size = problem.machine, unit_size(problem)
+        room = machine.gpus_of_node // size
+        if problem.job.world_size % size or room.sum() * size < problem.job.world_size:
+            return None
+        first = np.repeat(machine.first_gpu_of_node[:-1], room)
+        place = np.arange(len(first)) - np.repeat(np.cumsum(room) - room, room)
+        gpus = (first + place * size)[:, None] + np.arange(size)
+        ranks = np.arange(problem.job.world_size).reshape(-1, size)
+        fabric = problem.model.fabric
+        cell, tier = fabric.scale_up_domain_of_gpu, fabric.scale_up_tier
+        return cls(problem, Slots(ranks, gpus), cell, tier)
+
+    def walks(self, seed: int) -> RunWalks:
+        """A walk of its own."""
+        return RunWalks(self, seed)
+
+    def labels(self) -> Iterator[IntArray]:
+        """Label of each unit in every family of sets that moves know; shape (U,)."""
+        yield from super().labels()
+        if (shards := shards_of(self.problem.job)) is not None:
+            yield row_of_number(shards)[self.slots.ranks[:, 0]]
+
+    @cached_property
+    def tied(self) -> list[tuple[int, IntArray]]:
+        """None: changes of runs keep to fences."""
+        return []
+
+    def keeps_tied(self, slot_of_unit: IntArray) -> bool:
+        """Whether ranks that must lie in one domain do."""
+        problem = self.problem
+        return obeys(problem.machine, problem.job, self.gpu_of_rank(slot_of_unit))
+
+    def gpu_of_rank(self, units_of_node: IntArray) -> IntArray:
+        """The placement of runs, told as rows (node, units); shape (R,)."""
+        nodes, units = units_of_node.T
+        return self.problem.machine.gpus_on(np.repeat(nodes, units * self.size))
+
+    def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
+        """Nodes in turn, and the units of each, as a placement has them; shape (P, 2).
+
+        Nodes that hold no whole units come closest in the order of the placement.
+        """
+        machine = self.problem.machine
+        begins, lengths = equal_runs(machine.node_of_gpu[gpu_of_rank])
+        nodes = machine.node_of_gpu[gpu_of_rank[begins]]
+        units = lengths // self.size
+        if (lengths % self.size).any():
+            nodes = np.append(nodes, np.setdiff1d(np.arange(machine.num_nodes), nodes))
+            room = np.cumsum(machine.gpus_of_node[nodes] // self.size)
+            filled = np.minimum(room, len(self.slots.ranks))
+            units = np.diff(filled, prepend=0)
+        return np.stack((nodes, units), axis=1)[units > 0]
+
+    @property
+    def size(self) -> int:
+        """Ranks of a unit."""
+        return int(self.slots.ranks.shape[1])
+
+
+def unit_size(problem: Problem) -> int:
+    """Ranks that no useful cut parts: of required groups, else what divides all."""
+    job, machine = problem.job, problem.machine
+    axes = job.parallelism
+    sizes = [size for size in kept_whole(job) if size > 1]
+    rooms = np.unique(machine.gpus_of_node[machine.gpus_of_node > 0]).tolist()
+    found = gcd(job.world_size, *sizes, *rooms)
+    tied = axes.tp if job.require.get("tp") == machine.tiers[0].name else 1
+    return max(found, tied)
+
+
+def kept_whole(job: Job) -> list[int]:
+    """Ranks of groups that are better not cut: of tp, cp, experts and shards."""
+    shards = shards_of(job)
+    inside = job.parallelism.tp * shards.shape[1] if shards is not None else 1
+    return [*sizes_kept_whole(job.parallelism), inside]
+
+
+class RunWalks(Walks):
+    """Annealing of runs; starts are a row (node, units) for each node in turn."""
+
+    units: Runs
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        problem, slots = self.units.problem, self.units.slots
+        set_runs(self.annealer, problem, slots)
+        self._counted = self.annealer.moves
+
+    def load_slots(self, slot_of_unit: IntArray) -> float:
+        """Begin with units on nodes; the cost."""
+        nodes, lengths = np.ascontiguousarray(slot_of_unit.T, dtype=np.int32)
+        self.annealer.load_runs(nodes, lengths)
+        return self.annealer.best
+
+    @property
+    def best(self) -> tuple[float, IntArray]:
+        """The least cost of a walk, and its runs."""
+        runs = np.asarray(self.annealer.best_runs, np.int64).reshape(-1, 2)
+        return self.annealer.best, runs
+
+    @property
+    def gpu_of_rank(self) -> IntArray:
+        """The best placement of a walk; shape (R,)."""
+        return self.units.gpu_of_rank(self.best[1])
+
+
+def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
+    """Tell an annealer of the nodes that slots are on."""
+    machine, size = problem.machine, slots.ranks.shape[1]
+    sites = Sites.of_time(problem.model.fabric).of_gpu[slots.gpus]
+    kind = np.unique(sites, axis=0, return_inverse=True)[1].reshape(-1)
+    room = machine.gpus_of_node // size
+    in_turn = np.argsort(slots.gpus[:, 0])
+    of_kind = Rows.pairs(kind, np.arange(len(kind)), int(kind.max()) + 1)
+    sizes = {one // size for one in kept_whole(problem.job) if one > size}
+    annealer.set_runs(
+        _numbers(room),
+        _numbers(machine.host_of_node),
+        _numbers(np.cumsum(room) - room),
+        _numbers(kind[in_turn]),
+        _numbers(kind),
+        _numbers(machine.node_of_gpu[slots.gpus[:, 0]]),
+        of_kind.start,
+        of_kind.entry,
+        sorted(sizes) or [1],
+    )
+    units = len(slots.ranks)
+    for axis, tier in problem.job.require.items():
+        rows = [
+            np.unique(row // size)
+            for own in groups_of(problem.job, axis)
+            for row in own
+        ]
+        groups = Rows.of([row for row in rows if len(row) > 1])
+        if len(groups.entry):
+            turned = groups.turned(units)
+            domain = machine.domain_of_node[machine.tier_index(tier)]
+            annealer.add_fence(
+                turned.start, turned.entry, groups.start, groups.entry, _numbers(domain)
+            )
+
+
+def _numbers(values: IntArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.ascontiguousarray(values, dtype=np.int32)

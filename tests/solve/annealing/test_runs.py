@@ -1,0 +1,79 @@
+"""Launches by nodes annealed as runs of ranks on nodes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+from itertools import count
+
+import numpy as np
+import pytest
+
+from placer.solve.annealing.runs import Runs
+from placer.solve.annealing.walks import PricedInFull
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.starts import starts
+from placer.solve.run.budget import Budget
+from placer.solve.score.kernel import is_built
+from tests.solve.machines import fragmented, matching_job
+
+pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+
+
+@cache
+def problem_of(number: int) -> Problem:
+    """A fragmented machine and a job whose nodes may hold any number of ranks."""
+    for seed in count(1_000 * number):
+        rng = random.Random(f"runs {seed}")
+        machine = fragmented(rng)
+        job = replace(matching_job(rng, machine, "time"), launcher="node-contiguous")
+        problem = Problem.of(machine, job, "time", seed)
+        can_leave = problem.model.fabric.can_leave_scale_up
+        if not can_leave or Runs.on_nodes(problem) is None:
+            continue
+        if len(np.unique(machine.gpus_of_node)) > 1:
+            return problem
+    raise AssertionError
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_walks_over_runs_cost_what_the_scorer_says(number: int) -> None:
+    """After many changes the best is a legal launch at the cost that the walk says."""
+    problem = problem_of(number)
+    runs = Runs.on_nodes(problem)
+    assert runs is not None
+    try:
+        walks = runs.walks(number)
+    except PricedInFull:
+        pytest.skip("changes are priced in full")
+    before = walks.load(next(iter(starts(problem)))[1])
+    for scale in (30.0, 1.0):
+        walks.walk(3_000, scale, Budget(1e6))
+        value, held = walks.best
+        placed = walks.gpu_of_rank
+        assert value <= before
+        assert held[:, 1].sum() * runs.size == problem.job.world_size
+        assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
+        job = replace(problem.job, require={})
+        assert problem.on(problem.machine, job).allows(placed)
+
+
+def test_units_of_several_ranks_on_rails_cost_what_the_scorer_says() -> None:
+    """Ranks of a unit that stays whole are on rails of their own, and priced so."""
+    rng = random.Random("runs 100016")
+    machine = fragmented(rng)
+    job = replace(matching_job(rng, machine, "time"), launcher="node-contiguous")
+    job = replace(job, require={"tp": machine.tiers[0].name})
+    node, rack, *rest = machine.tiers
+    machine = replace(machine, tiers=(node, replace(rack, rails=True), *rest))
+    problem = Problem.of(machine, job, "time", 0)
+    runs = Runs.on_nodes(problem)
+    assert runs is not None
+    assert runs.size > 1
+    walks = runs.walks(0)
+    before = walks.load(next(iter(starts(problem)))[1])
+    walks.walk(3_000, 1.0, Budget(1e6))
+    value = walks.best[0]
+    assert problem.goal.value(walks.gpu_of_rank) == pytest.approx(value, rel=1e-9)
+    assert value < before
