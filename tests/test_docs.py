@@ -200,7 +200,7 @@ def test_the_sites_list_names_tasks_and_their_commands() -> None:
         for block in blocks
     }
     for entry in entries["Tasks"]:
-        found = re.fullmatch(r"[A-Z][^:]+: ([a-z]+)( --[a-z ]+)? <[a-z]+>", entry)
+        found = re.fullmatch(r"[A-Z][^:]+: ([a-z]+)( --[a-z ]+)? <[a-z-]+>", entry)
         assert found is not None, entry
         assert found[1] in main.list_commands(click.Context(main)), entry
     apart = {"validation", "benchmarks", "method", "architecture", "cost-model"}

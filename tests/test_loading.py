@@ -15,7 +15,6 @@ SCRIPT = """\
 import os, signal, sys, time
 sys.path.insert(0, {root!r})
 import placer
-from placer.job.rules import Pin, Rules
 
 sent = []
 
@@ -26,7 +25,6 @@ class CtrlC:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)
 
-given = {given}
 sys.meta_path.insert(0, CtrlC())
 caught = 0
 while True:
@@ -37,9 +35,15 @@ while True:
         caught += 1
 print(caught, len(sent))
 """
-# Neither are its placements few enough to be counted, nor do nodes hold whole groups:
-# both would take no solver.
-SMALL = "'node:3 gpu:11', 'quickstart'"
+# No construction reaches its bound, so that a solver is asked.
+HARD = """\
+format: placer/job
+version: 1
+name: hard
+launcher: {ranks: free}
+parallelism: {tp: 2, pp: 3, dp: 5, order: tp-cp-ep-pp-dp}
+weights: {tp: 40, pp: 40, dp: 41}
+"""
 
 
 def test_a_module_loads_once_and_to_its_end(
@@ -68,22 +72,26 @@ def test_what_cannot_be_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "given", "call"),
+    ("module", "call"),
     [
-        ("numpy.exceptions", None, "placer.read_topology('node:2 gpu:8')"),
+        ("numpy.exceptions", "placer.read_topology('node:2 gpu:8')"),
         (
             "ortools.util.python.sorted_interval_list",
-            "Rules(pin=(Pin((0,), ('n2',)),))",
-            f"placer.place({SMALL}, rules=given)",
+            "placer.place('rack:4 node:3 gpu:4', 'hard.yaml', time_limit=3.0)",
         ),
     ],
 )
 def test_ctrl_c_while_compiled_modules_load(
-    module: str, given: str | None, call: str
+    tmp_path: Path, module: str, call: str
 ) -> None:
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
-    script = SCRIPT.format(root=str(ROOT), module=module, given=given, call=call)
+    (tmp_path / "hard.yaml").write_text(HARD)
+    script = SCRIPT.format(root=str(ROOT), module=module, call=call)
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.stdout == "1 1\n", run.stderr

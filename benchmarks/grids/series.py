@@ -17,7 +17,7 @@ from placer.degrees.choice import Choice
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, DataParallel, ElementBytes, Job, Model, Overlap
-from placer.job.pace import Rates, pace
+from placer.job.pace import Rates, held_by, pace, share_of
 from placer.job.parallel import TensorParallel
 
 FILE = Path(__file__).with_name("measured.yaml")
@@ -54,7 +54,9 @@ class Layout:
     def at_rate(self, tflops: float) -> Job:
         """The job when products reach such a rate on one GPU, and memory its own."""
         assert self.alone.model
-        time = pace(self.alone, self.alone.model, Rates(1 / (tflops * 1e12)))
+        model = self.alone.model
+        share, layers = share_of(self.alone, model), held_by(self.alone, model)
+        time = pace(share, layers, Rates(1 / (tflops * 1e12)))
         compute = replace(self.alone.compute, micro_batch_time=time)
         return self.choice.applied(replace(self.alone, compute=compute))
 

@@ -22,7 +22,8 @@ def probe(cloud: str | None) -> None:
     problems, and the exit code is 0. The lines of all nodes are a machine: placer
     place -t probe:FILE.
     """
+    from placer.files.writing import write_text
     from placer.injob.probe import probe as find
     from placer.injob.probe import probe_line
 
-    click.echo(probe_line(find(cloud)))
+    write_text("-", f"{probe_line(find(cloud))}\n")

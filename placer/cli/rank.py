@@ -27,6 +27,7 @@ def rank(plan: str | None) -> None:
     RANK and LOCAL_RANK are those of the first there.
     """
     from placer.errors import InputError, Problem
+    from placer.files.writing import write_text
     from placer.launch.process import local_index, this_process
     from placer.launch.ranks import node_rank_of_this_process, node_ranks
     from placer.placement.plan_file import read_plan
@@ -51,5 +52,5 @@ def rank(plan: str | None) -> None:
         "WORLD_SIZE": read.world_size,
         "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or read.host_of_rank[0],
     }
-    for name, value in values.items():
-        click.echo(f"export {name}={shlex.quote(str(value))}")
+    lines = [f"export {name}={shlex.quote(str(it))}\n" for name, it in values.items()]
+    write_text("-", "".join(lines))

@@ -225,6 +225,7 @@ try:
 except KeyboardInterrupt:
     print("connected")
 """
+FULL = 'placer.place(machine, job, effort="full", time_limit=3.0)'
 IN_A_THREAD = """\
 work = threading.Thread(target=placer.place, args=(machine, job),
         kwargs=dict(time_limit=2.0), daemon=True)
@@ -235,8 +236,8 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 @pytest.mark.parametrize(
     ("call", "delay_s"),
     [
-        ("placer.place(machine, job, time_limit=3.0)", 0.05),
-        ("placer.place(machine, job, time_limit=3.0)", 1.4),
+        (FULL, 0.05),
+        (FULL, 1.4),
         (IN_A_THREAD, 0.7),
     ],
 )

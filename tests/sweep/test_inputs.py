@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from placer.errors import InputError
-from placer.job.pace import stages
+from placer.job.pace import held_by, share_of, stages
 from placer.job.read import read_job
 from placer.job.work import product_efficiency
 from placer.sweep.grid import NIC_RATE, Axis
@@ -41,7 +41,8 @@ def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
     assert job_at(small, {"dp": 4}).compute.micro_batch_time == 0.020
     alone = job_at(small, {"pp": 1}).compute.micro_batch_time
     assert small.model
-    first, last = (stage.flops for stage in stages(small, small.model))
+    done = stages(share_of(small, small.model), held_by(small, small.model))
+    first, last = (stage.flops for stage in done)
     assert alone == pytest.approx(0.020 * (first + last) / max(first, last))
     assert alone < 0.040
     for tp in (1, 2, 8):

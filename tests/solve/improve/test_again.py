@@ -124,10 +124,11 @@ def test_normal_effort_ends_where_it_hardly_helps(
 
 def test_normal_effort_does_not_begin_where_search_did_not_help() -> None:
     """Where a construction is the best after local search, that was it."""
-    draw = drawn(37)
-    problem = Problem.of(draw.topology, draw.job, "hop-cost")
+    draw = drawn(109)
+    problem = Problem.of(draw.topology, draw.job, "time")
     problem = problem.with_params(**params_of("normal"))
     begun = solved(problem)
+    assert begun.stop_reason == "searched"
     assert not begun.method.startswith("annealed")
     assert begun.value == solved(problem.with_params(generations=0)).value
 
