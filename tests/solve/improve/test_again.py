@@ -148,9 +148,9 @@ def test_step_time_of_any_size_is_searched_again() -> None:
     topology = fragmented(rng)
     job = matching_job(rng, topology, "time")
     problem = Problem.of(topology, job, "time").with_params(exchange_ranks=1)
-    assert solved(problem).moves == {}
+    before = solved(problem)
     found = solved(problem.with_params(generations=1, exchange_scores=8))
-    assert found.moves != {}
+    assert found.moves.keys() > before.moves.keys()
 
 
 @pytest.mark.parametrize("effort", ["hard", -1, 10**9])
