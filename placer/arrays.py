@@ -36,3 +36,9 @@ def grouped(values: IntArray, label: IntArray) -> list[IntArray]:
         return []
     order = np.argsort(label, kind="stable")
     return np.split(values[order], np.flatnonzero(np.diff(label[order])) + 1)
+
+
+def divisors(number: int) -> list[int]:
+    """Of a number, ascending."""
+    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

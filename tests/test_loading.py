@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from placer.loading import load
+from tests.cli.test_signals import HARD, MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,15 +35,6 @@ while True:
     except KeyboardInterrupt:
         caught += 1
 print(caught, len(sent))
-"""
-# No construction reaches its bound, so that a solver is asked.
-HARD = """\
-format: placer/job
-version: 1
-name: hard
-launcher: {ranks: free}
-parallelism: {tp: 2, pp: 3, dp: 5, order: tp-cp-ep-pp-dp}
-weights: {tp: 40, pp: 40, dp: 41}
 """
 
 
@@ -77,7 +69,8 @@ def test_what_cannot_be_imported() -> None:
         ("numpy.exceptions", "placer.read_topology('node:2 gpu:8')"),
         (
             "ortools.util.python.sorted_interval_list",
-            "placer.place('rack:4 node:3 gpu:4', 'hard.yaml', time_limit=3.0)",
+            # No construction reaches its bound, so that a solver is asked.
+            f"placer.place({MACHINE!r}, 'hard.yaml', time_limit=3.0)",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
-from placer.job.even import divisors
+from placer.arrays import divisors
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -62,7 +62,7 @@ def units_of(axes: Parallelism) -> list[tuple[tuple[str, ...], int, int]]:
         (("tp", "cp", "ep"), 0, together),
         *(
             (("tp", "cp"), size, lcm(dense, axes.etp * size))
-            for size in divisors(axes.ep)[1:-1]
+            for size in reversed(divisors(axes.ep)[1:-1])
         ),
         (("tp", "cp"), 0, dense),
         (("tp",), 0, axes.tp),
@@ -75,7 +75,7 @@ def units_of(axes: Parallelism) -> list[tuple[tuple[str, ...], int, int]]:
 
 def segment_of(axes: Parallelism, nodes: int, gpus: int, domain: int) -> Segment:
     """The segment that keeps the most in domains of ``domain`` nodes."""
-    sizes = [size for size in divisors(nodes) if size <= domain]
+    sizes = [size for size in reversed(divisors(nodes)) if size <= domain]
     for keeps, parts, unit in units_of(axes):
         fitting = [s for s in sizes if s * gpus % unit == 0]
         if fitting:
@@ -165,7 +165,7 @@ def _public(
     """What rules that others use would give, and whether they are right here."""
     by_size = 16 if nodes * gpus >= 128 else 4 if nodes * gpus >= 32 else 1
     rules = {
-        "Megatron-Bridge: the largest divisor up to 18": next(
+        "Megatron-Bridge: the largest divisor up to 18": max(
             size for size in divisors(nodes) if size <= PUBLIC_MOST
         ),
         "NVIDIA for NVL72: 16 from 128 GPUs on, 4 from 32, else 1": by_size,

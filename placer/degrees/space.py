@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from placer.arrays import divisors
 from placer.degrees.choice import JOINED, Choice, recompute_name
 from placer.degrees.frameworks import FRAMEWORKS
 
@@ -168,7 +169,7 @@ class Legal:
         """Choices of tp, cp, pp and dp."""
         space = self.space
         for gpus in space.gpus:
-            every = _divisors(gpus)
+            every = divisors(gpus)
             for tp, cp, pp in product(
                 space.tp or every, space.cp or every, space.pp or every
             ):
@@ -187,10 +188,10 @@ class Legal:
     def _largest(self) -> Iterator[Choice]:
         """For each replica, as many of them as the GPUs and the batch allow."""
         space = self.space
-        replicas = _divisors(space.global_batch)
+        replicas = divisors(space.global_batch)
         for tp, cp, pp in product(
-            space.tp or _divisors(self.model.heads),
-            space.cp or _divisors(self.job.sequence),
+            space.tp or divisors(self.model.heads),
+            space.cp or divisors(self.job.sequence),
             space.pp or range(1, self.model.layers + 3),
         ):
             most = space.room(tp * cp * pp) // (tp * cp * pp)
@@ -203,7 +204,7 @@ class Legal:
         if not self.model.experts:
             yield bare
             return
-        for ep in self.space.ep or _divisors(self.model.experts):
+        for ep in self.space.ep or divisors(self.model.experts):
             for etp in self.space.etp or sorted({1, bare.tp}):
                 yield bare._replace(ep=ep, etp=etp)
 
@@ -232,7 +233,7 @@ class Legal:
         """Choices of the sharding, and of the shard group of hsdp."""
         members = shape.dp * shape.cp
         for sharding in self.space.sharding or self.framework.shardings:
-            sizes = _divisors(members)[1:-1] if sharding == "hsdp" else [0]
+            sizes = divisors(members)[1:-1] if sharding == "hsdp" else [0]
             for size in sizes:
                 yield shape._replace(sharding=sharding, shard_size=size)
 
@@ -260,8 +261,3 @@ def _allowed(
                 break
         else:
             yield choice
-
-
-def _divisors(number: int) -> list[int]:
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return sorted({*small, *(number // n for n in small)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING
 from placer.errors import InputError
 from placer.injob.bounded import LateError, output_of
 from placer.injob.probe import FORMAT, VERSION
+from placer.readers.probe import PROBE
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 STEP_S = 60.0
-_START = re.compile(r'\{"format": ?"placer/probe"')
 # A plan's or a batch script's wishes for steps, which one task a node must not have.
 _NOT_OURS = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE")
 
@@ -43,7 +42,7 @@ def probe_step(count: int) -> str:
         raise InputError(f"srun, which asks the nodes what they are: {why}") from None
     finally:
         os.environ.update(kept)
-    if status and not _START.search(text):
+    if status and not PROBE.search(text):
         message = f"srun, which asks the nodes what they are, ended with {status}"
         raise InputError(message)
     return text
@@ -53,7 +52,7 @@ def completed(text: str, hosts: Sequence[str]) -> str:
     """A probe a line, of these hosts alone; one without says that it has none."""
     lines = {}
     decoder = json.JSONDecoder()
-    for match in _START.finditer(text):
+    for match in PROBE.finditer(text):
         with suppress(ValueError, RecursionError):
             data, _ = decoder.raw_decode(text, match.start())
             lines[data.get("host")] = json.dumps(data)

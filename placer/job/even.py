@@ -58,8 +58,3 @@ def told_part(key: str) -> str:
     """What a requirement ties, in words: ``ep``, or ``ep part of 16``."""
     size = part_size(key)
     return f"{axis_of(key)} part of {size}" if size else key
-
-
-def divisors(number: int) -> list[int]:
-    """Of a number, the largest first."""
-    return [size for size in range(number, 0, -1) if number % size == 0]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 def fabric_domain(state: str, uuid: str, clique: str) -> str:
     """The domain, ``UUID.CLIQUE``; empty when the GPU is in none."""
     if state not in ("", "Completed") or not uuid.strip("0-"):
         return ""
-    if not (_UUID.fullmatch(uuid) and clique.isdecimal()):
+    if not (re.fullmatch(UUID, uuid) and clique.isdecimal()):
         return ""
     return f"{uuid.lower()}.{clique}"

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from placer.errors import Problem, refuse
 from placer.hostlist import name_problem
-from placer.readers.fabric_domain import fabric_domain
+from placer.readers.fabric_domain import UUID, fabric_domain
 from placer.readers.findings import Findings, Level, NodeFacts
 from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 
 _LEVEL = Level("clique", True)
 _NONE = r"\[?N/A\]?|\[?Not Supported\]?"
-_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-_CSV = re.compile(rf"\s*({_UUID}|{_NONE})\s*,\s*([0-9]{{1,20}}|{_NONE})\s*")
+_CSV = re.compile(rf"\s*({UUID}|{_NONE})\s*,\s*([0-9]{{1,20}}|{_NONE})\s*")
 _GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]\s*")
 _ATTACHED = re.compile(r"Attached GPUs\s*:\s*([0-9]{1,4})\s*")
 _KEY = re.compile(r"( *)([A-Za-z]\w*)\s*: *(\S.*)")

@@ -24,7 +24,7 @@ from placer.readers.switches import switch_levels
 if TYPE_CHECKING:
     from placer.readers.node_labels import LabelRules
 
-_START = re.compile(r'\{"format": ?"placer/probe"')
+PROBE = re.compile(r'\{"format": ?"placer/probe"')
 _CLIQUE = "nvidia.com/gpu.clique"
 _CLOUD = {
     ("gce", "block"): "cloud.google.com/gce-topology-block",
@@ -117,7 +117,7 @@ def _probes(text: str, source: str, problems: list[Problem]) -> Iterator[Probed]
     decoder = json.JSONDecoder()
     for number, line in enumerate(text.splitlines(), start=1):
         at = 0
-        while match := _START.search(line, at):
+        while match := PROBE.search(line, at):
             column = match.start() + 1
             try:
                 data, at = decoder.raw_decode(line, match.start())

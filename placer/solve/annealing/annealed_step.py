@@ -189,10 +189,12 @@ def _moves(walks: Walks) -> int:
 
 
 def _offer(walks: Walks, incumbent: Incumbent) -> None:
-    name = incumbent.method
-    if not name.startswith(ANNEALED):
-        name = f"{ANNEALED}, from {name}"
-    incumbent.offer(name, walks.gpu_of_rank)
+    incumbent.offer(annealed_from(incumbent.method), walks.gpu_of_rank)
+
+
+def annealed_from(method: str) -> str:
+    """What a placement is called that was annealed from one of a method."""
+    return method if method.startswith(ANNEALED) else f"{ANNEALED}, from {method}"
 
 
 def _count(walks: Walks, incumbent: Incumbent) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import divisors
 from placer.errors import InfeasibleError
-from placer.job.even import axis_of, divisors, is_even, part_key, part_size
+from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.solve.diagnose.counts import is_packed_never
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.even import (
@@ -95,14 +96,14 @@ def _told(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[s
     smaller = next(
         (
             size
-            for size in divisors(length)[1:]
+            for size in reversed(divisors(length)[:-1])
             if int((gpus // size * size).sum()) >= job.world_size
         ),
         0,
     )
     other = [f"{axis} {smaller}, which fits on all"] if smaller > 1 else []
     held: dict[int, int] = {}
-    for size in divisors(length):
+    for size in reversed(divisors(length)):
         tied = {**job.require, part_key(axis, size): tier}
         found = _shares(problem, replace(job, require=tied))
         if found is not None and found[0]:

@@ -13,8 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.helpers import Helpers, NoHelpError
-from placer.solve.annealing.annealed_step import annealed_step
-from placer.solve.improve.anneal import ANNEALED, annealed
+from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
+from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import REBALANCED, rebalanced
 from placer.solve.improve.port_search import EVENED, evened
 from placer.solve.run.budget import Budget

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.solve.annealing.annealed_step import annealed_from
 from placer.solve.improve.region import time_region
 from placer.solve.improve.time_search import TimeSearch
 from placer.solve.problem.objective import TimeObjective
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent, MoveCounts
 
-# What placements found here are called, from what a walk began with.
-ANNEALED = "annealed"
 # A change that gains less than this is rounding.
 WORTHWHILE = 1e-9
 
@@ -107,9 +106,7 @@ class Search(Protocol):
 
 def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Anneal the elite pool."""
-    name = incumbent.method
-    if not name.startswith(ANNEALED):
-        name = f"{ANNEALED}, from {name}"
+    name = annealed_from(incumbent.method)
     for gpu_of_rank in better(problem, incumbent, budget):
         incumbent.offer(name, gpu_of_rank)
         if budget.is_over():

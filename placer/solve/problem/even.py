@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.job.even import axis_of, divisors, is_even, part_key, part_size
+from placer.arrays import IntArray, divisors
+from placer.job.even import axis_of, is_even, part_key, part_size
+from placer.placement.parts import ranks_a_domain
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.colocation import groups_of, join
@@ -42,7 +43,7 @@ def jobs_in_parts(job: Job) -> Iterator[Job]:
     lengths = (
         gcd(*(members.shape[1] for members in groups_of(job, axis))) for axis in even
     )
-    for sizes in product(*map(divisors, lengths)):
+    for sizes in product(*(divisors(length)[::-1] for length in lengths)):
         parts = zip(even.items(), sizes, strict=True)
         tied = {part_key(axis, size): tier for (axis, tier), size in parts}
         yield replace(job, require={**job.require, **tied})
@@ -58,8 +59,7 @@ def with_parts_of(problem: Problem, placement: Placement) -> Problem:
             domain = machine.domain_of_gpu[machine.tier_index(tier)]
             for members in groups_of(job, axis):
                 there = domain[placement.gpu_of_rank[members]]
-                number = 1 + (np.diff(there, axis=1) != 0).sum(axis=1)
-                size = gcd(size, *(members.shape[1] // number).tolist())
+                size = gcd(size, ranks_a_domain(there))
             tied[part_key(axis, size)] = tier
     if not tied:
         return problem
@@ -132,7 +132,7 @@ def shares_of(
     width : int
         Sets of a bundle.
     """
-    program, numbers = Program(), divisors(width)[::-1]
+    program, numbers = Program(), divisors(width)
     bundles = {k: program.column(most=most, price=k - 1 - width) for k in numbers}
     program.row([Term(column) for column in bundles.values()], most=most)
     coming = {k: [program.column(most=most) for _ in room] for k in numbers}

@@ -27,18 +27,11 @@ struct Inside : Operation {
   }
 };
 
-struct Asked : Operation {
+struct Asked : PricedAnew {
   void start() { prepare(); }
-  bool is_slow() const override { return true; }
-  void rebuild() override {
-    tell_asked();
-    keep();
-    changed.clear();
-  }
-  void settle() override {
-    changed.clear();
-    tell_asked();
-  }
+
+ private:
+  void price() override { tell_asked(); }
 };
 
 }  // namespace placer

@@ -34,7 +34,7 @@ struct Uplinks {
 };
 
 // placer.cost.exchange.flows_cost: the slowest flow of a step.
-struct Flows : Operation {
+struct Flows : PricedAnew {
   struct Flow { int from, to, sender, receiver; double bytes; };  // atoms, ranks
   std::vector<Flow> flows;
   double pair_share = 1.0, fixed = 0.0;
@@ -44,16 +44,6 @@ struct Flows : Operation {
     ranks = 0;
     for (const Flow& flow : flows) ranks = std::max({ranks, flow.sender + 1, flow.receiver + 1});
     tier.resize(flows.size());
-  }
-  bool is_slow() const override { return true; }
-  void rebuild() override {
-    price();
-    keep();
-    changed.clear();
-  }
-  void settle() override {
-    changed.clear();
-    price();
   }
 
  private:
@@ -65,7 +55,7 @@ struct Flows : Operation {
 
   double& busy_of(int end, bool outside, int rank) { return busy[(size_t)(2 * end + outside) * ranks + rank]; }
 
-  void price() {
+  void price() override {
     const Machine& m = *machine;
     busy.assign((size_t)4 * ranks, 0.0);
     waits.assign((size_t)2 * ranks, 0.0);
@@ -108,28 +98,18 @@ struct Flows : Operation {
 };
 
 // placer.cost.custom.group_time of a relay: the hops of a row one after the other.
-struct Relay : Operation {
+struct Relay : PricedAnew {
   Rows member;   // atoms, in turn
   double size = 0.0;
 
   void start() { prepare(); }
-  bool is_slow() const override { return true; }
-  void rebuild() override {
-    price();
-    keep();
-    changed.clear();
-  }
-  void settle() override {
-    changed.clear();
-    price();
-  }
 
  private:
   Uplinks uplinks;
   Reals sums;
 
   // Rows of one length run side by side.
-  void price() {
+  void price() override {
     const Machine& m = *machine;
     sums.assign(groups, 0.0);
     int longest = 0;

@@ -70,4 +70,21 @@ struct Operation {
   }
 };
 
+// All groups are priced anew after each change.
+struct PricedAnew : Operation {
+  bool is_slow() const override { return true; }
+  void rebuild() override {
+    price();
+    keep();
+    changed.clear();
+  }
+  void settle() override {
+    changed.clear();
+    price();
+  }
+
+ private:
+  virtual void price() = 0;
+};
+
 }  // namespace placer
