@@ -228,7 +228,7 @@ except KeyboardInterrupt:
 FULL = 'placer.place(machine, job, effort="full", time_limit=3.0)'
 IN_A_THREAD = """\
 work = threading.Thread(target=placer.place, args=(machine, job),
-        kwargs=dict(time_limit=2.0), daemon=True)
+        kwargs=dict(effort="full", time_limit=2.0), daemon=True)
     work.start()
     work.join()"""
 
