@@ -259,20 +259,7 @@ def test_rows_that_must_be_cut() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                name == "iii",
-                reason="a row of nodes does not move as one: 1.7 % more hops",
-                strict=True,
-            ),
-        )
-        for name in SETTINGS
-    ],
-)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_rows_that_must_be_cut_elsewhere(name: str, seed: int) -> None:
     """The same for other free nodes and settings."""
     check_tight(name, seed)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arrays import row_of_number
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.starts import column_starts, cut_starts
-from placer.solve.annealing.units import Units, tier_of_cells
+from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.run.workers import in_order
@@ -53,7 +54,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if fine is None:
         return
     try:
-        _anneal(fine, _coarse(problem, incumbent.elite), incumbent, budget)
+        _anneal(fine, _coarse(fine, incumbent.elite), incumbent, budget)
     except PricedInFull:
         return  # the local search after it prices changes in full
 
@@ -97,31 +98,24 @@ def _fine(problem: Problem) -> Units | None:
     return Runs.on_nodes(problem) if problem.goal.name == "time" else None
 
 
-def _coarse(problem: Problem, known: list[IntArray]) -> Units | None:
+def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
     """Units of several: parts of expert groups, or what a placement keeps whole."""
+    problem = fine.problem
     axes = problem.job.parallelism
-    if problem.job.launcher != "free":
+    if isinstance(fine, Runs):
         return None
     if axes.tp * axes.cp == 1 and axes.ep >= 4 * PART and axes.ep % PART == 0:
-        return Units.of(problem, axes.ranks_of_group["ep"].reshape(-1, PART))
+        return fine.joined(row_of_number(axes.ranks_of_group["ep"].reshape(-1, PART)))
     if problem.goal.name == "time" or not known:
         return None
-    tier = tier_of_cells(problem)
-    whole = None
+    whole = np.arange(axes.world_size)
     for axis in sorted(problem.hops.axes, key=lambda axis: -axis.weight):
         groups = axes.ranks_of_group[axis.axis]
-        cells = problem.machine.domain_of_gpu[tier][known[0][groups]]
+        cells = fine.cell_of_gpu[known[0][groups]]
         if (cells != cells[:, :1]).any():
             break
-        label = np.arange(axes.world_size) if whole is None else whole
-        whole = join(label, groups)
-    if whole is None:
-        return None
-    size = np.unique(whole, return_counts=True)[1]
-    if len(size) == 1 or (size != size[0]).any():
-        return None
-    ranks = np.argsort(whole, kind="stable")
-    return Units.of(problem, ranks.reshape(len(size), -1))
+        whole = join(whole, groups)
+    return fine.joined(whole)
 
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:

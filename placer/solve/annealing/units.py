@@ -17,8 +17,7 @@ from placer.arrays import IntArray, by_appearance, grouped
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
-from placer.solve.score.slots import Slots
-from placer.solve.tree.base import base_tier
+from placer.solve.score.slots import Slots, cell_tier
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -43,14 +42,14 @@ class Units:
     tier: int
 
     @classmethod
-    def of(cls, problem: Problem, groups: IntArray | None = None) -> Units | None:
+    def of(cls, problem: Problem) -> Units | None:
         """Units of a launch, None if none fit.
 
-        A launch by nodes moves what a node holds, a free one tp groups, or groups that
-        are told, rank by rank once each, with all that must lie in one cell.
+        A launch by nodes moves what a node holds, a free one tp groups with all that
+        must lie in one cell.
         """
         machine, job = problem.machine, problem.job
-        tier = tier_of_cells(problem)
+        tier = cell_tier(problem)
         cell = machine.domain_of_gpu[tier] if tier >= 0 else np.arange(machine.num_gpus)
         if job.launcher != "free":
             if not problem.choices:
@@ -61,15 +60,33 @@ class Units:
             ranks = np.arange(job.world_size).reshape(-1, block)
             gpus = first[:, None] + np.arange(block)
         else:
-            if groups is None:
-                groups = job.parallelism.ranks_of_group["tp"]
-            found = _free_units(problem, tier, groups)
+            found = _free_units(problem, tier)
             if found is None:
                 return None
             ranks, gpus = found
         if len(gpus) < len(ranks):
             return None
         return cls(problem, Slots(ranks, gpus), cell, tier)
+
+    def joined(self, sets: IntArray) -> Units | None:
+        """Units of several, which lie in one cell each; None where they do not fit.
+
+        Parameters
+        ----------
+        sets : ndarray, shape (R,)
+            Those of a set become one.
+        """
+        own = sets[self.slots.ranks]
+        size = np.unique(own[:, 0], return_counts=True)[1]
+        if (own != own[:, :1]).any() or (size != size[0]).any() or len(size) == 1:
+            return None
+        ranks = self.slots.ranks[np.argsort(own[:, 0], kind="stable")]
+        ranks = ranks.reshape(len(size), -1)
+        cell = self.cell_of_gpu
+        gpus = _joined(self.slots.gpus, cell, ranks.shape[1])
+        if len(gpus) < len(ranks):
+            return None
+        return Units(self.problem, Slots(ranks, gpus), cell, self.tier)
 
     def walks(self, seed: int) -> Walks:
         """A walk of its own."""
@@ -117,12 +134,13 @@ class Units:
             int(self.cell_of_slot[some[0]]): some[::-1].tolist()
             for some in self.slots_of_cell
         }
-        found = np.full(len(cells), -1)
         if self.problem.job.launcher != "free":
             exact = {int(gpus[0]): slot for slot, gpus in enumerate(self.slots.gpus)}
             starts = gpu_of_rank[self.slots.ranks[:, 0]].tolist()
-            if all(gpu in exact for gpu in starts):
-                return np.array([exact[gpu] for gpu in starts])
+            found = np.array([exact.get(gpu, -1) for gpu in starts])
+            if (self.slots.gpus[found] == gpu_of_rank[self.slots.ranks]).all():
+                return found
+        found = np.full(len(cells), -1)
         whole = (cells == cells[:, :1]).all(axis=1)
         for unit in np.argsort(~whole, kind="stable").tolist():
             names, many = np.unique(cells[unit], return_counts=True)
@@ -136,20 +154,13 @@ class Units:
         return found
 
 
-def tier_of_cells(problem: Problem) -> int:
-    """The tier inside which units may be anywhere, -1 where GPUs all differ."""
-    if problem.goal.name == "time":
-        return problem.model.fabric.scale_up_tier
-    return base_tier(problem.machine)
-
-
-def _free_units(
-    problem: Problem, tier: int, groups: IntArray
-) -> tuple[IntArray, IntArray] | None:
+def _free_units(problem: Problem, tier: int) -> tuple[IntArray, IntArray] | None:
     """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
-    label = problem.colocation.label
+    label, groups = problem.colocation.label, problem.job.parallelism.ranks_of_group
     inner = label[: tier + 1]
-    unit = join(inner[-1] if len(inner) else np.arange(problem.job.world_size), groups)
+    unit = join(
+        inner[-1] if len(inner) else np.arange(problem.job.world_size), groups["tp"]
+    )
     sizes = [np.unique(np.bincount(row)) for row in (*inner, by_appearance(unit)[1])]
     if any(len(found) > 1 for found in sizes):
         return None

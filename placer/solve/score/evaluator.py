@@ -17,6 +17,7 @@ from placer.cost.fabric import Fabric
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.score.hop_cost import hop_kernel
 from placer.solve.score.kernel import is_built
+from placer.solve.score.slots import cell_tier
 from placer.solve.score.step_time import step_kernel
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ def compiled(problem: Problem, slots: Slots) -> Compiled | None:
         found: tuple[Slots, StepTime | Hops, int] | None
         found = step_kernel(problem.goal.model, slots)
     else:
-        found = hop_kernel(problem.hops, Fabric.of(problem.machine), slots)
+        fabric, cell = Fabric.of(problem.machine), cell_tier(problem)
+        found = hop_kernel(problem.hops, fabric, slots, cell)
     return None if found is None else Compiled(*found)
 
 

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from placer.solve.score._kernel import Hops
 
 
-def hop_kernel(hops: HopCost, fabric: Fabric, slots: Slots) -> tuple[Slots, Hops, int]:
+def hop_kernel(
+    hops: HopCost, fabric: Fabric, slots: Slots, cell: int
+) -> tuple[Slots, Hops, int]:
     """The slots in the order of the tree, the cost on them, and atoms of a unit."""
     from placer.solve.score._kernel import Hops
 
-    sites = Sites.of_hops(fabric)
+    sites = Sites.of_hops(fabric, cell)
     slots = slots.in_order(sites.tree)
     atoms = atoms_of(slots, sites)
     kernel = Hops()

@@ -17,6 +17,7 @@ from placer.solve.tree.base import base_tier
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.solve.problem.compiled import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +119,14 @@ class Sites:
         )
 
     @classmethod
-    def of_hops(cls, fabric: Fabric) -> Sites:
-        """The sites that hops tell apart: domains alone, from the base tier on."""
+    def of_hops(cls, fabric: Fabric, cell: int) -> Sites:
+        """The sites that hops tell apart: domains alone, from the base tier on.
+
+        Parameters
+        ----------
+        cell : int
+            The tier whose domains moves count units in.
+        """
         base = base_tier(fabric.topology)
         tiers = np.arange(base, fabric.num_tiers)
         _, first, of_gpu = np.unique(
@@ -132,7 +139,7 @@ class Sites:
         child = [np.zeros(len(first), dtype=np.int64)]
         child += [fabric.domain_of_gpu[t][first] for t in tiers[:-1]]
         rail = np.zeros(len(first), dtype=np.int64)
-        return cls(tiers, 0, of_gpu.reshape(-1), child, rail, same, same)
+        return cls(tiers, cell - base, of_gpu.reshape(-1), child, rail, same, same)
 
     @property
     def tree(self) -> IntArray:
@@ -152,6 +159,22 @@ def tiers_of_time(fabric: Fabric) -> tuple[IntArray, int]:
     if alike and not fabric.detour[:inner].any():
         return np.arange(inner - 1, fabric.num_tiers), 0
     return np.arange(fabric.num_tiers), fabric.scale_up_tier
+
+
+def cell_tier(problem: Problem) -> int:
+    """The tier inside which it hardly matters where units are, -1 without one.
+
+    Domains of a cell's tier hold several units: where a node holds but one, moves that
+    take what a domain holds would take single units.
+    """
+    if problem.goal.name == "time":
+        return problem.model.fabric.scale_up_tier
+    machine, tier = problem.machine, base_tier(problem.machine)
+    unit = max(problem.colocation.block, problem.job.parallelism.tp)
+    rows = machine.domain_of_gpu
+    while tier + 2 < len(rows) and np.bincount(rows[tier]).max() < 2 * unit:
+        tier += 1
+    return tier
 
 
 def atoms_of(slots: Slots, sites: Sites) -> Slots:
