@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import row_of_number
-from placer.solve.annealing.runs import Runs
-from placer.solve.annealing.starts import column_starts, cut_starts
+from placer.solve.annealing.runs import Runs, may_hold_runs
+from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
@@ -50,11 +50,11 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if budget.is_over():
         incumbent.cut_short = True
         return
-    fine = _fine(problem)
-    if fine is None:
-        return
+    spaces = _spaces(problem)
     try:
-        _anneal(fine, _coarse(fine, incumbent.elite), incumbent, budget)
+        for number, fine in enumerate(spaces):
+            part = budget.share(len(spaces) - number)
+            _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
     except PricedInFull:
         return  # the local search after it prices changes in full
 
@@ -91,11 +91,11 @@ def _is_worth(incumbent: Incumbent) -> bool:
     return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
-def _fine(problem: Problem) -> Units | None:
-    """What moves: units, or where no one number of ranks fits each node, runs."""
-    if problem.choices:
-        return Units.of(problem)
-    return Runs.on_nodes(problem) if problem.goal.name == "time" else None
+def _spaces(problem: Problem) -> list[Units]:
+    """What moves: units, then runs where nodes may hold other numbers of ranks."""
+    units = Units.of(problem) if problem.choices else None
+    runs = Runs.on_nodes(problem) if may_hold_runs(problem) else None
+    return [space for space in (units, runs) if space is not None]
 
 
 def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
@@ -166,7 +166,8 @@ def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
     given = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
     simple: list[IntArray] = []
     if not isinstance(walks.units, Runs):
-        simple = [*cut_starts(walks), *column_starts(walks)]
+        makers = (cut_starts, column_starts, run_starts)
+        simple = [slots for maker in makers for slots in maker(walks)]
     sorts = []
     for some in (given, simple):
         kept = [slots for slots in some if walks.units.keeps_tied(slots)]

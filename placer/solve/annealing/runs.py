@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray, equal_runs, row_of_number
+from placer.cost.fabric import Fabric
 from placer.solve.annealing.sets import shards_of
-from placer.solve.annealing.units import Units
+from placer.solve.annealing.units import Units, cell_of_gpu
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import groups_of
 from placer.solve.problem.rules import obeys
 from placer.solve.score.groups import Rows
-from placer.solve.score.slots import Sites, Slots
+from placer.solve.score.slots import Sites, Slots, cell_tier
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -47,9 +48,8 @@ class Runs(Units):
         place = np.arange(len(first)) - np.repeat(np.cumsum(room) - room, room)
         gpus = (first + place * size)[:, None] + np.arange(size)
         ranks = np.arange(problem.job.world_size).reshape(-1, size)
-        fabric = problem.model.fabric
-        cell, tier = fabric.scale_up_domain_of_gpu, fabric.scale_up_tier
-        return cls(problem, Slots(ranks, gpus), cell, tier)
+        tier = cell_tier(problem)
+        return cls(problem, Slots(ranks, gpus), cell_of_gpu(machine, tier), tier)
 
     def walks(self, seed: int) -> RunWalks:
         """A walk of its own."""
@@ -96,6 +96,20 @@ class Runs(Units):
     def size(self) -> int:
         """Ranks of a unit."""
         return int(self.slots.ranks.shape[1])
+
+
+def may_hold_runs(problem: Problem) -> bool:
+    """Whether nodes that hold different numbers of ranks may be better.
+
+    They are where nodes differ, or stages end inside of one.
+    """
+    if problem.job.launcher == "free" or problem.forced_block:
+        return False
+    if not problem.choices:
+        return True
+    block, axes = problem.choices[0].block, problem.job.parallelism
+    is_even = (problem.machine.gpus_of_node == block).all()
+    return not is_even or axes.world_size // axes.pp % block > 0
 
 
 def unit_size(problem: Problem) -> int:
@@ -148,8 +162,12 @@ class RunWalks(Walks):
 def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
     """Tell an annealer of the nodes that slots are on."""
     machine, size = problem.machine, slots.ranks.shape[1]
-    sites = Sites.of_time(problem.model.fabric).of_gpu[slots.gpus]
-    kind = np.unique(sites, axis=0, return_inverse=True)[1].reshape(-1)
+    if problem.goal.name == "time":
+        sites = Sites.of_time(problem.model.fabric)
+    else:
+        sites = Sites.of_hops(Fabric.of(machine), cell_tier(problem))
+    at = sites.of_gpu[slots.gpus]
+    kind = np.unique(at, axis=0, return_inverse=True)[1].reshape(-1)
     room = machine.gpus_of_node // size
     in_turn = np.argsort(slots.gpus[:, 0])
     of_kind = Rows.pairs(kind, np.arange(len(kind)), int(kind.max()) + 1)

@@ -6,6 +6,7 @@ Shapes: U units, S slots.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ KEPT = 3
 # What one part is worth beside another, when a cell is filled.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
-MOST_WIDTHS = 40
+MOST_WIDTHS, MOST_RUNS = 40, 200
 
 
 def cut_starts(walks: Walks) -> Iterator[IntArray]:
@@ -189,3 +190,43 @@ def column_starts(walks: Walks) -> Iterator[IntArray]:
             found = np.empty(len(ranks), dtype=np.int64)
             found[sequence] = slots[: len(ranks)]
             yield found
+
+
+def run_starts(walks: Walks) -> Iterator[IntArray]:
+    """Slot of each unit: a cell holds copies of one run of stages, and nothing else.
+
+    So all pipelines are cut alike, and gradient groups share cells. Behind thin uplinks
+    few copies of short runs are better than full cells.
+    """
+    axes = walks.units.problem.job.parallelism
+    stage = axes.coordinates["pp"][walks.evaluator.slots.ranks[:, 0]]
+    if axes.pp == 1 or (np.bincount(stage) != len(stage) // axes.pp).any():
+        return
+    by_stage = np.argsort(stage, kind="stable").reshape(axes.pp, -1)
+    cells = walks.units.slots_of_cell
+    roomy = sorted(cells, key=len, reverse=True)
+    stages = range(1, axes.pp + 1)
+    ways = [*product(stages, stages, range(1, len(roomy[0]) + 1), (cells, roomy))]
+    tried = np.random.default_rng(walks.seed).permutation(len(ways))[:MOST_RUNS]
+    for number, turn, copies, order in map(ways.__getitem__, tried.tolist()):
+        runs = np.array_split(np.roll(by_stage, turn, axis=0), number)
+        if (found := _in_runs(runs, copies, order)) is not None:
+            yield found
+
+
+def _in_runs(
+    runs: list[IntArray], copies: int, cells: list[IntArray]
+) -> IntArray | None:
+    """The slots when cells in turn hold copies of a run, at most so many."""
+    found = np.empty(sum(run.size for run in runs), dtype=np.int64)
+    turn = iter(cells)
+    for run in runs:
+        done, most = 0, copies * len(runs[0]) // len(run)
+        while done < run.shape[1]:
+            slots = next(turn, None)
+            if slots is None:
+                return None
+            units = run[:, done : done + min(most, len(slots) // len(run))].ravel()
+            found[units] = slots[: len(units)]
+            done += len(units) // len(run)
+    return found

@@ -21,6 +21,7 @@ from placer.solve.score.slots import Slots, cell_tier
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
+    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Units:
         """
         machine, job = problem.machine, problem.job
         tier = cell_tier(problem)
-        cell = machine.domain_of_gpu[tier] if tier >= 0 else np.arange(machine.num_gpus)
+        cell = cell_of_gpu(machine, tier)
         if job.launcher != "free":
             if not problem.choices:
                 return None
@@ -153,8 +154,9 @@ class Units:
             found[unit] = free[cell].pop()
         return found
 
+        tier = cell_tier(problem)
+        cell = cell_of_gpu(machine, tier)
 
-def _free_units(problem: Problem, tier: int) -> tuple[IntArray, IntArray] | None:
     """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
     label, groups = problem.colocation.label, problem.job.parallelism.ranks_of_group
     inner = label[: tier + 1]

@@ -22,14 +22,15 @@ pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not
 
 
 @cache
-def problem_of(number: int) -> Problem:
+def problem_of(number: int, objective: str = "time") -> Problem:
     """A fragmented machine and a job whose nodes may hold any number of ranks."""
     for seed in count(1_000 * number):
         rng = random.Random(f"runs {seed}")
         machine = fragmented(rng)
-        job = replace(matching_job(rng, machine, "time"), launcher="node-contiguous")
-        problem = Problem.of(machine, job, "time", seed)
-        can_leave = problem.model.fabric.can_leave_scale_up
+        job = replace(matching_job(rng, machine, objective), launcher="node-contiguous")
+        problem = Problem.of(machine, job, objective, seed)
+        is_timed = objective == "time"
+        can_leave = not is_timed or problem.model.fabric.can_leave_scale_up
         if not can_leave or Runs.on_nodes(problem) is None:
             continue
         if len(np.unique(machine.gpus_of_node)) > 1:
@@ -37,10 +38,11 @@ def problem_of(number: int) -> Problem:
     raise AssertionError
 
 
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("number", range(8))
-def test_walks_over_runs_cost_what_the_scorer_says(number: int) -> None:
+def test_walks_over_runs_cost_what_the_scorer_says(number: int, objective: str) -> None:
     """After many changes the best is a legal launch at the cost that the walk says."""
-    problem = problem_of(number)
+    problem = problem_of(number, objective)
     runs = Runs.on_nodes(problem)
     assert runs is not None
     try:
