@@ -12,21 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.arrays import IntArray
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
 )
-from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
-from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
-from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
 from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.stages.cut_alike import cut_alike
-from placer.solve.construct.stages.spread_runs import spread_runs
 from placer.solve.construct.units.in_parts import in_parts
 from placer.solve.construct.units.whole_first import whole_first
 from placer.solve.exact.enumeration import enumerated, few_enumerated
@@ -39,8 +34,6 @@ from placer.solve.run.later import (
     is_of_hops,
     later,
 )
-from placer.solve.tree.base import base_tier
-from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -73,49 +66,7 @@ dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
-stretches_annealed = later("improve.stretch_search", name="stretches_annealed")
 again = later("improve.again")
-
-
-def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements of a free launch whose domains hold their ranks in runs on nodes too.
-
-    Nodes of several sizes may hold as many ranks each. Inside a domain of the base tier
-    it does not matter which node has a rank.
-    """
-    machine, tier = problem.machine, base_tier(problem.machine)
-    sizes = machine.gpus_of_node
-    if problem.job.launcher == "free" or tier == 0 or (sizes == sizes[0]).all():
-        return
-
-    def in_runs(gpu_of_rank: IntArray) -> IntArray | None:
-        of_rank = machine.domain_of_gpu[tier][gpu_of_rank]
-        node = fill_in_runs(machine.domain_of_node[tier], sizes, of_rank)
-        if node is None:
-            return None
-        return machine.gpus_on(node)
-
-    free = problem.on(machine, replace(problem.job, launcher="free"))
-    terms = Terms(in_runs, lambda _: (incumbent.bound, ""), exact=False)
-    parts = 2 if problem.choices else 1  # local search follows where there are some
-    found = _within_terms(free, budget.share(parts), None, terms)
-    if found is not None:
-        incumbent.include(found)
-        incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
-
-
-def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements of a larger job whose ranks fill their nodes, without those added."""
-    from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
-
-    for job in padded_jobs(problem):
-        larger = problem.on(problem.machine, job)
-        found = _within_terms(larger, budget.share(2), None, None)
-        if found is not None:
-            incumbent.cut_short |= found.is_cut_short
-            placed = without_padding(problem, job, found.placement.gpu_of_rank)
-            told = f"{found.method}, for {job.parallelism.dp} replicas"
-            incumbent.offer(told, placed)
 
 
 def heaviest_alone(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -171,14 +122,10 @@ METHODS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
-    cut_at_nodes,
-    cut_within_sets,
-    seated_hosts,
     few_enumerated,
     in_parts,
     cheapest_parts,
     stitched,
-    spread_runs,
     cut_alike,
     annealed_step,
     heaviest_alone,
@@ -206,9 +153,6 @@ METHODS: tuple[Method, ...] = (
     annealed,
     exchanged,
     counted_parts,
-    padded,
-    as_if_free,
-    stretches_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -216,9 +160,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     dealt_evenly,
     uneven,
     whole_first,
-    cut_at_nodes,
-    cut_within_sets,
-    seated_hosts,
     in_parts,
     transfer_runs,
     seated_runs,
@@ -235,9 +176,6 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
     loose_pieces,
     annealed_step,
-    padded,
-    as_if_free,
-    stretches_annealed,
 )
 
 

@@ -1,1 +1,0 @@
-"""Launches by nodes: consecutive ranks, cut where nodes end."""
