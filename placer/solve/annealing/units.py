@@ -154,9 +154,13 @@ class Units:
             found[unit] = free[cell].pop()
         return found
 
-        tier = cell_tier(problem)
-        cell = cell_of_gpu(machine, tier)
 
+def cell_of_gpu(machine: Machine, tier: int) -> IntArray:
+    """Domain of each GPU inside which units may be anywhere; shape (G,)."""
+    return machine.domain_of_gpu[tier] if tier >= 0 else np.arange(machine.num_gpus)
+
+
+def _free_units(problem: Problem, tier: int) -> tuple[IntArray, IntArray] | None:
     """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
     label, groups = problem.colocation.label, problem.job.parallelism.ranks_of_group
     inner = label[: tier + 1]
