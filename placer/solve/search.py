@@ -65,7 +65,7 @@ annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 exact = later("exact.exact")
 rebalanced = later("improve.flow_search", name="rebalanced")
-annealed = later("improve.anneal", name="annealed")
+annealed_in_full = later("annealing.in_full", name="annealed_in_full")
 again = later("improve.again")
 
 
@@ -150,7 +150,7 @@ METHODS: tuple[Method, ...] = (
     evened,
     kept_company,
     rebalanced,
-    annealed,
+    annealed_in_full,
     exchanged,
     counted_parts,
     again,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from placer.solve.construct.by_nodes.cut_at_nodes import cut_fills
 
 from placer.api.place import place
 from placer.cost.hop_cost import HopCost
@@ -20,7 +21,6 @@ from placer.job.model import Compute, Job, Model
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.by_nodes.cut_at_nodes import cut_fills
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import parse_topology
 from tests.marks import slow

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import row_of_number
+from placer.solve.annealing.in_full import is_priced_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.run.workers import in_order
-from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
-RACES, WALKS = 4, 8  # walks of the first round
+WALKS = 8  # of the first round of a race
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
@@ -56,7 +56,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
             part = budget.share(len(spaces) - number)
             _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
     except PricedInFull:
-        return  # the local search after it prices changes in full
+        return
 
 
 def _anneal(
@@ -77,13 +77,10 @@ def _anneal(
 
 def _is_for(problem: Problem) -> bool:
     """Whether there is anything to move that the compiled cost knows."""
-    if not is_built():
+    if is_priced_in_full(problem):
         return False
     if problem.goal.name != "time":
         return bool(problem.hops.axes)
-    job = problem.job
-    if job.roles or job.model is None:
-        return False
     return problem.model.fabric.can_leave_scale_up
 
 
@@ -124,7 +121,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     walks = [units.walks(seed + number) for number in range(WALKS)]
     starts = _starts(walks[0], incumbent.elite)
     if starts:
-        for _ in range(RACES):
+        for _ in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break
             _one_race(walks, starts, incumbent, budget)

@@ -1,7 +1,7 @@
 """Local search again, from other seeds, for as long as was asked.
 
-Every generation searches several times from the same elite pool: hotter, colder, with
-units by themselves that a search before kept whole, and as before. What they find is
+Every generation searches several times from the same elite pool: hotter, colder, and as
+before. What they find is
 offered in their order, so it does not matter how many of them run side by side. Where a
 generation finds nothing, the next one works twice as long.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.helpers import Helpers, NoHelpError
 from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
-from placer.solve.improve.anneal import annealed
+from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.improve.flow_search import REBALANCED, rebalanced
 from placer.solve.improve.port_search import EVENED, evened
 from placer.solve.run.budget import Budget
@@ -33,7 +33,6 @@ HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
 KINDS: tuple[Mapping[str, Any], ...] = (
     {"anneal_start_heat": (0.1, 1.0)},
     {"anneal_start_heat": (0.01, 0.1)},
-    {"keep_whole": False},
     {},
 )
 
@@ -88,19 +87,14 @@ def _may_be_helped(problem: Problem, incumbent: Incumbent) -> bool:
 
 def _variant(problem: Problem, number: int, work: float) -> Problem:
     """The problem for one search more, of so many times the work of the first."""
-    params, ranks = problem.params, problem.job.world_size
-    fewest = params.generation_scores
+    params = problem.params
     return problem.searched_anew(
         problem.seed + number + 1,
         anneal_work=params.anneal_work * work,
         anneal_work_of_pair=params.anneal_work_of_pair * work,
         rebalance_work=params.rebalance_work * work,
         even_work=params.even_work * work,
-        exchange_ranks=ranks,
-        exchange_scores=max(int(params.exchange_scores * work), fewest),
-        exchange_ranks_priced=max(
-            int(params.exchange_ranks_priced * work), fewest * ranks
-        ),
+        races=max(int(params.races * work), 1),
         **KINDS[number % len(KINDS)],
     )
 
@@ -133,9 +127,7 @@ def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
 
 
 def _searched(variant: Problem, own: Incumbent) -> Kept:
-    by_hops = variant.goal.name == "hop-cost"
-    methods = (annealed_step,) if by_hops else (evened, rebalanced, annealed)
-    for method in methods:
+    for method in (annealed_step, evened, rebalanced, annealed_in_full):
         if not own.ends():
             method(variant, own, own.budget)
     return own.kept

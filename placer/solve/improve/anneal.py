@@ -9,23 +9,16 @@ its states take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.annealing.annealed_step import annealed_from
-from placer.solve.improve.region import time_region
-from placer.solve.improve.time_search import TimeSearch
-from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
-    from placer.solve.improve.region import MoveRegion
-    from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent, MoveCounts
+    from placer.solve.run.incumbent import MoveCounts
 
 # A change that gains less than this is rounding.
 WORTHWHILE = 1e-9
@@ -83,73 +76,6 @@ class State(Protocol[C]):
 
     def apply(self, changes: C, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
-
-
-class Search(Protocol):
-    """The walks of a local search.
-
-    Attributes
-    ----------
-    best : ndarray, shape (U,), or None
-        Domain of each unit in the best placement met that beats the one to beat.
-    """
-
-    @property
-    def best(self) -> IntArray | None: ...  # noqa: D102
-
-    def walks(self) -> Iterator[State[Any]]:
-        """A state for each walk, from what the walks before it ended with."""
-
-    def take(self, state: Any) -> None:
-        """Take over what a walk ended with."""
-
-
-def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Anneal the elite pool."""
-    name = annealed_from(incumbent.method)
-    for gpu_of_rank in better(problem, incumbent, budget):
-        incumbent.offer(name, gpu_of_rank)
-        if budget.is_over():
-            return
-
-
-def better(
-    problem: Problem, incumbent: Incumbent, budget: Budget
-) -> Iterator[IntArray]:
-    """GPU of every rank in placements, each better than those before it.
-
-    Parameters
-    ----------
-    incumbent : Incumbent
-        Its elite pool is where the search starts; it counts the moves.
-    """
-    found = None if budget.is_over() else _search(problem, incumbent)
-    if found is None:
-        return
-    region, search = found
-    told = None
-    for state in chain((None,), search.walks()):
-        if state is not None:
-            anneal(state, budget, incumbent.moves)
-            search.take(state)
-        if search.best is not None and search.best is not told:
-            told = search.best
-            yield region.gpu_of_rank(told)
-        if budget.is_over():
-            return
-
-
-def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search] | None:
-    """Where and how to improve the elite pool; None where nothing can be done."""
-    elite = incumbent.elite
-    if not elite or not isinstance(problem.goal, TimeObjective):
-        return None
-    if problem.job.world_size > problem.params.exchange_ranks:
-        return None
-    region = time_region(problem, elite[0])
-    if region is None:
-        return None
-    return region, TimeSearch(problem, region, elite, incumbent.bound)
 
 
 def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:

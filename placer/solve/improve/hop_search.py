@@ -19,7 +19,6 @@ from placer.solve.improve.hop_state import (
     UnitGraph,
     setup_work,
 )
-from placer.solve.improve.region import one_by_one
 from placer.solve.problem.colocation import join
 from placer.solve.run.solution import EXACT
 
@@ -55,7 +54,7 @@ class HopSearch:
     ) -> None:
         starts = region.homes(elite)
         if len(np.unique(region.enclosure)) == 1:
-            starts += region.along_the_tree(one_by_one)
+            starts += region.along_the_tree()
         self.best: IntArray | None = None
         self.params, self.region = problem.params, region
         self.rng = np.random.default_rng(problem.seed)

@@ -86,8 +86,6 @@ class Params(BoundParams):
     all_cut_patterns: int = 100_000
     # Ways to cut a replica that one such program chooses from.
     cut_ways: int = 64
-    # Ways to spread runs of pipelines over domains that are priced.
-    spread_ways: int = 16
     # Kinds of runs that a leaf holds in such a program, and how many combinations of
     # them are looked at and kept.
     pattern_runs: int = 3
@@ -143,22 +141,8 @@ class Params(BoundParams):
     anneal_moved: float = 0.5
     # Steps between two looks at who is where, for proposals only.
     anneal_look: int = 16
-    # Largest job whose step time is searched: larger ones take too long to price.
-    exchange_ranks: int = 16_384
-    # Placements priced in that search, and their ranks.
-    exchange_scores: int = 600
-    exchange_ranks_priced: int = 400_000
-    # Placements to begin with, and rounds after which the worse half is left out.
-    exchange_starts: int = 8
-    exchange_rounds: int = 3
-    # Changes proposed for every placement priced; most others are known already.
-    exchange_tries: int = 20
-    # Temperatures at the start and the end of a round, relative to the gap.
-    exchange_heat: tuple[float, float] = (0.03, 0.001)
-    # What the traffic of a placement is worth, relative to the gap.
-    exchange_traffic: float = 0.02
-    # Whether groups that the best placement keeps whole move as one.
-    keep_whole: bool = True
+    # Races of walks of the annealer, each from other starts.
+    races: int = 4
     # Edges of a graph that is cut into tiles, at most, and vertices of all that are
     # cut, sweep after sweep.
     tile_edges: int = 1_000_000
@@ -211,8 +195,6 @@ class Params(BoundParams):
     # Work of each search of a generation relative to the first search: at least, and
     # after generations that found nothing.
     generation_work: tuple[float, float] = (0.25, 4.0)
-    # Placements that such a search prices at the least, on step time.
-    generation_scores: int = 64
     # Orders of the domains along which components of traffic are laid.
     line_orders: int = 256
     # Kinds of ranks that need others near, and columns, of a program on what runs

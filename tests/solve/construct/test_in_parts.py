@@ -26,7 +26,7 @@ GROUPS = job(tp=1, ep=8, pp=2, dp=16, vp=2)
 
 
 def solved(problem: Problem) -> Solution:
-    few = {"exchange_scores": 0, "listed_sample": 0, "exact_work": 0.01}
+    few = {"listed_sample": 0, "exact_work": 0.01}
     return search.solve(problem.with_params(**few), Budget(60))
 
 

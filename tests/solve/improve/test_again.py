@@ -141,18 +141,6 @@ def test_quick_effort_is_constructions_alone() -> None:
     assert found.stop_reason == "searched"
 
 
-@pytest.mark.slow
-def test_step_time_of_any_size_is_searched_again() -> None:
-    """Jobs too large for the first local search on step time get it with more time."""
-    rng = random.Random("shuf 0")
-    topology = fragmented(rng)
-    job = matching_job(rng, topology, "time")
-    problem = Problem.of(topology, job, "time").with_params(exchange_ranks=1)
-    before = solved(problem)
-    found = solved(problem.with_params(generations=1, exchange_scores=8))
-    assert found.moves.keys() > before.moves.keys()
-
-
 @pytest.mark.parametrize("effort", ["hard", -1, 10**9])
 def test_no_such_effort(effort: str | int) -> None:
     """The efforts there are, are named."""

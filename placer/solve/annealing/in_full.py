@@ -1,0 +1,73 @@
+"""Units that change places at the price of the whole placement.
+
+Where the compiled cost was not built, and for workloads of roles.
+Shapes: U units, S slots.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.arrays import IntArray
+from placer.solve.annealing.units import Units
+from placer.solve.score.kernel import is_built
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+PRICED, RANKS_PRICED = 150, 100_000  # in each race, and their ranks
+HOT, COLD = 0.03, 1e-3  # of the gap
+NAME = "annealed in full"
+
+
+def is_priced_in_full(problem: Problem) -> bool:
+    """Whether the compiled cost does not say what changes cost."""
+    job, is_timed = problem.job, problem.goal.name == "time"
+    return not is_built() or (is_timed and (bool(job.roles) or job.model is None))
+
+
+def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Exchange units, or all of a set in a cell, with those on slots elsewhere."""
+    units = Units.of(problem) if is_priced_in_full(problem) else None
+    if units is None or not incumbent.is_worth_searching or not incumbent.elite:
+        return
+    draw = np.random.default_rng(problem.seed)
+    labels = [np.arange(len(units.slots.ranks)), *units.labels()]
+    ranks = problem.job.world_size
+    most = problem.params.races * min(PRICED, RANKS_PRICED // ranks)
+    slots, value = units.slot_of_unit(incumbent.best), float(incumbent.value)
+    gap = value - float(incumbent.bound)
+    for number in range(most):
+        if budget.is_over():
+            return
+        label = labels[draw.integers(len(labels))]
+        changed = _exchanged(units, slots, label, draw)
+        cost = incumbent.offer(NAME, units.slots.gpu_of_rank(changed))
+        heat = gap * HOT * (COLD / HOT) ** (number / most)
+        incumbent.moves.count("exchange", int(cost < value))
+        if cost <= value - heat * log(draw.random()):
+            slots, value = changed, cost
+
+
+def _exchanged(
+    units: Units, slots: IntArray, label: IntArray, draw: np.random.Generator
+) -> IntArray:
+    """Slots when the mates of a unit in its cell change places; shape (U,)."""
+    cell = units.cell_of_slot
+    unit = int(draw.integers(len(slots)))
+    mates = slots[(label == label[unit]) & (cell[slots] == cell[slots[unit]])]
+    cells = units.slots_of_cell
+    there = draw.permutation(cells[draw.integers(len(cells))])[: len(mates)]
+    here = draw.permutation(mates)[: len(there)]
+    unit_at = np.full(len(cell), -1)
+    unit_at[slots] = np.arange(len(slots))
+    unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
+    held = np.flatnonzero(unit_at >= 0)
+    found = np.empty_like(slots)
+    found[unit_at[held]] = held
+    return found
