@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from placer.solve.construct.by_nodes.cut_at_nodes import cut_fills
 
 from placer.api.place import place
 from placer.cost.hop_cost import HopCost
@@ -22,6 +21,8 @@ from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
 from placer.topology.read import parse_topology
 from tests.marks import slow
 
@@ -225,10 +226,8 @@ def test_groups_are_cut_where_hosts_end() -> None:
         1024,
         compute=Compute(micro_batch_time=0.05),
     )
-    problem = Problem.of(machine, job, "time")
-    found = [gpu_of_rank for _, gpu_of_rank in cut_fills(problem)]
-    assert found
-    assert all(problem.allows(gpu_of_rank) for gpu_of_rank in found)
-    host = problem.machine.host_of_gpu[min(found, key=problem.goal.value)]
-    groups = host.reshape(-1, 3)
+    problem = Problem.of(machine, job, "time").with_params(enough_gap=0.01)
+    gpus = solve(problem, Budget(60.0)).placement.gpu_of_rank
+    assert problem.allows(gpus)
+    groups = problem.machine.host_of_gpu[gpus].reshape(-1, 3)
     assert (groups != groups[:, :1]).any(axis=1).sum() == 2
