@@ -97,6 +97,7 @@ def test_a_proof_ends_it() -> None:
     assert found.stop_reason == "proved"
 
 
+@pytest.mark.slow
 def test_normal_effort_ends_where_it_hardly_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
