@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
@@ -22,8 +23,8 @@ from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.stages.cut_alike import cut_alike
-from placer.solve.construct.units.in_parts import in_parts
-from placer.solve.construct.units.whole_first import whole_first
+from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
+from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Progress, Solution
 
+
+AT_FIRST = 12  # placements of each sort before any bound
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
@@ -109,6 +112,13 @@ def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
+def first_in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """The first placements of units in parts: a bound may take long."""
+    if not problem.params.asks_enough:
+        for fills in (in_parts_fills(problem), whole_first_fills(problem)):
+            incumbent.offer_all(islice(fills, AT_FIRST))
+
+
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """The end, where no more is asked for or constructions are near the bound."""
     if not incumbent.is_worth_searching:
@@ -116,7 +126,12 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
+AT_ONCE: tuple[Method, ...] = (
+    laid_chains,
+    roles_partitioned,
+    seated_runs,
+    first_in_parts,
+)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -176,6 +191,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
     loose_pieces,
     annealed_step,
+    again,
 )
 
 

@@ -24,6 +24,8 @@ from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from tests.conformance.machines import domains_of, job, machine
 from tests.marks import slow
+from tests.solve.construct.test_whole_first import job as training
+from tests.solve.construct.test_whole_first import machine as cluster_of
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve
@@ -264,3 +266,13 @@ def test_no_placement_at_all_ends_the_search() -> None:
     with pytest.raises(InfeasibleError) as raised:
         solve(topology, replace(asked, weights={"tp": 1.0}), objective="hop-cost")
     assert raised.value.is_proved
+
+
+def test_groups_in_parts_are_shown_before_any_bound() -> None:
+    """A bound may take long: whoever waits has a placement within 3 % before it."""
+    hosts = cluster_of([8] * 14 + [7] * 4, [0] * 18)
+    experts = training(tp=1, ep=8, pp=4, dp=32, vp=2)
+    told: list[Improvement] = []
+    found = solve(hosts, experts, progress=told.append)
+    before = [one.value for one in told if one.lower_bound == 0]
+    assert min(before) <= 1.03 * found.value

@@ -91,10 +91,6 @@ class Params(BoundParams):
     pattern_runs: int = 3
     patterns_combined: int = 3_000_000
     patterns: int = 20_000
-    # Rounds of exchanges between leaves that bring patterns into balance (every one but
-    # the last finds something), and comparisons in all of them.
-    balance_rounds: int = 20
-    balance_compared: int = 1_000_000_000
     # Work of packing co-location sets of several sizes, and of counting which nodes to
     # avoid must be used.
     pack_work: float = 30.0

@@ -59,7 +59,7 @@ def test_pairs_stay_in_their_block() -> None:
     stages = stages_on([4, 4, 4, 4], [0, 0, 1, 1], 4)
     found = count(asked, stages.capacity, 4, LIMITS)
     assert found is not None
-    leaf = leaf_of_stage(asked, found, stages, PARAMS)
+    leaf = leaf_of_stage(asked, found, stages)
     block = stages.domain_of_leaf[0][leaf]
     assert (block == block[:, :1]).all()
     assert block[:, 0].tolist() == [0, 0, 1, 1]
@@ -103,7 +103,7 @@ def test_random_leaves(seed: int) -> None:
     found = count(asked, stages.capacity, replicas, LIMITS)
     if found is None:
         return
-    leaf = leaf_of_stage(asked, found, stages, PARAMS)
+    leaf = leaf_of_stage(asked, found, stages)
     assert leaf.shape == (replicas, STAGES)
     assert (np.bincount(leaf.ravel(), minlength=12) <= capacity).all()
     for stage in range(STAGES):

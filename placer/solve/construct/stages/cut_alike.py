@@ -124,7 +124,7 @@ def cut_placements(
             if found is None:
                 continue
             known.append(target)
-            leaf = leaf_of_stage(question, found, stages, params)
+            leaf = leaf_of_stage(question, found, stages)
             members = int(target.level.members.max())
             node_of_rank = stages.node_of_rank(leaf)
             gpu_of_rank = model.topology.gpus_on(node_of_rank)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.construct.stages.cut_patterns import Counted, Question, Run
     from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.params import Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +166,7 @@ def _parents(below: IntArray, model: StepModel, outer: int) -> Iterator[IntArray
         below = row
 
 
-def leaf_of_stage(
-    question: Question, found: Counted, stages: Stages, params: Params
-) -> IntArray:
+def leaf_of_stage(question: Question, found: Counted, stages: Stages) -> IntArray:
     """Leaf of every stage of every replica; shape (D C, P).
 
     Replicas come in tree order, those inside the smallest domains first: a ring takes a
@@ -178,7 +175,6 @@ def leaf_of_stage(
     """
     patterns = np.vstack((question.patterns, np.zeros_like(question.patterns[:1])))
     chosen = _pattern_of_leaf(question, found, stages.capacity)
-    chosen = _balanced(chosen, _surplus(question, stages.number), stages, params)
     held = patterns[chosen]
     pools: dict[int, Pool[Run, int]] = {}
     for leaf, run in np.argwhere(held).tolist():
@@ -232,65 +228,6 @@ def _pattern_of_leaf(
     for room, counts in of_size.items():
         counts[-1] = free[room]
         chosen[capacity == room] = evenly(counts)
-    return chosen
-
-
-def _surplus(question: Question, stages: int) -> IntArray:
-    """Runs of each pattern that end before a stage, less those that start with it.
-
-    Shape (F + 1, P); joints need as many of one sort as of the other.
-    """
-    of_run = np.zeros((len(question.runs), stages), dtype=np.int64)
-    for row, run in zip(of_run, question.runs, strict=True):
-        row[run.start] -= 1
-        row[(run.start + run.length) % stages] += 1
-    return np.vstack((question.patterns @ of_run, np.zeros((1, stages), np.int64)))
-
-
-def _balanced(
-    chosen: IntArray, surplus: IntArray, stages: Stages, params: Params
-) -> IntArray:
-    """The patterns of equal leaves exchanged until domains are in balance.
-
-    Runs then find others to be joined with in their own domain.
-    """
-    chosen, domain = chosen.copy(), stages.domain_of_leaf[0]
-    total = np.zeros((int(domain.max()) + 1, surplus.shape[1]), dtype=np.int64)
-    np.add.at(total, domain, surplus[chosen])
-    states: dict[bytes, int] = {}
-
-    def state(row: IntArray) -> int:
-        return states.setdefault(row.tobytes(), len(states))
-
-    state_of_domain = np.array([state(row) for row in total])
-    rounds = params.balance_compared // (len(chosen) ** 2 * surplus.shape[1])
-    for _ in range(min(params.balance_rounds, rounds)):
-        changed = False
-        for leaf in range(len(chosen)):
-            others = np.flatnonzero(
-                (stages.capacity == stages.capacity[leaf])
-                & (domain != domain[leaf])
-                & (chosen != chosen[leaf])
-            )
-            # Of leaves with one pattern in domains in one state the first will do.
-            alike = state_of_domain[domain[others]] * len(surplus) + chosen[others]
-            others = others[np.sort(np.unique(alike, return_index=True)[1])]
-            change = surplus[chosen[others]] - surplus[chosen[leaf]]
-            here, there = total[domain[leaf]], total[domain[others]]
-            better = np.abs(here) - np.abs(here + change)
-            better += np.abs(there) - np.abs(there - change)
-            gain = better.sum(axis=1)
-            best = int(gain.argmax()) if len(gain) else -1
-            if best >= 0 and gain[best] > 0:
-                other = int(others[best])
-                total[domain[leaf]] += change[best]
-                total[domain[other]] -= change[best]
-                for changed_domain in (domain[leaf], domain[other]):
-                    state_of_domain[changed_domain] = state(total[changed_domain])
-                chosen[[leaf, other]] = chosen[[other, leaf]]
-                changed = True
-        if not changed:
-            break
     return chosen
 
 
