@@ -165,7 +165,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
+AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -180,29 +180,14 @@ METHODS: tuple[Method, ...] = (
     stitched,
     spread_runs,
     cut_alike,
-    annealed_step,
-    heaviest_alone,
-    counted_sides,
     boxed,
-    briefly_tiled,
     partitioned_again,
-    briefly_kept_company,
-    briefly_evened,
-    tiled,
-    component_line,
-    transfer_runs,
-    held_runs,
-    set_pieces,
-    groups_in_nodes,
+    annealed_step,
     fastest_first,
     exchanged,
     constructed,
     enumerated,
-    loose_pieces,
     exact,
-    evened,
-    kept_company,
-    rebalanced,
     annealed,
     exchanged,
     counted_parts,
@@ -220,10 +205,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     cut_within_sets,
     seated_hosts,
     in_parts,
-    transfer_runs,
-    seated_runs,
-    held_runs,
-    set_pieces,
     fastest_first,
     exchanged,
 )
@@ -233,7 +214,6 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
-    loose_pieces,
     annealed_step,
     padded,
     as_if_free,

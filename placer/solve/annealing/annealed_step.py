@@ -20,6 +20,7 @@ from placer.solve.annealing.starts import column_starts, cut_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
+from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
+# Of groups and flows of the user's own, and how far below the best walks aim.
+SCALES_OF_FLOWS, CUTS = (1.0, 0.3), (0.05, 0.1)
 RACES, WALKS = 4, 8  # walks of the first round
+WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
@@ -81,8 +85,7 @@ def _is_for(problem: Problem) -> bool:
         return False
     if problem.goal.name != "time":
         return bool(problem.hops.axes)
-    job = problem.job
-    if job.roles or job.model is None:
+    if problem.job.model is None and not has_own_traffic(problem):
         return False
     return problem.model.fabric.can_leave_scale_up
 
@@ -120,29 +123,41 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
-    seed = units.problem.seed * WALKS
-    walks = [units.walks(seed + number) for number in range(WALKS)]
+    seed, of_flows = units.problem.seed * WALKS, units.partners is not None
+    count = WALKS_OF_FLOWS if of_flows else WALKS
+    walks = [units.walks(seed + number) for number in range(count)]
     starts = _starts(walks[0], incumbent.elite)
+    moves = _moves(walks[0])
     if starts:
         for _ in range(RACES):
             if not _is_worth(incumbent):
                 break
-            _one_race(walks, starts, incumbent, budget)
+            _one_race(walks, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]
+            if of_flows:
+                moves *= LONGER // 2
+                starts = _starts(walks[0], incumbent.elite)
     incumbent.cut_short |= budget.is_over()
 
 
 def _one_race(
-    racing: list[Walks], starts: list[IntArray], incumbent: Incumbent, budget: Budget
+    racing: list[Walks],
+    starts: list[IntArray],
+    moves: int,
+    incumbent: Incumbent,
+    budget: Budget,
 ) -> None:
     """Walk from starts at several heats; the best walks go on, longer."""
-    moves, scales = _moves(racing[0]), {}
     heat = SCALES[racing[0].units.problem.goal.name]
+    if racing[0].units.partners is not None:
+        heat = SCALES_OF_FLOWS
+    heats = {}
     for number, walks in enumerate(racing):
-        scales[walks] = heat[number % len(heat)]
-        walks.load_slots(starts[number // len(heat) % len(starts)])
+        at = number // len(heat)
+        heats[walks] = heat[number % len(heat)], CUTS[at % len(CUTS)]
+        walks.load_slots(starts[at % len(starts)])
     while not budget.is_over():
-        in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
+        in_order(partial(_walk, moves, heats, budget), racing, budget.workers)
         for walks in racing:
             _count(walks, incumbent)
         racing = sorted(racing, key=lambda walks: walks.best[0])
@@ -151,11 +166,14 @@ def _one_race(
             break
         racing = racing[: max(len(racing) // LONGER, 1)]
         moves *= LONGER
-        scales = {walks: scales[walks] * COOLER for walks in racing}
+        heats = {walks: (heats[walks][0] * COOLER, heats[walks][1]) for walks in racing}
 
 
-def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
-    walks.walk(moves, scales[walks], budget)
+def _walk(
+    moves: int, heats: dict[Walks, tuple[float, float]], budget: Budget, walks: Walks
+) -> None:
+    scale, cut = heats[walks]
+    walks.walk(moves, scale, budget, cut)
 
 
 def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:

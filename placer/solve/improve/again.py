@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer.helpers import Helpers, NoHelpError
 from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
 from placer.solve.improve.anneal import annealed
-from placer.solve.improve.flow_search import REBALANCED, rebalanced
-from placer.solve.improve.port_search import EVENED, evened
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
+from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if incumbent.gpu_of_rank is None:
         return
     params = problem.params
-    is_local = incumbent.method.startswith((ANNEALED, REBALANCED, EVENED))
+    is_local = incumbent.method.startswith(ANNEALED)
     if params.generation_gain and not is_local:
         return
     with Helpers() as helpers:
@@ -133,8 +132,8 @@ def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
 
 
 def _searched(variant: Problem, own: Incumbent) -> Kept:
-    by_hops = variant.goal.name == "hop-cost"
-    methods = (annealed_step,) if by_hops else (evened, rebalanced, annealed)
+    is_alone = variant.goal.name == "hop-cost" or has_own_traffic(variant)
+    methods = (annealed_step,) if is_alone else (annealed,)
     for method in methods:
         if not own.ends():
             method(variant, own, own.budget)
