@@ -116,7 +116,7 @@ def test_import_is_light() -> None:
                 "placer.solve.bounds.hops.hop_cuts",
                 "placer.solve.bounds.traffic.traffic",
                 "placer.solve.annealing.annealed_step",
-                "placer.solve.construct.transfers.set_pieces",
+                "placer.solve.construct.traffic.communicators",
                 "placer.solve.rules.search",
             },
         ),

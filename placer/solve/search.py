@@ -50,28 +50,13 @@ if TYPE_CHECKING:
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
-counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
+apart = later("construct.traffic.apart", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
-briefly_tiled = later("construct.traffic.tiled", has_own_traffic, "briefly_tiled")
 tiled = later("construct.traffic.tiled", has_own_traffic)
 partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
-briefly_kept_company = later(
-    "construct.traffic.kept_company", has_own_traffic, "briefly_kept_company"
-)
-kept_company = later("construct.traffic.kept_company", has_own_traffic)
-briefly_evened = later("improve.port_search", has_own_traffic, "briefly_evened")
-evened = later("improve.port_search", has_own_traffic, "evened")
-component_line = later("construct.transfers.component_line", has_own_traffic)
-transfer_runs = later("construct.transfers.transfer_runs", has_own_traffic)
-seated_runs = later("construct.transfers.seated_runs", has_own_traffic)
-held_runs = later("construct.transfers.held_runs", has_own_traffic)
-set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
-loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
-groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 exact = later("exact.exact")
-rebalanced = later("improve.flow_search", name="rebalanced")
 annealed = later("improve.anneal", name="annealed")
 stretches_annealed = later("improve.stretch_search", name="stretches_annealed")
 again = later("improve.again")
@@ -118,29 +103,6 @@ def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             incumbent.offer(told, placed)
 
 
-def heaviest_alone(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements constructed for the heaviest messages between roles.
-
-    Light ones that go from every rank to every rank join all heavy ones into one
-    component, and most constructions take those apart.
-    """
-    traffic = problem.job.traffic
-    if not problem.job.roles or traffic is None:
-        return
-    from placer.solve.bounds.transfers.transfers import heaviest
-
-    heavy = heaviest(traffic)
-    if heavy is None:
-        return
-    job = replace(problem.job, traffic=heavy)
-    alone = problem.on(problem.machine, job).with_params(local_search=False)
-    found = _within_terms(alone, budget.share(2), None, None)
-    if found is not None:
-        incumbent.cut_short |= found.is_cut_short
-        told = f"{found.method}, for the heaviest messages"
-        incumbent.offer(told, found.placement.gpu_of_rank)
-
-
 def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """The graph of what roles send each other, divided down the tree.
 
@@ -182,6 +144,7 @@ METHODS: tuple[Method, ...] = (
     cut_alike,
     boxed,
     partitioned_again,
+    apart,
     annealed_step,
     fastest_first,
     exchanged,
@@ -205,6 +168,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     cut_within_sets,
     seated_hosts,
     in_parts,
+    apart,
     fastest_first,
     exchanged,
 )

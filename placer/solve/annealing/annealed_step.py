@@ -96,9 +96,11 @@ def _is_worth(incumbent: Incumbent) -> bool:
 
 def _fine(problem: Problem) -> Units | None:
     """What moves: units, or where no one number of ranks fits each node, runs."""
-    if problem.choices:
-        return Units.of(problem)
-    return Runs.on_nodes(problem) if problem.goal.name == "time" else None
+    if problem.goal.name == "time" and problem.job.launcher != "free":
+        is_full = problem.job.world_size == problem.machine.num_gpus
+        if not problem.choices or (has_own_traffic(problem) and not is_full):
+            return Runs.on_nodes(problem)
+    return Units.of(problem) if problem.choices else None
 
 
 def _coarse(fine: Units, known: list[IntArray]) -> Units | None:

@@ -20,6 +20,7 @@ from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import groups_of
 from placer.solve.problem.rules import obeys
+from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots
 
@@ -102,6 +103,8 @@ def unit_size(problem: Problem) -> int:
     """Ranks that no useful cut parts: of required groups, else what divides all."""
     job, machine = problem.job, problem.machine
     axes = job.parallelism
+    if has_own_traffic(problem) and not job.groups:  # any cut may be of use
+        return 1
     sizes = [size for size in kept_whole(job) if size > 1]
     rooms = np.unique(machine.gpus_of_node[machine.gpus_of_node > 0]).tolist()
     found = gcd(job.world_size, *sizes, *rooms)

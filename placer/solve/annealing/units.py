@@ -120,7 +120,7 @@ class Units:
 
     @cached_property
     def partners(self) -> Rows | None:
-        """Units that each sends to or receives from, where ranks are told by the job."""
+        """Units that each sends to or receives from, where the job tells of ranks."""
         problem, count = self.problem, len(self.slots.ranks)
         if problem.goal.name != "time" or not has_own_traffic(problem):
             return None

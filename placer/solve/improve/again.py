@@ -1,7 +1,7 @@
 """Local search again, from other seeds, for as long as was asked.
 
-Every generation searches several times from the same elite pool: hotter, colder, with
-units by themselves that a search before kept whole, and as before. What they find is
+Every generation searches several times from the same elite pool, once with units by
+themselves that a search before kept whole. What they find is
 offered in their order, so it does not matter how many of them run side by side. Where a
 generation finds nothing, the next one works twice as long.
 """
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
 # How the searches of a generation differ from the first one.
 KINDS: tuple[Mapping[str, Any], ...] = (
-    {"anneal_start_heat": (0.1, 1.0)},
-    {"anneal_start_heat": (0.01, 0.1)},
+    {},
+    {},
     {"keep_whole": False},
     {},
 )
@@ -91,10 +91,6 @@ def _variant(problem: Problem, number: int, work: float) -> Problem:
     fewest = params.generation_scores
     return problem.searched_anew(
         problem.seed + number + 1,
-        anneal_work=params.anneal_work * work,
-        anneal_work_of_pair=params.anneal_work_of_pair * work,
-        rebalance_work=params.rebalance_work * work,
-        even_work=params.even_work * work,
         exchange_ranks=ranks,
         exchange_scores=max(int(params.exchange_scores * work), fewest),
         exchange_ranks_priced=max(

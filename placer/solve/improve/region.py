@@ -1,7 +1,6 @@
 """The move region: which ranks move together, and where they may be.
 
-Units move between domains of one tier. For flows that is the base tier, the
-largest inside which a hop costs the least; on step time the largest whose links are as
+Units move between domains of one tier, the largest whose links are as
 fast as those of a node. It is one further out where no domain holds two units. A unit
 is a co-location set, or larger: groups that the best placement keeps whole, heaviest
 first, stay whole. Shapes: R ranks, U units, D domains of the tier, A axes.
@@ -10,16 +9,16 @@ first, stay whole. Shapes: R ranks, U units, D domains of the tier, A axes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray, by_appearance
+from placer.arrays import IntArray, by_appearance
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
-from placer.solve.tree.base import base_tier, linked_tier
+from placer.solve.tree.base import linked_tier
 from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
 from placer.solve.tree.fill import (
     choose_children,
@@ -89,29 +88,6 @@ class MoveRegion:
         of_unit = [self.job.parallelism.coordinates[axis][first] for axis in axes]
         varying = [values for values in of_unit if values.max() > 0]
         return np.array(varying, dtype=np.int64).reshape(-1, self.units)
-
-    @property
-    def distance(self) -> FloatArray:
-        """Between GPUs of two domains; inside one, between units; shape (D, D)."""
-        tiers, count = self.topology.tiers, len(self.capacity)
-        found = np.full((count, count), tiers[self.tier].distance)
-        for t in range(self.tier, len(tiers) - 1):
-            domain = ancestor_of_domain(self.topology, self.tier, t)
-            increment = tiers[t + 1].distance - tiers[t].distance
-            found += increment * (domain[:, None] != domain[None, :])
-        return found
-
-    def of_contents(self, held: IntArray) -> MoveRegion:
-        """The region whose units are what domains hold, each whole; shape (U,).
-
-        They go to domains with as much room as they come from, one to each.
-        """
-        label, room = held[self.label], self.capacity
-        size = len(label) // (int(held.max()) + 1)
-        kinds = np.stack((self.enclosure, room))
-        enclosure = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1)
-        capacities = [np.where(c > 0, size, 0) for c in self.capacities]
-        return replace(self, label=label, capacities=capacities, enclosure=enclosure)
 
     def homes(self, placements: Iterable[IntArray]) -> list[IntArray]:
         """Domain of every unit in each placement that can be had here; shape (U,).
@@ -195,19 +171,6 @@ def _of_their_own(room: IntArray, units: int, values: int) -> Sequence[IntArray]
     return shares
 
 
-def flow_region(problem: Problem, machine: Machine) -> MoveRegion | None:
-    """Where single co-location sets move, None where nothing can.
-
-    Parameters
-    ----------
-    machine : Machine
-        That of the problem, with distances of its own.
-    """
-    innermost = base_tier(machine)
-    region = _with_choice(problem, problem.colocation.label[innermost], innermost)
-    return None if region is None else replace(region, topology=machine)
-
-
 def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     """Where a placement's step time is improved, None where nothing can move.
 
@@ -252,14 +215,6 @@ def _kept_whole(
             break
         label = joined
     return label
-
-
-def _with_choice(problem: Problem, label: IntArray, tier: int) -> MoveRegion | None:
-    """The region of given units, None where the rules leave each where it is."""
-    region = _region(problem, label, tier)
-    if region is None or region.tier >= _enclosing_tier(problem, label, tier):
-        return None
-    return region
 
 
 def _region(

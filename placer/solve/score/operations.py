@@ -299,11 +299,11 @@ def all_reduce_forms(
 ) -> tuple[list[bool], FloatArray, FloatArray, FloatArray, FloatArray, int]:
     """What an all-reduce makes of its route, from its forms.
 
-    Which may be run and how they are chosen; buffers out of the busiest domain of a
-    tree, as they are and as the form of a tree counts them, by number of domains; what a
+    Which may be run, and how they are chosen; by number of domains, buffers out of the
+    busiest domain of a tree, as they are and as the form of a tree counts them; what a
     switch makes of a byte inside and between domains, and its steps; the bytes that it
-    takes the time of, by size, domains and members of the smallest one; how many of
-    those matter.
+    takes the time of, by size, domains and members of the smallest domain; how many of
+    those members matter.
     """
     is_tuned, known = algorithm == "auto", all_reduces(algorithm)
     ways = [*(name in known for name in ("ring", "tree", "nvls")), is_tuned, in_racks]
@@ -321,7 +321,9 @@ def all_reduce_forms(
     if "nvls" in known:
         number, few = (
             cells.ravel()
-            for cells in np.meshgrid(domains[1:], np.arange(1, heads + 1), indexing="ij")
+            for cells in np.meshgrid(
+                domains[1:], np.arange(1, heads + 1), indexing="ij"
+            )
         )
         one = np.ones(len(number))
         route = Route(members, number, few, in_racks, 0 * one, one, 0 * one, 0 * one)

@@ -95,6 +95,14 @@ struct Search {
     return count;
   }
   const Family& any_family() { return families[random.below((int)families.size())]; }
+  // Somebody of a set of a unit, or a partner.
+  int mate_of(int unit) {
+    if (partners.count() && random.below(2))
+      if (const int partner = partner_of(unit); partner >= 0) return partner;
+    const Family& family = any_family();
+    const int set = family.of_unit[unit];
+    return family.units.begin(set)[random.below(family.units.size(set))];
+  }
   // Whether a set has a unit in a cell; of a large one a few are looked at.
   bool seems_at(const Family& family, int set, int at) {
     const int size = family.units.size(set), *units = family.units.begin(set);
