@@ -18,7 +18,7 @@ from placer.solve import search
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-HEAVY = {"matplotlib", "networkx", "numba", "numpy", "ortools", "pandas"}
+HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas"}
 
 
 def name_of(path: Path) -> str:

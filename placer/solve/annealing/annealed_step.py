@@ -32,9 +32,13 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
-SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
-# Of groups and flows of the user's own, and how far below the best walks aim.
-SCALES_OF_FLOWS, CUTS = (1.0, 0.3), (0.05, 0.1)
+SCALES = {
+    "time": (2.0, 0.3, 1.0, 0.1),
+    "hop-cost": (0.03, 1.0, 0.1, 0.3),
+    "flows": (1.0, 0.3),
+}
+# How far below the best walks aim, of what groups and flows of the user's own take.
+CUTS = (0.05, 0.1)
 RACES, WALKS = 4, 8  # walks of the first round
 WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
@@ -150,9 +154,9 @@ def _one_race(
     budget: Budget,
 ) -> None:
     """Walk from starts at several heats; the best walks go on, longer."""
-    heat = SCALES[racing[0].units.problem.goal.name]
-    if racing[0].units.partners is not None:
-        heat = SCALES_OF_FLOWS
+    of_flows = racing[0].units.partners is not None
+    kind = "flows" if of_flows else racing[0].units.problem.goal.name
+    heat = SCALES[kind]
     heats = {}
     for number, walks in enumerate(racing):
         at = number // len(heat)

@@ -311,9 +311,9 @@ def all_reduce_forms(
     trees = tree_buffers(domains)
     counted = trees
     if "tree" in known:
-        pace = np.ones(members + 1)
-        alone = Route(members, np.maximum(domains, 1), pace, False, *[0 * pace] * 4)
-        counted = known["tree"](alone._replace(outer_pace=pace), 1.0).transfer
+        some, one = np.maximum(domains, 1), np.ones(members + 1)
+        route = Route(members, some, some, False, 0 * one, one, 0 * one, 0 * one)
+        counted = known["tree"](route, 1.0).transfer
     switch = RACK_SWITCH if in_racks else NODE_SWITCH
     shares = np.array([1 / switch.efficiency, 1 / switch.between, NVLS_STEPS])
     heads = min(NVLS_HEADS, members)

@@ -1,8 +1,9 @@
 """Roles on nodes of their own, in a launch by nodes.
 
 Where nodes are spare, stages, instances or roles begin on nodes of their own. What
-those nodes send each other is divided down the tree, as what ranks do; or parts that
-send nothing to others are packed whole into scale-up domains, as far as those hold them.
+those nodes send each other is divided down the tree, as what ranks do; or parts
+that send nothing to others are packed whole into scale-up domains, as far as those
+hold them.
 """
 
 from __future__ import annotations
