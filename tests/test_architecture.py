@@ -18,7 +18,7 @@ from placer.solve import search
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-HEAVY = {"matplotlib", "networkx", "numba", "numpy", "ortools", "pandas"}
+HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas"}
 
 
 def name_of(path: Path) -> str:
@@ -116,7 +116,7 @@ def test_import_is_light() -> None:
                 "placer.solve.bounds.hops.hop_cuts",
                 "placer.solve.bounds.traffic.traffic",
                 "placer.solve.annealing.annealed_step",
-                "placer.solve.construct.transfers.set_pieces",
+                "placer.solve.construct.traffic.communicators",
                 "placer.solve.rules.search",
             },
         ),

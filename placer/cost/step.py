@@ -303,11 +303,11 @@ class StepModel:
             self._sync(network),
             custom_times(network, self.job),
             1 / network.speed(self._ranks_of_stage).reshape(axes.dp, axes.pp),
-            role_times(network, self._roles),
+            role_times(network, self.instances),
         )
 
     @cached_property
-    def _roles(self) -> tuple[tuple[Role, StepModel], ...]:
+    def instances(self) -> tuple[tuple[Role, StepModel], ...]:
         """Each role, and the model of one instance."""
         return tuple(
             (role, self._alike(role.job, self.fabric)) for role in self.job.roles

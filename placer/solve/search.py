@@ -9,7 +9,6 @@ never lost to a limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -46,53 +45,14 @@ AT_FIRST = 12  # placements of each sort before any bound
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
-counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
+apart = later("construct.traffic.apart", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
-briefly_tiled = later("construct.traffic.tiled", has_own_traffic, "briefly_tiled")
 tiled = later("construct.traffic.tiled", has_own_traffic)
 partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
-briefly_kept_company = later(
-    "construct.traffic.kept_company", has_own_traffic, "briefly_kept_company"
-)
-kept_company = later("construct.traffic.kept_company", has_own_traffic)
-briefly_evened = later("improve.port_search", has_own_traffic, "briefly_evened")
-evened = later("improve.port_search", has_own_traffic, "evened")
-component_line = later("construct.transfers.component_line", has_own_traffic)
-transfer_runs = later("construct.transfers.transfer_runs", has_own_traffic)
-seated_runs = later("construct.transfers.seated_runs", has_own_traffic)
-held_runs = later("construct.transfers.held_runs", has_own_traffic)
-set_pieces = later("construct.transfers.set_pieces", has_own_traffic)
-loose_pieces = later("construct.transfers.set_pieces", has_own_traffic, "loose_pieces")
-groups_in_nodes = later("construct.transfers.groups_in_nodes", has_own_traffic)
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 exact = later("exact.exact")
-rebalanced = later("improve.flow_search", name="rebalanced")
-annealed_in_full = later("annealing.in_full", name="annealed_in_full")
-again = later("improve.again")
-
-
-def heaviest_alone(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements constructed for the heaviest messages between roles.
-
-    Light ones that go from every rank to every rank join all heavy ones into one
-    component, and most constructions take those apart.
-    """
-    traffic = problem.job.traffic
-    if not problem.job.roles or traffic is None:
-        return
-    from placer.solve.bounds.transfers.transfers import heaviest
-
-    heavy = heaviest(traffic)
-    if heavy is None:
-        return
-    job = replace(problem.job, traffic=heavy)
-    alone = problem.on(problem.machine, job).with_params(local_search=False)
-    found = _within_terms(alone, budget.share(2), None, None)
-    if found is not None:
-        incumbent.cut_short |= found.is_cut_short
-        told = f"{found.method}, for the heaviest messages"
-        incumbent.offer(told, found.placement.gpu_of_rank)
+again = later("annealing.again")
 
 
 def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -126,12 +86,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (
-    laid_chains,
-    roles_partitioned,
-    seated_runs,
-    first_in_parts,
-)
+AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, first_in_parts)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -142,30 +97,15 @@ METHODS: tuple[Method, ...] = (
     cheapest_parts,
     stitched,
     cut_alike,
-    annealed_step,
-    heaviest_alone,
-    counted_sides,
     boxed,
-    briefly_tiled,
     partitioned_again,
-    briefly_kept_company,
-    briefly_evened,
-    tiled,
-    component_line,
-    transfer_runs,
-    held_runs,
-    set_pieces,
-    groups_in_nodes,
+    apart,
+    annealed_step,
     fastest_first,
     exchanged,
     constructed,
     enumerated,
-    loose_pieces,
     exact,
-    evened,
-    kept_company,
-    rebalanced,
-    annealed_in_full,
     exchanged,
     counted_parts,
     again,
@@ -176,10 +116,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
     in_parts,
-    transfer_runs,
-    seated_runs,
-    held_runs,
-    set_pieces,
+    apart,
     fastest_first,
     exchanged,
 )
@@ -189,7 +126,6 @@ BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
-    loose_pieces,
     annealed_step,
     again,
 )

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import row_of_number
-from placer.solve.annealing.in_full import is_priced_in_full
+from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
+from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
+from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.arrays import IntArray
@@ -31,8 +33,15 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
-SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
+SCALES = {
+    "time": (2.0, 0.3, 1.0, 0.1),
+    "hop-cost": (0.03, 1.0, 0.1, 0.3),
+    "flows": (1.0, 0.3),
+}
+# How far below the best walks aim, of what groups and flows of the user's own take.
+CUTS = (0.05, 0.1)
 WALKS = 8  # of the first round of a race
+WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
@@ -50,13 +59,16 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if budget.is_over():
         incumbent.cut_short = True
         return
+    if not is_built():
+        annealed_in_full(problem, incumbent, budget)
+        return
     spaces = _spaces(problem)
     try:
         for number, fine in enumerate(spaces):
             part = budget.share(len(spaces) - number)
             _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
     except PricedInFull:
-        return
+        annealed_in_full(problem, incumbent, budget)
 
 
 def _anneal(
@@ -76,11 +88,11 @@ def _anneal(
 
 
 def _is_for(problem: Problem) -> bool:
-    """Whether there is anything to move that the compiled cost knows."""
-    if is_priced_in_full(problem):
-        return False
+    """Whether what moves changes the cost."""
     if problem.goal.name != "time":
         return bool(problem.hops.axes)
+    if problem.job.model is None and not has_own_traffic(problem):
+        return False
     return problem.model.fabric.can_leave_scale_up
 
 
@@ -92,6 +104,8 @@ def _spaces(problem: Problem) -> list[Units]:
     """What moves: units, then runs where nodes may hold other numbers of ranks."""
     units = Units.of(problem) if problem.choices else None
     runs = Runs.on_nodes(problem) if may_hold_runs(problem) else None
+    if runs is not None and has_own_traffic(problem):
+        return [runs]
     return [space for space in (units, runs) if space is not None]
 
 
@@ -117,29 +131,41 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
-    seed = units.problem.seed * WALKS
-    walks = [units.walks(seed + number) for number in range(WALKS)]
+    seed, of_flows = units.problem.seed * WALKS, units.partners is not None
+    count = WALKS_OF_FLOWS if of_flows else WALKS
+    walks = [units.walks(seed + number) for number in range(count)]
     starts = _starts(walks[0], incumbent.elite)
+    moves = _moves(walks[0])
     if starts:
         for _ in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break
-            _one_race(walks, starts, incumbent, budget)
+            _one_race(walks, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]
+            if of_flows:
+                moves *= LONGER // 2
+                starts = _starts(walks[0], incumbent.elite)
     incumbent.cut_short |= budget.is_over()
 
 
 def _one_race(
-    racing: list[Walks], starts: list[IntArray], incumbent: Incumbent, budget: Budget
+    racing: list[Walks],
+    starts: list[IntArray],
+    moves: int,
+    incumbent: Incumbent,
+    budget: Budget,
 ) -> None:
     """Walk from starts at several heats; the best walks go on, longer."""
-    moves, scales = _moves(racing[0]), {}
-    heat = SCALES[racing[0].units.problem.goal.name]
+    of_flows = racing[0].units.partners is not None
+    kind = "flows" if of_flows else racing[0].units.problem.goal.name
+    heat = SCALES[kind]
+    heats = {}
     for number, walks in enumerate(racing):
-        scales[walks] = heat[number % len(heat)]
-        walks.load_slots(starts[number // len(heat) % len(starts)])
+        at = number // len(heat)
+        heats[walks] = heat[number % len(heat)], CUTS[at % len(CUTS)]
+        walks.load_slots(starts[at % len(starts)])
     while not budget.is_over():
-        in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
+        in_order(partial(_walk, moves, heats, budget), racing, budget.workers)
         for walks in racing:
             _count(walks, incumbent)
         racing = sorted(racing, key=lambda walks: walks.best[0])
@@ -148,11 +174,14 @@ def _one_race(
             break
         racing = racing[: max(len(racing) // LONGER, 1)]
         moves *= LONGER
-        scales = {walks: scales[walks] * COOLER for walks in racing}
+        heats = {walks: (heats[walks][0] * COOLER, heats[walks][1]) for walks in racing}
 
 
-def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
-    walks.walk(moves, scales[walks], budget)
+def _walk(
+    moves: int, heats: dict[Walks, tuple[float, float]], budget: Budget, walks: Walks
+) -> None:
+    scale, cut = heats[walks]
+    walks.walk(moves, scale, budget, cut)
 
 
 def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:

@@ -1,6 +1,6 @@
 """Units that change places at the price of the whole placement.
 
-Where the compiled cost was not built, and for workloads of roles.
+Where the compiled cost was not built, or is not that of the job.
 Shapes: U units, S slots.
 """
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from placer.arrays import IntArray
 from placer.solve.annealing.units import Units
-from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -25,15 +24,9 @@ HOT, COLD = 0.03, 1e-3  # of the gap
 NAME = "annealed in full"
 
 
-def is_priced_in_full(problem: Problem) -> bool:
-    """Whether the compiled cost does not say what changes cost."""
-    job, is_timed = problem.job, problem.goal.name == "time"
-    return not is_built() or (is_timed and (bool(job.roles) or job.model is None))
-
-
 def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Exchange units, or all of a set in a cell, with those on slots elsewhere."""
-    units = Units.of(problem) if is_priced_in_full(problem) else None
+    units = Units.of(problem)
     if units is None or not incumbent.is_worth_searching or not incumbent.elite:
         return
     draw = np.random.default_rng(problem.seed)

@@ -21,6 +21,7 @@ from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import groups_of
 from placer.solve.problem.rules import obeys
+from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots, cell_tier
 
@@ -101,12 +102,15 @@ class Runs(Units):
 def may_hold_runs(problem: Problem) -> bool:
     """Whether nodes that hold different numbers of ranks may be better.
 
-    They are where nodes differ, or stages end inside of one.
+    They are where nodes differ, or stages end inside of one, and for flows of the job's
+    own where any GPU is spare.
     """
     if problem.job.launcher == "free" or problem.forced_block:
         return False
     if not problem.choices:
         return True
+    if has_own_traffic(problem):
+        return problem.job.world_size < problem.machine.num_gpus
     block, axes = problem.choices[0].block, problem.job.parallelism
     is_even = (problem.machine.gpus_of_node == block).all()
     return not is_even or axes.world_size // axes.pp % block > 0
@@ -116,6 +120,8 @@ def unit_size(problem: Problem) -> int:
     """Ranks that no useful cut parts: of required groups, else what divides all."""
     job, machine = problem.job, problem.machine
     axes = job.parallelism
+    if has_own_traffic(problem) and not job.groups:  # any cut may be of use
+        return 1
     sizes = [size for size in kept_whole(job) if size > 1]
     rooms = np.unique(machine.gpus_of_node[machine.gpus_of_node > 0]).tolist()
     found = gcd(job.world_size, *sizes, *rooms)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance, grouped
+from placer.arrays import IntArray, by_appearance, grouped, row_of_number
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
+from placer.solve.problem.flows import flows_of
+from placer.solve.run.later import has_own_traffic
+from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Slots, cell_tier
 
 if TYPE_CHECKING:
@@ -115,6 +118,18 @@ class Units:
         rows = self.problem.colocation.label
         found = ((t, rows[t][first]) for t in range(max(self.tier, 0), len(rows) - 1))
         return [(t, own) for t, own in found if np.bincount(own).max() > 1]
+
+    @cached_property
+    def partners(self) -> Rows | None:
+        """Units that each sends to or receives from, where the job tells of ranks."""
+        problem, count = self.problem, len(self.slots.ranks)
+        if problem.goal.name != "time" or not has_own_traffic(problem):
+            return None
+        flows = flows_of(problem, np.arange(problem.job.world_size))
+        ends = row_of_number(self.slots.ranks)[flows.edges]
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        both = np.concatenate((ends, ends[:, ::-1]))
+        return Rows.pairs(both[:, 0], both[:, 1], count) if len(both) else None
 
     def keeps_tied(self, slot_of_unit: IntArray) -> bool:
         """Whether units that must lie in one domain do."""

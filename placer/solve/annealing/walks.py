@@ -21,6 +21,7 @@ HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
 PROBES = 1800
 PIECES = 100  # of a walk, between looks at the time
+CUT = 0.05  # so far below the best a walk aims, of what groups and flows take
 MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
@@ -72,6 +73,8 @@ class Walks:
             )
         for level, sets in tied:
             self.annealer.tie(level, [sets])
+        if (partners := units.partners) is not None:
+            self.annealer.set_partners(partners.start, partners.entry)
         self._counted = self.annealer.moves
 
     def load(self, gpu_of_rank: IntArray) -> float:
@@ -104,14 +107,20 @@ class Walks:
             for (name, helped, tried), then in zip(now, before, strict=True)
         ]
 
-    def walk(self, moves: int, scale: float, budget: Budget) -> None:
+    def walk(
+        self,
+        moves: int,
+        scale: float,
+        budget: Budget,
+        cut: float = CUT,
+    ) -> None:
         """Anneal from the best so far, so hot, in so many moves."""
         start = self.best[1]
         self.load_slots(start)
-        usual = self.annealer.usual_change(PROBES, HOT)
+        usual = self.annealer.usual_change(PROBES, HOT, cut)
         self.load_slots(start)
         hot = USUAL * usual
-        if self.units.problem.goal.name == "time":
+        if self.units.problem.goal.name == "time" and self.units.partners is None:
             hot = min(HOT, hot)
         cold = hot / RANGE
         for piece in range(PIECES):
@@ -123,10 +132,13 @@ class Walks:
                 (piece + 1) / PIECES,
                 hot * scale,
                 cold,
+                cut,
             )
 
     @property
     def _is_melted(self) -> bool:
+        if self.units.partners is not None:  # steps from one time to the next are large
+            return False
         return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
 

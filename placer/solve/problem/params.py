@@ -110,33 +110,6 @@ class Params(BoundParams):
     # Units times domains of an exact model: of hop cost, of groups of the job's own.
     hop_homes: int = 320
     group_homes: int = 2_000
-    # Work of annealing on the hop cost: at most, and for each unit and domain, in us.
-    anneal_work: float = 4e6
-    anneal_work_of_pair: float = 8e3
-    # Units of all copies together, and entries of their table of costs, at most.
-    anneal_units: int = 4096
-    anneal_table: int = 25_000_000
-    # Fewest and most copies of placements that are annealed together.
-    anneal_copies: tuple[int, int] = (4, 64)
-    # Starts that cost more than this times the cheapest are left out.
-    anneal_worst_start: float = 1.03
-    # Cycles at most, and how often the set-up must be worth its work in each.
-    anneal_cycles: tuple[int, float] = (5, 8)
-    # Shares of the work on units by themselves, and tied along one axis, two, ...
-    anneal_levels: tuple[float, ...] = (0.6, 0.3, 0.1)
-    # Temperatures of the coldest and the hottest copy at the start, relative to what
-    # the heaviest edges of a unit cost at the greatest distance.
-    anneal_start_heat: tuple[float, float] = (0.03, 0.5)
-    # Temperature at the end, likewise.
-    anneal_end_heat: float = 0.02
-    # Share of the steps that are then made at temperature 0.
-    anneal_quenched: float = 0.15
-    # Share of the units for which a step proposes a change; fewest proposals.
-    anneal_proposed: tuple[float, int] = (0.25, 256)
-    # Share of the proposals that fill free room.
-    anneal_moved: float = 0.5
-    # Steps between two looks at who is where, for proposals only.
-    anneal_look: int = 16
     # Races of walks of the annealer, each from other starts.
     races: int = 4
     # Edges of a graph that is cut into tiles, at most, and vertices of all that are
@@ -145,30 +118,6 @@ class Params(BoundParams):
     tile_vertices: int = 60_000
     # Ways to cut boxes of a grid in two that are looked at.
     box_work: int = 400_000
-    # Times that the flows of a job with groups of its own are weighed afresh.
-    rebalance_rounds: int = 8
-    # Work of annealing in each, in us.
-    rebalance_work: float = 4e5
-    # Neighbours of all units, padded: jobs with more are not annealed so.
-    rebalance_entries: int = 4_000_000
-    # Placements whose busiest ports and uplinks are evened out.
-    even_starts: int = 2
-    # How often what they are busy is squared before it is summed, round by round, and
-    # the temperature at the start of each, relative to what a change adds.
-    even_doublings: tuple[int, ...] = (2, 3, 4, 5)
-    even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
-    # How far below the best the target of a later round is, at least and at most.
-    even_cut: tuple[float, float] = (0.01, 0.16)
-    # Temperatures at the start of later rounds, in turn, relative to the best: a
-    # message more is much to a port, and little to an uplink.
-    even_aimed_heat: tuple[float, ...] = (0.1, 0.02, 0.01, 0.005)
-    # Temperature at the end of a round of either sort, relative to its start.
-    even_end: tuple[float, float] = (1e-3, 1e-2)
-    # Work of all rounds from one placement, in us.
-    even_work: float = 4e6
-    # Shares of it that later rounds have where sums come first, and each of them.
-    even_aimed: float = 0.5
-    even_round: float = 0.25
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
@@ -191,30 +140,14 @@ class Params(BoundParams):
     # Work of each search of a generation relative to the first search: at least, and
     # after generations that found nothing.
     generation_work: tuple[float, float] = (0.25, 4.0)
-    # Orders of the domains along which components of traffic are laid.
-    line_orders: int = 256
-    # Kinds of ranks that need others near, and columns, of a program on what runs
-    # domains hold; nodes of its tree; and how often it is asked again, where runs
-    # cannot be laid end to end.
-    run_kinds: int = 8
-    run_columns: int = 5_000
+    # Placements that such a search prices at the least, on step time.
+    generation_scores: int = 64
+    # Nodes of the tree of a program on what runs domains hold.
     run_nodes: int = 1_000
-    run_rounds: int = 8
-    # Ways to cut such components, and to divide domains into places for the pieces, of
-    # one program; nodes of its tree.
-    piece_ways: int = 20_000
-    piece_nodes: int = 100
     # Work to find which ranks have partners in common that they would both miss.
     common_work: float = 1e9
     # Ranks of the largest closed sets of nodes that are cut.
     set_places: int = 128
-    # Pieces of one at most, one number after the other.
-    set_pieces: tuple[int, ...] = (1, 2, 4)
-    # Work of one cut.
-    cut_work: float = 0.5
-    # Ranks of closed sets that are placed one by one at most; work of one program.
-    loose_ranks: int = 128
-    loose_work: float = 4.0
     # A gap in which programs that count parts are not worth their time.
     parts_walk_gap: float = 0.01
     # Most ways to make up groups that a program for the hop cost tells apart.

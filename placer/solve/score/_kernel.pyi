@@ -75,6 +75,28 @@ class StepTime(_Kernel):
         is_even: bool,
         thin: _Ints,
     ) -> int: ...
+    def add_all_reduces(
+        self,
+        start: _Ints,
+        groups_of: _Ints,
+        first: _Ints,
+        member: _Ints,
+        weight: _Ints,
+        lanes: _Ints,
+        members: int,
+        buffer: FloatArray,
+        moved: float,
+        steps_outside: FloatArray,
+        steps_inside: FloatArray,
+        is_even: bool,
+        thin: _Ints,
+        ways: Sequence[bool],
+        tree_buffers: FloatArray,
+        buffers: FloatArray,
+        shares: FloatArray,
+        switched: FloatArray,
+        heads: int,
+    ) -> int: ...
     def add_inside(
         self, start: _Ints, groups_of: _Ints, atom: _Ints, on_site: FloatArray
     ) -> int: ...
@@ -106,6 +128,11 @@ class StepTime(_Kernel):
         is_hop: bool,
     ) -> None: ...
     def add_peak(self, operation: int, size: int, groups: _Ints) -> int: ...
+    def add_kind(
+        self, operations: Sequence[int], times: float, hidden: float, by_roles: float
+    ) -> None: ...
+    def add_instance(self, step: StepTime, steps: float, atoms: _Ints) -> None: ...
+    def set_least_roles(self, seconds: float) -> None: ...
     def add_window(
         self,
         weight: float,
@@ -171,9 +198,16 @@ class Annealer:
     ) -> None: ...
     def load(self, slots: _Ints) -> None: ...
     def tie(self, level: int, sets: list[tuple[_Ints, _Ints, _Ints]]) -> None: ...
-    def usual_change(self, tries: int, hot: float) -> float: ...
+    def set_partners(self, start: _Ints, partners: _Ints) -> None: ...
+    def usual_change(self, tries: int, hot: float, cut: float) -> float: ...
     def walk(
-        self, moves: int, begin: float, end: float, hot: float, cold: float
+        self,
+        moves: int,
+        begin: float,
+        end: float,
+        hot: float,
+        cold: float,
+        cut: float,
     ) -> None: ...
     @property
     def best(self) -> float: ...

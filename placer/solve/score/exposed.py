@@ -53,15 +53,14 @@ class Window(NamedTuple):
 
 def add_exposed(model: StepModel, operations: Operations) -> None:
     """Add all that is exposed beside the pipelines."""
-    windows = list(_own_windows(model, operations))
-    if model.job.model is not None:
-        sync = _Sync.of(model, operations)
-        found = list(sync.windows())
-        if sync.agrees(found):
-            windows += found
-        else:
-            _ask(operations, windows, sync)
-            return
+    _add_kinds(model, operations)
+    if model.job.model is None:
+        return
+    sync = _Sync.of(model, operations)
+    windows = list(sync.windows())
+    if not sync.agrees(windows):  # the scorer adds up in a way of its own
+        operations.step.ask_exposed(sync.exposed_s)
+        return
     for window in windows:
         operations.step.add_window(
             window.weight,
@@ -85,15 +84,6 @@ def exposed_by(windows: list[Window], peaks: FloatArray) -> float:
         left.append(max([0.0, *values]))
     pairs = zip(windows, left, strict=True)
     return float(sum(window.weight * most for window, most in pairs))
-
-
-def _ask(operations: Operations, windows: list[Window], sync: _Sync) -> None:
-    """Let the scorer add up what it adds up in a way of its own."""
-
-    def answer(peaks: FloatArray) -> float:
-        return exposed_by(windows, peaks) + sync.exposed_s(peaks)
-
-    operations.step.ask_exposed(answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,39 +268,30 @@ def _alike(asked: list[Question]) -> list[list[int]]:
     return [list(numbers) for _, numbers in groupby(ordered, key)]
 
 
-def _own_windows(model: StepModel, operations: Operations) -> Iterator[Window]:
-    """Groups of the user's own, and the traffic between ranks: one window each."""
+def _add_kinds(model: StepModel, operations: Operations) -> None:
+    """Groups of the user's own, and the traffic between ranks."""
     job, hidden = model.job, hidden_kinds(model.job)
     cover = model.compute_s * model.hides
-
-    def window(name: str, peaks: list[int], times: float) -> Window:
-        covered = cover if name in hidden else 0.0
-        return Window(1.0, [Entry({peak: times}, covered) for peak in peaks])
-
     for group in job.groups:
-        peaks = list(_peaks_of(model, operations, group))
-        yield window(group.name, peaks, group.per_step)
+        covered = cover if group.name in hidden else 0.0
+        numbers = list(_operations_of(model, operations, group))
+        by_roles = model.hides if group.name in hidden else 0.0
+        operations.step.add_kind(numbers, group.per_step, covered, by_roles)
     if job.traffic is not None:
-        yield window(TRAFFIC, [_peak_of_flows(model, operations)], 1.0)
+        covered = cover if TRAFFIC in hidden else 0.0
+        by_roles = model.hides if TRAFFIC in hidden else 0.0
+        numbers = [operations.flows(job.traffic)]
+        operations.step.add_kind(numbers, 1.0, covered, by_roles)
 
 
-def _peaks_of(model: StepModel, operations: Operations, group: Group) -> Iterator[int]:
-    """The slowest communicator of each size."""
+def _operations_of(
+    model: StepModel, operations: Operations, group: Group
+) -> Iterator[int]:
+    """The communicators of each size."""
     if group.collective == "relay":  # hops in turn
-        number = operations.relay(model, group)
-        every = np.arange(len(group.ranks), dtype=np.int32)
-        yield operations.step.add_peak(number, 0, every)
+        yield operations.relay(model, group)
         return
     told = ToldNetwork()
     group_time(told, group, model.job.collectives)
     for question in told.asked:
-        added = operations.add([question])
-        every = np.arange(added.count, dtype=np.int32)
-        yield operations.step.add_peak(added.number, 0, every)
-
-
-def _peak_of_flows(model: StepModel, operations: Operations) -> int:
-    traffic = model.job.traffic
-    assert traffic is not None  # noqa: S101
-    number = operations.flows(traffic)
-    return operations.step.add_peak(number, 0, np.zeros(1, dtype=np.int32))
+        yield operations.add([question]).number

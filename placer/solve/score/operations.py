@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import FloatArray, IntArray, row_of_number
-from placer.cost.collectives import Route, ring_pass, share_sent
+from placer.cost.collectives import (
+    NODE_SWITCH,
+    NVLS_HEADS,
+    NVLS_STEPS,
+    RACK_SWITCH,
+    Route,
+    all_reduces,
+    nvls_all_reduce,
+    ring_pass,
+    share_sent,
+    tree_buffers,
+)
 from placer.cost.custom import flows_time, group_time
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.network import PlacedNetwork
@@ -97,9 +108,7 @@ class Operations:
         inside = self.sites.scale_up >= 0 and (atoms == atoms[:, :1]).all()
         if inside and len(questions) == 1:
             return self._inside(one, atoms[:, 0])
-        if one.kind == "gather":
-            return self._rings(questions)
-        return self._asked(questions)
+        return self._rings(questions)
 
     def ask(
         self, count: int, sizes: int, tell: Callable[[IntArray], FloatArray]
@@ -230,7 +239,9 @@ class Operations:
         )
         groups = found.members.turned(self.num_atoms)
         moved, outside, inside = ring_forms(members)
-        number = self.step.add_rings(
+        buffers = np.array([float(each.size_bytes) for each in questions])
+        passes = 1.0 if one.kind == "gather" else 2.0
+        parts = (
             groups.start,
             groups.entry,
             found.members.start,
@@ -238,13 +249,20 @@ class Operations:
             found.weight,
             found.lanes,
             members,
-            np.array([float(each.size_bytes) for each in questions]),
-            moved,
-            outside,
-            inside,
+            buffers,
+            passes * moved,
+            passes * outside,
+            passes * inside,
             is_even,
             self._thin(),
         )
+        if one.kind == "gather":
+            number = self.step.add_rings(*parts)
+        else:
+            ways = all_reduce_forms(
+                members, buffers, one.algorithm, in_racks=self.fabric.has_rack_switch
+            )
+            number = self.step.add_all_reduces(*parts, *ways)
         return Added(number, found.of_row, found.count)
 
     def _thin(self) -> Numbers:
@@ -274,6 +292,45 @@ def ring_forms(members: int) -> tuple[float, FloatArray, FloatArray]:
         outside[n] = ring_pass(_route(members, n, outer_latency=1.0), 0.0).latency[0]
         inside[n] = ring_pass(_route(members, n, inner_latency=1.0), 0.0).latency[0]
     return moved, outside, inside
+
+
+def all_reduce_forms(
+    members: int, buffers: FloatArray, algorithm: str, *, in_racks: bool
+) -> tuple[list[bool], FloatArray, FloatArray, FloatArray, FloatArray, int]:
+    """What an all-reduce makes of its route, from its forms.
+
+    Which may be run, and how they are chosen; by number of domains, buffers out of the
+    busiest domain of a tree, as they are and as the form of a tree counts them; what a
+    switch makes of a byte inside and between domains, and its steps; the bytes that it
+    takes the time of, by size, domains and members of the smallest domain; how many of
+    those members matter.
+    """
+    is_tuned, known = algorithm == "auto", all_reduces(algorithm)
+    ways = [*(name in known for name in ("ring", "tree", "nvls")), is_tuned, in_racks]
+    domains = np.arange(members + 1)
+    trees = tree_buffers(domains)
+    counted = trees
+    if "tree" in known:
+        some, one = np.maximum(domains, 1), np.ones(members + 1)
+        route = Route(members, some, some, False, 0 * one, one, 0 * one, 0 * one)
+        counted = known["tree"](route, 1.0).transfer
+    switch = RACK_SWITCH if in_racks else NODE_SWITCH
+    shares = np.array([1 / switch.efficiency, 1 / switch.between, NVLS_STEPS])
+    heads = min(NVLS_HEADS, members)
+    switched = np.zeros((len(buffers), members + 1, heads + 1))
+    if "nvls" in known:
+        number, few = (
+            cells.ravel()
+            for cells in np.meshgrid(
+                domains[1:], np.arange(1, heads + 1), indexing="ij"
+            )
+        )
+        one = np.ones(len(number))
+        route = Route(members, number, few, in_racks, 0 * one, one, 0 * one, 0 * one)
+        for size, buffer in enumerate(buffers.tolist()):
+            form = nvls_all_reduce(route, buffer).transfer / tree_buffers(number)
+            switched[size, 1:, 1:] = form.reshape(members, heads)
+    return ways, trees, counted, shares, switched.ravel(), heads
 
 
 def _route(members: int, domains: int, **values: float) -> Route:

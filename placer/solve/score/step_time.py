@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.arrays import row_of_number
 from placer.solve.score.exposed import add_exposed
 from placer.solve.score.operations import Operations
 from placer.solve.score.slots import Sites, Slots, atoms_of
@@ -23,22 +24,49 @@ SAME = 1e-9
 def step_kernel(model: StepModel, slots: Slots) -> tuple[Slots, StepTime, int] | None:
     """The slots in the order of the tree, the step on them, and atoms of a unit.
 
-    None where the scorer says something else, as of a workload of roles.
+    None where the scorer says something else.
     """
-    from placer.solve.score._kernel import StepTime
-
-    if model.job.roles:
-        return None
     sites = Sites.of_time(model.fabric)
     slots = slots.in_order(sites.tree)
-    atoms = atoms_of(slots, sites)
+    atoms = slots.single() if model.job.roles else atoms_of(slots, sites)
+    step = _step(model, sites, atoms)
+    width = slots.ranks.shape[1] // atoms.ranks.shape[1]
+    return (slots, step, width) if _agrees(model, step, atoms) else None
+
+
+def _step(model: StepModel, sites: Sites, atoms: Slots) -> StepTime:
+    """The step of a job whose atoms may be on the slots."""
+    from placer.solve.score._kernel import StepTime
+
     step = StepTime()
     set_machine(step, model.fabric, sites, atoms)
     operations = Operations(step, model.fabric, atoms, sites)
     add_exposed(model, operations)
+    _add_roles(model, step, sites, atoms)
     add_stages(model, operations)
-    width = slots.ranks.shape[1] // atoms.ranks.shape[1]
-    return (slots, step, width) if _agrees(model, step, atoms) else None
+    return step
+
+
+def _add_roles(model: StepModel, step: StepTime, sites: Sites, atoms: Slots) -> None:
+    """Instances of roles, each a job of its own; atoms are single ranks.
+
+    Those that send nothing take as long anywhere, where GPUs are alike.
+    """
+    alike, least = model.fabric.speed_of_gpu is None, 0.0
+    atom = row_of_number(atoms.ranks)
+    for role, own in model.instances:
+        if not role.steps:
+            continue
+        if role.is_silent and alike:
+            first = np.arange(role.job.world_size)
+            least = max(least, role.steps * own.step(first).step_time_s)
+            continue
+        for offset in role.offsets:
+            ranks = np.arange(role.job.world_size)
+            some = Slots(ranks[:, None], atoms.gpus)
+            numbers = atom[ranks + offset].astype(np.int32)
+            step.add_instance(_step(own, sites, some), float(role.steps), numbers)
+    step.set_least_roles(least)
 
 
 def _agrees(model: StepModel, step: StepTime, atoms: Slots) -> bool:

@@ -6,16 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.bounds import certificate
 from placer.solve.bounds.transfers.side_counts import SideCounts
-from placer.solve.construct.transfers.counted_sides import counted_sides
-from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
-from placer.solve.run.budget import Budget
 from tests.solve.bounds.test_rack_ranks import kind_of
-from tests.solve.solving import known
-from tests.solve.test_transfers import role
-from tests.solve.test_workloads import machine_of, workload_of
 
 
 def random_case(rng):
@@ -80,30 +73,3 @@ def test_components_that_share_no_domain_are_refused():
     counts = SideCounts(np.array([52, 36, 16, 16, 12]), Params())
     assert not counts.may_hold(kinds)
     assert counts.may_hold([kind._replace(needs=22) for kind in kinds])
-
-
-def problem_of(trainer, rollouts, racks):
-    """A trainer and rollouts on racks of so many nodes of four, launched free."""
-    sent = {"from": "a", "to": "b", "bytes": "80GB"}
-    job = workload_of([trainer, rollouts], [sent], launcher={"ranks": "free"})
-    return Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
-
-
-@pytest.mark.parametrize(
-    ("trainer", "rollouts", "racks"),
-    [
-        (role("a", 12, pp=4), role("b", 104, 52, tp=2), [4, 9, 13, 3, 4]),
-        pytest.param(
-            role("a", 242, sharding="zero3", tp=2),
-            role("b", 80, 10, tp=8),
-            [9, 8, 17, 17, 14, 6, 9, 6, 4],
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_what_is_counted_is_placed_and_proved(trainer, rollouts, racks):
-    problem = problem_of(trainer, rollouts, racks)
-    start = known(problem, np.arange(problem.job.world_size))
-    counted_sides(problem, start, Budget(60))
-    bound = certificate.lower_bound(problem, 1, start.value)
-    assert start.value == pytest.approx(bound.value, rel=2e-3)

@@ -16,9 +16,11 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.score.evaluator import Changes, Compiled, FullPrice, evaluator_of
 from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
+from placer.topology.read import decode_topology
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
+from tests.solve.test_workloads import machine_of, random_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,28 @@ def drawn_case(seed: int) -> tuple[Topology, Job]:
         speed = np.random.default_rng(seed).choice([1, 1, 0.5, 0.8], machine.num_nodes)
         machine = replace(machine, compute_factor=speed)
     return machine, case.job
+
+
+def racks_of(racks: list[int], gpus: int, inner: str) -> Topology:
+    """Racks of so many hosts behind uplinks of a quarter; NVLink in hosts, or racks."""
+    tiers = [
+        {"name": "node", "size": gpus, "bandwidth": "900GB/s", "latency": "1us"},
+        {"name": "rack", "bandwidth": inner, "latency": "2us"},
+        {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"},
+    ]
+    tiers[0]["scale_up"], tiers[1]["scale_up"] = True, inner == "900GB/s"
+    tiers[2]["oversubscription"] = 4
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "racks",
+        "tiers": tiers,
+        "nodes": [
+            {"names": f"r{rack}n[1-{nodes}]", "rack": f"r{rack}"}
+            for rack, nodes in enumerate(racks)
+        ],
+    }
+    return decode_topology(document_of(content, "racks"))
 
 
 def ranks_alone(problem: Problem) -> Slots:
@@ -137,6 +161,62 @@ def test_traffic_and_relays_after_random_changes_cost_what_the_scorer_says(
     problem = Problem.of(machine, decode_job(document_of(document, "own")), "time")
     found = follows(problem, ranks_alone(problem), draw, 20)
     assert isinstance(found, Compiled)
+
+
+def own_reductions(machine: Topology, draw: np.random.Generator, algorithm: str) -> Job:
+    """All-reduces of groups of several sizes that share ranks, in two kinds."""
+    ranks = machine.num_gpus - 1
+    kinds = []
+    for name, size in (("wide", 9), ("narrow", 4)):
+        order = draw.permutation(ranks)
+        rows = [order[at : at + size].tolist() for at in range(0, ranks, size)]
+        sent = {"bytes": float(draw.choice([2e4, 3e6, 4e8])), "per_step": 3}
+        kind = {"name": name, "collective": "all_reduce", "ranks": rows}
+        kinds.append(kind | sent | {"overlap": name == "wide"})
+    document = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "own",
+        "parallelism": {"dp": ranks},
+        "launcher": {"ranks": "free"},
+        "collectives": {"all_reduce": algorithm},
+        "groups": kinds,
+    }
+    return decode_job(document_of(document, "own"))
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "ring", "tree", "nvls"])
+@pytest.mark.parametrize("racks", [[3, 1, 2], [4, 4], [2, 2, 2, 1]])
+@pytest.mark.parametrize("inner", ["50GB/s", "900GB/s"])
+def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
+    algorithm: str, racks: list[int], inner: str
+) -> None:
+    """Rings, trees and switches, on hosts and racks, behind thin uplinks."""
+    draw = np.random.default_rng(len(racks))
+    machine = racks_of(racks, 4, inner)
+    job = own_reductions(machine, draw, algorithm)
+    problem = Problem.of(machine, job, "time")
+    found = follows(problem, ranks_alone(problem), draw, 12)
+    assert isinstance(found, Compiled)
+    assert not found.kernel.asks
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_workloads_after_random_changes_cost_what_the_scorer_says(seed: int) -> None:
+    """Instances of roles with groups of their own, and all patterns of transfers."""
+    rng = random.Random(seed)
+    machine = machine_of(rng.choice(((2, 2), (1, 2, 3), (2, 1, 1))), rng.choice((3, 4)))
+    if seed % 3 == 0:
+        speed = np.random.default_rng(seed).choice([1, 0.5, 0.8], machine.num_nodes)
+        machine = replace(machine, compute_factor=speed)
+    job = random_workload(rng)
+    while job.world_size > machine.num_gpus:
+        job = random_workload(rng)
+    problem = Problem.of(machine, job, "time")
+    draw = np.random.default_rng(seed)
+    found = follows(problem, ranks_alone(problem), draw, 8)
+    assert isinstance(found, Compiled)
+    assert not found.kernel.asks
 
 
 FEATURES: dict[str, Callable[[Topology, Job], object]] = {

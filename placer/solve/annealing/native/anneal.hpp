@@ -1,6 +1,7 @@
 // Simulated annealing on the exact cost (Kirkpatrick, Gelatt and Vecchi 1983, Science 220).
 #pragma once
 #include <memory>
+#include <numeric>
 #include "moves.hpp"
 
 namespace placer {
@@ -37,7 +38,9 @@ struct Annealer {
     energy->soften(2e-3 * energy->at_most(), 0.0, schedule);
     Reals found;
     for (int i = 0; i < tries; ++i) {
-      propose(i % (int)rows().size());
+      const int kind = i % (int)rows().size();
+      if (!is_of_use(rows()[kind])) continue;
+      propose(kind);
       if (pairs.empty()) continue;
       cost.change(atoms());
       const double level = energy->level, change = std::fabs(energy->after() - level);
@@ -52,8 +55,9 @@ struct Annealer {
   // So many moves from one share of the way to another.
   void walk(int64_t moves, double begin, double end, const Schedule& schedule) {
     const std::vector<Move>& rows = this->rows();
-    double total = 0.0;
-    for (const Move& move : rows) total += move.weight;
+    Reals weight;
+    for (const Move& move : rows) weight.push_back(is_of_use(move) ? move.weight : 0.0);
+    const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
     for (int64_t i = 0; i < moves; ++i) {
       if (i % REFRESH == 0) {
         const double x = begin + (end - begin) * (double)i / (double)moves;
@@ -62,7 +66,7 @@ struct Annealer {
       }
       double pick = search.random.real() * total;
       int kind = 0;
-      while (kind + 1 < (int)rows.size() && (pick -= rows[kind].weight) > 0) ++kind;
+      while (kind + 1 < (int)rows.size() && (pick -= weight[kind]) > 0) ++kind;
       propose(kind);
       ++tried[kind];
       if (pairs.empty()) continue;
@@ -88,6 +92,10 @@ struct Annealer {
   }
 
   bool by_nodes() const { return !search.runs.room.empty(); }
+  bool is_of_use(const Move& move) const {
+    if (move.needs == Needs::partners) return search.partners.count() > 0;
+    return move.needs == Needs::nothing || search.partners.count() == 0 || search.has_sets();
+  }
   const std::vector<Move>& rows() const { return by_nodes() ? MOVES_OF_RUNS : MOVES; }
 
  private:
@@ -109,6 +117,7 @@ struct Annealer {
     if (runs.seat(slot_of, unit_at, pairs) && pairs.empty()) runs.keep();
   }
   void note_best() {
+    energy->note_best();
     best_slots = cost.layout.slot_of;
     if (by_nodes()) best_runs = search.runs.order;
   }
@@ -138,6 +147,7 @@ struct Annealer {
   }
   void keep_best() {
     if (energy->at_most() > best * (1 + SLACK)) return;
+    if (cost.at_least() >= best * (1 - 1e-12)) return;
     const double value = cost.value();
     if (value >= best * (1 - 1e-12)) return;
     best = value;

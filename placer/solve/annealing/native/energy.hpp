@@ -1,8 +1,9 @@
 // What walks go down on: the hop cost itself, or a soft maximum of the step.
 #pragma once
+#include <memory>
 #include "../../score/native/hops.hpp"
 #include "../../score/native/step.hpp"
-#include "random.hpp"
+#include "../../score/native/random.hpp"
 
 namespace placer {
 
@@ -11,6 +12,7 @@ struct Schedule {
   double softness = 20.0;    // of the maximum, in temperatures
   double mean_hot = 0.01, mean_cold = 0.003;
   double traffic = 0.02, rings = 0.1;  // at first; none at the end
+  double cut = 0.05;         // of kinds: how far below their best the target lies
 };
 
 struct Energy {
@@ -23,6 +25,7 @@ struct Energy {
   virtual double after() = 0;    // of a change
   virtual double late_gain(double temperature) = 0;  // at most, of what `finish` prices
   virtual void take() = 0;       // keep the change
+  virtual void note_best() {}    // the placement is the best so far
   // A unit that is worth moving, the best of some.
   virtual int waited_for(Random& random, int tries) = 0;
 };
@@ -63,7 +66,10 @@ struct StepEnergy : Energy {
   const Operation* tokens = nullptr;  // all-to-alls of experts
 
   StepEnergy(StepTime& step, int width, Rows of_block, bool has_experts)
-      : step(step), width(width), of_block(std::move(of_block)), has_experts(has_experts) {
+      : step(step), width(width), of_block(std::move(of_block)), has_experts(has_experts), best_s(step.kinds.size()) {
+    for (const Instance& one : step.instances)
+      instances.push_back(std::make_unique<StepEnergy>(*one.step, width, Rows{}, false));
+    role_s.assign(instances.size(), 0.0);
     for (const Axis& axis : step.axes) {
       const Operation* found = step.operations[axis.operation].get();
       if (!axis.is_hop && dynamic_cast<const Exchange*>(found)) tokens = found;
@@ -72,7 +78,23 @@ struct StepEnergy : Energy {
 
   Cost& cost() override { return step; }
   double at_most() override { return step.at_most(); }
+  void note_best() override {
+    for (size_t k = 0; k < step.kinds.size(); ++k) best_s[k] = largest(step.kinds[k]);
+    for (auto& one : instances) one->note_best();
+  }
   void soften(double wide, double x, const Schedule& schedule) override {
+    for (size_t k = 0; k < step.kinds.size(); ++k) {
+      const Kind& kind = step.kinds[k];
+      const double hidden = kind.hidden + kind.by_roles * step.of_roles(&StepTime::at_least);
+      const double target = std::max(best_s[k] * (1 - schedule.cut), hidden / kind.times);
+      for (int o : kind.operations) step.operations[o]->aim(target);
+    }
+    roles_target = step.least_roles_s;
+    for (size_t i = 0; i < instances.size(); ++i) {
+      instances[i]->soften(wide, x, schedule);
+      role_s[i] = step.instances[i].steps * instances[i]->level;
+      roles_target = std::max(roles_target, role_s[i] * (1 - schedule.cut));
+    }
     breadth = wide;
     target = step.longest_s;
     const double value = step.at_most();
@@ -84,7 +106,9 @@ struct StepEnergy : Energy {
       sum += std::exp((seconds - target) / breadth);
       times += seconds;
     }
-    level = soft(sum, times);
+    roles_s = 0.0;
+    for (double seconds : role_s) roles_s += of_role(seconds);
+    level = soft(sum, times) + own_excess(true) + roles_s;
   }
   double after() override {
     next_sum = sum;
@@ -96,19 +120,34 @@ struct StepEnergy : Energy {
       next_sum += std::exp((now - target) / breadth) - std::exp((was - target) / breadth);
       next_times += now - was;
     }
-    return next = soft(next_sum, next_times);
+    next_roles = roles_s;
+    for (int i : step.changed_instances)
+      next_roles += of_role(step.instances[i].steps * instances[i]->after()) - of_role(role_s[i]);
+    return next = soft(next_sum, next_times) + own_excess(true) + next_roles;
   }
   // What gradients may gain at most is all that they cost.
   double late_gain(double temperature) override {
-    return has_experts ? temperature : temperature + step.exposed_s + rings_part * step.background;
+    double own = own_excess(false);
+    for (int i : step.changed_instances) own += step.instances[i].steps * instances[i]->late_gain(temperature);
+    return has_experts ? temperature + own : temperature + step.exposed_s + rings_part * step.background + own;
   }
   void take() override {
+    for (int i : step.changed_instances) {
+      role_s[i] = step.instances[i].steps * instances[i]->next;
+      instances[i]->take();
+    }
+    roles_s = next_roles;
     sum = next_sum;
     times = next_times;
     level = next;
   }
-  // A unit of the slowest of some blocks.
+  // A unit of the slowest of some blocks, or one that has a part in what is above a target.
   int waited_for(Random& random, int tries) override {
+    if (of_block.count() == 0 || (!step.kinds.empty() && random.below(2))) {
+      if (tries > 1 && !step.kinds.empty())
+        if (const int unit = above_target(random); unit >= 0) return unit;
+      return random.below((int)step.layout.slot_of.size() / width);
+    }
     int block = random.below(of_block.count());
     for (int i = 1; i < tries; ++i) {
       const int other = random.below(of_block.count());
@@ -121,9 +160,37 @@ struct StepEnergy : Energy {
   }
 
  private:
+  static constexpr double FASTER = 0.02;
   double breadth = 1, target = 0, mean_part = 0, traffic_part = 0, rings_part = 0;
   double sum = 0, times = 0, next_sum = 0, next_times = 0, next = 0;
 
+  Reals best_s;  // the largest entry of each kind in the best placement
+  std::vector<std::unique_ptr<StepEnergy>> instances;
+  Reals role_s;          // of each instance, softly
+  double roles_target = 0, roles_s = 0, next_roles = 0;
+
+  // Instances that are faster than the slowest count little.
+  double of_role(double seconds) const { return std::max(0.0, seconds - roles_target) + FASTER * seconds; }
+  double largest(const Kind& kind) const {
+    double most = 0.0;
+    for (int o : kind.operations) most = std::max(most, step.operations[o]->largest());
+    return most;
+  }
+  // How far kinds are above their targets, all or those that are priced late.
+  double own_excess(bool all) const {
+    double sum = 0.0;
+    for (const Kind& kind : step.kinds)
+      for (int o : kind.operations)
+        if (all || step.operations[o]->is_slow()) sum += kind.times * step.operations[o]->excess.sum;
+    return sum;
+  }
+  int above_target(Random& random) {
+    const Kind& kind = step.kinds[random.below((int)step.kinds.size())];
+    Operation& op = *step.operations[kind.operations[random.below((int)kind.operations.size())]];
+    if (op.above.list.empty()) return -1;
+    const int atom = op.part_of(op.above.list[random.below((int)op.above.list.size())], random);
+    return atom < 0 ? -1 : atom / width;
+  }
   double exchange_s(int unit) const {
     const int atom = unit * width;
     return tokens->of_atom.size(atom) ? tokens->of(0, *tokens->of_atom.begin(atom)) : 0.0;

@@ -7,6 +7,7 @@
 #include "moves/join_nodes.hpp"
 #include "moves/open_node.hpp"
 #include "moves/shift_cut.hpp"
+#include "moves/swap_clusters.hpp"
 #include "moves/swap_domains.hpp"
 #include "moves/swap_mates.hpp"
 #include "moves/swap_nodes.hpp"
@@ -14,23 +15,33 @@
 #include "moves/swap_sets.hpp"
 #include "moves/swap_stretches.hpp"
 #include "moves/to_mate.hpp"
+#include "moves/to_partner.hpp"
 #include "moves/turn_stretch.hpp"
 #include "moves/unit.hpp"
 
 namespace placer {
 
+enum class Needs { nothing, sets, partners };
+
 struct Move {
   const char* name;
   double weight;
   void (*propose)(Search&, Pairs&);
+  Needs needs = Needs::nothing;
 };
 
 inline const std::vector<Move> MOVES = {
-    {"unit", 1.0, move_unit},           {"to mate", 3.0, move_to_mate},
-    {"join part", 2.0, join_part},      {"move part", 1.0, move_part},
-    {"swap sets", 1.0, swap_sets},      {"swap mates", 1.0, swap_mates},
-    {"eject", 2.0, eject},              {"swap domains", 0.05, swap_domains},
-    {"dissolve", 1.0, dissolve},
+    {"unit", 1.0, move_unit},
+    {"swap domains", 0.05, swap_domains},
+    {"to mate", 3.0, move_to_mate, Needs::sets},
+    {"join part", 2.0, join_part, Needs::sets},
+    {"move part", 1.0, move_part, Needs::sets},
+    {"swap sets", 1.0, swap_sets, Needs::sets},
+    {"swap mates", 1.0, swap_mates, Needs::sets},
+    {"eject", 2.0, eject, Needs::sets},
+    {"dissolve", 1.0, dissolve, Needs::sets},
+    {"to partner", 8.0, to_partner, Needs::partners},
+    {"swap clusters", 4.0, swap_clusters, Needs::partners},
 };
 // Of runs on nodes.
 inline const std::vector<Move> MOVES_OF_RUNS = {

@@ -29,6 +29,7 @@ struct Search {
   int units, slots, levels;     // levels: tiers outside a cell
   std::vector<Family> families;
   std::vector<Tied> tied;
+  Rows partners;                // units that each sends to, or receives from
   Ints room;                    // free slots of each cell
   Runs runs;                    // of a launch by nodes, empty else
 
@@ -76,7 +77,32 @@ struct Search {
       }
     return true;
   }
+  bool has_sets() const {
+    for (const Family& family : families)
+      if (family.units.count() < units) return true;
+    return false;
+  }
+  // Somebody whom a unit sends to, or receives from; -1 if nobody.
+  int partner_of(int unit) {
+    const int size = partners.size(unit);
+    return size ? partners.begin(unit)[random.below(size)] : -1;
+  }
+  // How many of its partners are in a unit's own cell.
+  int ties(int unit) const {
+    int count = 0;
+    const int at = cell_of(unit);
+    for (const int* u = partners.begin(unit); u != partners.end(unit); ++u) count += cell_of(*u) == at;
+    return count;
+  }
   const Family& any_family() { return families[random.below((int)families.size())]; }
+  // Somebody of a set of a unit, or a partner.
+  int mate_of(int unit) {
+    if (partners.count() && random.below(2))
+      if (const int partner = partner_of(unit); partner >= 0) return partner;
+    const Family& family = any_family();
+    const int set = family.of_unit[unit];
+    return family.units.begin(set)[random.below(family.units.size(set))];
+  }
   // Whether a set has a unit in a cell; of a large one a few are looked at.
   bool seems_at(const Family& family, int set, int at) {
     const int size = family.units.size(set), *units = family.units.begin(set);

@@ -93,6 +93,21 @@ template <class T> int add(StepTime& self, std::unique_ptr<T> op, int groups, in
   return (int)self.operations.size() - 1;
 }
 
+void set_rings(Rings& op, const IntArray& first, const IntArray& member, const IntArray& weight,
+               const IntArray& lanes, int members, const RealArray& buffer, double moved,
+               const RealArray& steps_outside, const RealArray& steps_inside, bool is_even, const IntArray& thin) {
+  op.member = rows(first, member);
+  op.weight = rows(first, weight);
+  op.lanes = ints(lanes);
+  op.members = members;
+  op.buffer = reals(buffer);
+  op.moved = moved;
+  op.steps_outside = reals(steps_outside);
+  op.steps_inside = reals(steps_inside);
+  op.is_even = is_even;
+  op.thin = ints(thin);
+}
+
 // One that is priced anew after every change.
 template <class T> int add_whole(StepTime& self, std::unique_ptr<T> op, int groups) {
   op->machine = &self.machine;
@@ -117,6 +132,14 @@ std::vector<Step> steps(const IntArray& flat) {
     found.push_back({s[0], s[1], s[2], s[3], s[4]});
   }
   return found;
+}
+
+bool asks(const StepTime& step) {
+  for (const auto& op : step.operations)
+    if (dynamic_cast<const Asked*>(op.get())) return true;
+  for (const Instance& one : step.instances)
+    if (asks(*one.step)) return true;
+  return bool(step.ask_exposed);
 }
 
 std::vector<Family> sets(const nb::list& families) {
@@ -167,16 +190,32 @@ NB_MODULE(_kernel, module) {
               IntArray weight, IntArray lanes, int members, RealArray buffer, double moved,
               RealArray steps_outside, RealArray steps_inside, bool is_even, IntArray thin) {
              auto op = std::make_unique<Rings>();
-             op->member = rows(first, member);
-             op->weight = rows(first, weight);
-             op->lanes = ints(lanes);
-             op->members = members;
-             op->buffer = reals(buffer);
-             op->moved = moved;
-             op->steps_outside = reals(steps_outside);
-             op->steps_inside = reals(steps_inside);
-             op->is_even = is_even;
-             op->thin = ints(thin);
+             set_rings(*op, first, member, weight, lanes, members, buffer, moved, steps_outside, steps_inside,
+                       is_even, thin);
+             const int groups = op->member.count(), sizes = (int)op->buffer.size();
+             return add(self, std::move(op), groups, sizes, start, groups_of);
+           })
+      .def("add_all_reduces",
+           [](StepTime& self, IntArray start, IntArray groups_of, IntArray first, IntArray member,
+              IntArray weight, IntArray lanes, int members, RealArray buffer, double moved,
+              RealArray steps_outside, RealArray steps_inside, bool is_even, IntArray thin,
+              std::vector<bool> ways, RealArray tree_buffers, RealArray buffers, RealArray shares,
+              RealArray switched, int heads) {
+             auto op = std::make_unique<AllReduces>();
+             set_rings(*op, first, member, weight, lanes, members, buffer, moved, steps_outside, steps_inside,
+                       is_even, thin);
+             op->by_ring = ways[0];
+             op->by_tree = ways[1];
+             op->by_switch = ways[2];
+             op->is_tuned = ways[3];
+             op->in_racks = ways[4];
+             op->tree_buffers = reals(tree_buffers);
+             op->buffers = reals(buffers);
+             op->inside_share = shares.data()[0];
+             op->between_share = shares.data()[1];
+             op->switch_steps = shares.data()[2];
+             op->switched = reals(switched);
+             op->heads = heads;
              const int groups = op->member.count(), sizes = (int)op->buffer.size();
              return add(self, std::move(op), groups, sizes, start, groups_of);
            })
@@ -232,6 +271,17 @@ NB_MODULE(_kernel, module) {
              self.peaks.push_back({operation, size, ints(groups)});
              return (int)self.peaks.size() - 1;
            })
+      .def("add_kind",
+           [](StepTime& self, std::vector<int> operations, double times, double hidden, double by_roles) {
+             self.kinds.push_back({operations, times, hidden, by_roles});
+           })
+      .def(
+          "add_instance",
+          [](StepTime& self, StepTime& step, double steps, IntArray atoms) {
+            self.instances.push_back({&step, steps, ints(atoms)});
+          },
+          nb::keep_alive<1, 2>())
+      .def("set_least_roles", [](StepTime& self, double seconds) { self.least_roles_s = seconds; })
       .def("add_window",
            [](StepTime& self, double weight, std::vector<Ints> peaks, std::vector<Reals> times,
               Reals hidden, int seen) {
@@ -297,11 +347,7 @@ NB_MODULE(_kernel, module) {
       .def_prop_ro("value", &StepTime::value)
       .def_prop_ro("pipeline_s", &StepTime::pipeline_s)
       .def_prop_ro("asks",
-                   [](const StepTime& self) {
-                     for (const auto& op : self.operations)
-                       if (dynamic_cast<const Asked*>(op.get())) return true;
-                     return bool(self.ask_exposed);
-                   })
+&asks)
       .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; })
       .def_prop_ro("slots", [](const StepTime& self) { return array(self.layout.slot_of); })
       .def("pressure", [](StepTime& self) { return array(self.pressure()); });
@@ -325,6 +371,8 @@ NB_MODULE(_kernel, module) {
            [](Annealer& self, int level, nb::list sets_of_one) {
              self.search.tied.push_back({level, sets(sets_of_one)[0]});
            })
+      .def("set_partners",
+           [](Annealer& self, IntArray start, IntArray partners) { self.search.partners = rows(start, partners); })
       .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
       .def("set_runs",
            [](Annealer& self, IntArray room, IntArray host, IntArray first, IntArray kind,
@@ -359,13 +407,16 @@ NB_MODULE(_kernel, module) {
                      return array(found);
                    })
       .def("usual_change",
-           [](Annealer& self, int tries, double hot) {
+           [](Annealer& self, int tries, double hot, double cut) {
              nb::gil_scoped_release free;
-             return self.usual_change(tries, {hot, hot});
+             Schedule schedule{hot, hot};
+             schedule.cut = cut;
+             return self.usual_change(tries, schedule);
            })
       .def("walk",
-           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold) {
-             const Schedule schedule{hot, cold};
+           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold, double cut) {
+             Schedule schedule{hot, cold};
+             schedule.cut = cut;
              nb::gil_scoped_release free;
              self.walk(moves, begin, end, schedule);
            })

@@ -1,4 +1,4 @@
-// Flows of any sizes at once, and messages along rows in turn: priced anew after a change.
+// Flows of any sizes at once, port by port; and messages along rows in turn, priced anew.
 #pragma once
 #include <cmath>
 #include "operation.hpp"
@@ -34,66 +34,198 @@ struct Uplinks {
 };
 
 // placer.cost.exchange.flows_cost: the slowest flow of a step.
-struct Flows : PricedAnew {
+//
+// A change touches the ports of the flows of whoever moves, and the uplinks on their way.
+// What a flow takes depends on much more, so the slowest is looked for where it is asked:
+// until then its time is that of a flow that was slowest once, no more than the slowest now.
+struct Flows : Operation {
   struct Flow { int from, to, sender, receiver; double bytes; };  // atoms, ranks
   std::vector<Flow> flows;
   double pair_share = 1.0, fixed = 0.0;
 
   void start() {
     prepare();
+    const Machine& m = *machine;
     ranks = 0;
     for (const Flow& flow : flows) ranks = std::max({ranks, flow.sender + 1, flow.receiver + 1});
-    tier.resize(flows.size());
+    first_uplink = 2 * ranks;
+    offset.assign(m.tiers + 1, 0);
+    for (int t = 0; t < m.tiers; ++t)
+      offset[t + 1] = offset[t] + (t < m.first_outer() ? 0 : (int)m.capacity[t].size());
+    first_alone = first_uplink + 2 * offset[m.tiers];
+    busy.assign(first_alone + (pair_share < 1.0 ? flows.size() : 0), 0.0);
+    outside.assign(first_uplink, 0.0);
+    inside = waits = outside;
+    flows_seen.resize(flows.size());
+    entries_seen.resize(busy.size());
+    const int atoms = (int)layout->site.size();
+    of_flow = rows(atoms, [](const Flow& f) { return std::pair{f.from, f.to}; });
+    by_port = rows(first_uplink, [this](const Flow& f) { return std::pair{f.sender, ranks + f.receiver}; });
+  }
+  bool is_rough() const override { return !is_exact; }
+  const Reals& entries() const override { return busy; }
+
+  void rebuild() override {
+    std::fill(busy.begin(), busy.end(), 0.0);
+    for (Reals* some : {&outside, &inside, &waits}) std::fill(some->begin(), some->end(), 0.0);
+    touched_entries.clear();
+    entries_seen.wipe();
+    for (size_t i = 0; i < flows.size(); ++i) add((int)i, 1.0);
+    for (int entry : touched_entries) settle_entry(entry);
+    refine();
+    keep();
+    changed.clear();
+  }
+  void before_atoms(const Ints& atoms) override {
+    moved_flows.clear();
+    flows_seen.wipe();
+    touched_entries.clear();
+    entries_seen.wipe();
+    is_exact = false;
+    for (int atom : atoms)
+      for (const int* f = of_flow.begin(atom); f != of_flow.end(atom); ++f)
+        if (flows_seen.mark(*f)) moved_flows.push_back(*f);
+    for (int f : moved_flows) add(f, -1.0);
+  }
+  void after_move(const Ints&) override {
+    for (int f : moved_flows) add(f, 1.0);
+  }
+  void settle() override {
+    changed.clear();
+    for (int entry : touched_entries) settle_entry(entry);
+    tell_slowest(seconds_of(slowest));
+  }
+  void undo() override {
+    Operation::undo();
+    is_exact = false;
+  }
+  // Look for the slowest flow.
+  void refine() override {
+    double most = -1.0;
+    for (size_t i = 0; i < flows.size(); ++i) {
+      const double own = seconds_of((int)i);
+      if (own > most) most = own, slowest = (int)i;
+    }
+    tell_slowest(std::max(most, 0.0));
+    is_exact = true;
+  }
+  int part_of(int entry, Random& random) override {
+    int flow = -1;
+    if (entry < first_uplink) {
+      if (by_port.size(entry)) flow = by_port.begin(entry)[random.below(by_port.size(entry))];
+    } else if (entry >= first_alone) {
+      flow = entry - first_alone;
+    } else {
+      const int half = offset[machine->tiers], place = (entry - first_uplink) % half;
+      const bool is_down = entry - first_uplink >= half;
+      int t = machine->first_outer();
+      while (offset[t + 1] <= place) ++t;
+      const int child = place - offset[t], begin = layout->first[t][child], end = layout->end[t][child];
+      for (int tries = 0; tries < TRIES && flow < 0 && end > begin; ++tries) {
+        const int atom = layout->atom_at[begin + random.below(end - begin)];
+        if (atom < 0 || !of_flow.size(atom)) continue;
+        const int f = of_flow.begin(atom)[random.below(of_flow.size(atom))];
+        const int a = machine->child[t][layout->site_of(flows[f].from)];
+        const int b = machine->child[t][layout->site_of(flows[f].to)];
+        if (a != b && (is_down ? b : a) == child) flow = f;
+      }
+    }
+    if (flow < 0) return -1;
+    return random.below(2) ? flows[flow].from : flows[flow].to;
   }
 
  private:
-  static constexpr double POWER = 8.0;  // of the mean of ports that walks go down on
-  int ranks = 0;
-  Ints tier;
-  Uplinks uplinks;
-  Reals busy, waits;  // [sends, receives][inside, outside][rank], [sends, receives][rank]
+  static constexpr int TRIES = 12;
+  int ranks = 0, first_uplink = 0, first_alone = 0, slowest = 0;
+  bool is_exact = false;
+  // Ports ([sends, receives][rank]), uplinks ([up, down][tier][child]), and flows by
+  // themselves where a pair cannot fill a NIC.
+  Reals busy;
+  Reals outside, inside, waits;  // of each port: by its NIC, by NVLink, latencies
+  Ints offset, touched_entries, moved_flows;
+  Rows of_flow, by_port;         // flows of each atom, of each port
+  Marks flows_seen, entries_seen;
 
-  double& busy_of(int end, bool outside, int rank) { return busy[(size_t)(2 * end + outside) * ranks + rank]; }
-
-  void price() override {
-    const Machine& m = *machine;
-    busy.assign((size_t)4 * ranks, 0.0);
-    waits.assign((size_t)2 * ranks, 0.0);
-    uplinks.clear(m);
-    for (size_t i = 0; i < flows.size(); ++i) {
-      const Flow& f = flows[i];
-      const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
-      tier[i] = t;
-      const double pace = f.bytes / m.bandwidth[t];
-      busy_of(0, t > m.scale_up, f.sender) += pace / m.factor[a];
-      busy_of(1, t > m.scale_up, f.receiver) += pace / m.factor[b];
-      waits[f.sender] += m.latency[t];
-      waits[ranks + f.receiver] += m.latency[t];
-      uplinks.add(m, a, b, t, f.bytes);
-    }
-    double most = 0.0;
-    for (size_t i = 0; i < flows.size(); ++i) {
-      const Flow& f = flows[i];
-      const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = tier[i];
-      double seconds = uplinks.seconds(m, a, b, t);
-      if (t > m.scale_up)
-        seconds = std::max(seconds, f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share);
-      for (bool outside : {false, true})
-        seconds = std::max({seconds, busy_of(0, outside, f.sender), busy_of(1, outside, f.receiver)});
-      most = std::max(most, seconds + std::max(waits[f.sender], waits[ranks + f.receiver]));
-    }
-    double sum = 0.0, ports = 0.0;
-    const auto add = [&](double seconds) {
-      sum += most > 0 ? std::pow(seconds / most, POWER) : 0.0;
-      ++ports;
-    };
-    for (double seconds : busy) add(seconds);
-    for (int t = m.first_outer(); t < m.tiers; ++t)
-      for (size_t c = 0; c < uplinks.up[t].size(); ++c) {
-        add(uplinks.up[t][c] / m.capacity[t][c]);
-        add(uplinks.down[t][c] / m.capacity[t][c]);
+  template <class Ends> Rows rows(int count, const Ends& ends) const {
+    Rows found;
+    found.start.assign(count + 1, 0);
+    const auto each = [&](const auto& use) {
+      for (size_t i = 0; i < flows.size(); ++i) {
+        const auto [one, other] = ends(flows[i]);
+        use(one, (int)i);
+        if (other != one) use(other, (int)i);
       }
-    tell(0, 0, most + fixed, most * std::pow(sum / ports, 1.0 / POWER));
+    };
+    each([&](int row, int) { ++found.start[row + 1]; });
+    for (int row = 0; row < count; ++row) found.start[row + 1] += found.start[row];
+    Ints next(found.start.begin(), found.start.end() - 1);
+    found.entry.resize(found.start.back());
+    each([&](int row, int flow) { found.entry[next[row]++] = flow; });
+    return found;
+  }
+  void touch_entry(int entry) {
+    if (entries_seen.mark(entry)) touched_entries.push_back(entry);
+  }
+  int uplink(bool down, int t, int child) const {
+    return first_uplink + (down ? offset[machine->tiers] : 0) + offset[t] + child;
+  }
+  void raise(double& place, double by) {
+    kept.set(place, place + by);
+  }
+  // A flow as it lies now, with a sign.
+  void add(int number, double sign) {
+    const Machine& m = *machine;
+    const Flow& f = flows[number];
+    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    const double pace = sign * f.bytes / m.bandwidth[t];
+    const int ends[] = {f.sender, ranks + f.receiver}, sites[] = {a, b};
+    for (int end = 0; end < 2; ++end) {
+      raise((t > m.scale_up ? outside : inside)[ends[end]], pace / m.factor[sites[end]]);
+      raise(waits[ends[end]], sign * m.latency[t]);
+      touch_entry(ends[end]);
+    }
+    for (int u = m.first_outer(); u <= t; ++u)
+      for (bool down : {false, true}) {
+        const int child = m.child[u][down ? b : a], entry = uplink(down, u, child);
+        touch_entry(entry);
+        const double by = sign * f.bytes / m.capacity[u][child];
+        change_entry(entry, busy[entry] + by);
+      }
+    if (first_alone < (int)busy.size()) touch_entry(first_alone + number);
+  }
+  void change_entry(int entry, double now) {
+    if (is_of_kind) excess.sum += excess.of(now) - excess.of(busy[entry]);
+    kept.set(busy[entry], now);
+  }
+  // Entries of ports and flows, from what they are made of.
+  void settle_entry(int entry) {
+    if (entry < first_uplink) change_entry(entry, std::max(outside[entry], inside[entry]) + waits[entry]);
+    else if (entry >= first_alone) change_entry(entry, alone(flows[entry - first_alone]));
+  }
+  double alone(const Flow& f) const {
+    const Machine& m = *machine;
+    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    if (t <= m.scale_up) return m.latency[t];
+    return f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share + m.latency[t];
+  }
+  double seconds_of(int number) const {
+    const Machine& m = *machine;
+    const Flow& f = flows[number];
+    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    const int sends = f.sender, receives = ranks + f.receiver;
+    double most = std::max({outside[sends], inside[sends], outside[receives], inside[receives]});
+    for (int u = m.first_outer(); u <= t; ++u)
+      most = std::max({most, busy[uplink(false, u, m.child[u][a])], busy[uplink(true, u, m.child[u][b])]});
+    if (t > m.scale_up)
+      most = std::max(most, f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share);
+    return most + std::max(waits[sends], waits[receives]);
+  }
+  void tell_slowest(double most) {
+    if (seconds[0] != most + fixed) {
+      kept.set(seconds[0], most + fixed);
+      changed.assign(1, 0);
+    }
+    if (mean[0] != most) kept.set(mean[0], most);
   }
 };
 

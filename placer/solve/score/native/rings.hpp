@@ -2,6 +2,7 @@
 // and placer.cost.collectives.ring_pass. What the forms say of a number of domains comes
 // in tables.
 #pragma once
+#include <cmath>
 #include "operation.hpp"
 
 namespace placer {
@@ -64,7 +65,7 @@ struct Rings : Operation {
     Operation::keep();
   }
 
- private:
+ protected:
   struct Hop { int from, to, tier; };  // sites of a hop over thin uplinks
   struct Ring {
     int domains = 0, fewest = 1, most = 0;
@@ -72,6 +73,8 @@ struct Rings : Operation {
     double inner_latency = 0.0, outer_latency = 0.0;
     double spread = 1.0;  // mean over domains of one by the members there
     std::vector<Hop> hops;
+    double tree_pace = 0.0, tree_latency = 0.0;  // of the double tree between domains
+    std::vector<Hop> tree;
   };
   std::vector<Ring> rings, was;
   Reals pace;
@@ -81,6 +84,9 @@ struct Rings : Operation {
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
+
+  // After the domains of a ring are in `order`, by their first members.
+  virtual void scan_more(Ring&) {}
 
   // Members in the order of the ring: domain after domain, in that of the ranks inside.
   void scan(int g, Ring& ring) {
@@ -130,6 +136,7 @@ struct Rings : Operation {
     ring.outer_pace = outer / ring.factor;
     ring.inner_latency = inside ? inner_latency / inside : 0.0;
     ring.outer_latency = domains > 1 ? outer_latency / domains : 0.0;
+    scan_more(ring);
   }
   void by_domain(int g) {
     const Machine& m = *machine;
@@ -162,7 +169,7 @@ struct Rings : Operation {
     if (!thin.empty() && thin.front() <= t) ring.hops.push_back({from, to, t});
   }
 
-  void price(int g, double of_pace) {
+  virtual void price(int g, double of_pace) {
     const Ring& r = rings[g];
     const double latency = steps_outside[r.domains] * r.outer_latency +
                            steps_inside[r.domains] * r.inner_latency;
@@ -170,14 +177,14 @@ struct Rings : Operation {
     const double average = std::max(r.inner_pace, r.outer_pace * r.spread) * moved * buffer[0] + latency;
     for (int s = 0; s < sizes; ++s) tell(g, s, moved * buffer[s] * of_pace + latency, average);
   }
-  void price_all() {
+  virtual void price_all() {
     if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
-    else share();
-    for (int g = 0; g < groups; ++g) price(g, pace[g]);
+    else share(&Ring::hops, [](const Ring& r) { return r.outer_pace; }, pace);
+    for (int g = 0; g < groups; ++g) price(g, std::max(rings[g].inner_pace, pace[g]));
   }
 
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
-  void share() {
+  template <class Alone> void share(std::vector<Hop> Ring::*hops, const Alone& alone_of, Reals& found) {
     const Machine& m = *machine;
     has.assign(members + 2, 0);
     from_hop.resize(groups + 1);
@@ -189,8 +196,8 @@ struct Rings : Operation {
       const Ring& r = rings[g];
       has[r.fewest] = 1;
       top = std::max(top, r.fewest);
-      apart[g] = r.outer_pace / r.fewest;
-      from_hop[g + 1] = from_hop[g] + r.hops.size() * thin.size() * 2;
+      apart[g] = alone_of(r) / r.fewest;
+      from_hop[g + 1] = from_hop[g] + (r.*hops).size() * thin.size() * 2;
     }
     by_hop.assign(from_hop[groups], 0.0);
     for (int flows = 1; flows <= top; ++flows) {
@@ -205,7 +212,7 @@ struct Rings : Operation {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
         const double more = r.fewest * lanes[g];
-        for (const Hop& hop : r.hops)
+        for (const Hop& hop : r.*hops)
           for (int t : thin) {
             if (t > hop.tier) break;
             load[0][offset[t] + m.child[t][hop.from]] += more;
@@ -215,14 +222,15 @@ struct Rings : Operation {
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
-        double slowest = r.outer_pace;
+        const double own = alone_of(r);
+        double slowest = own;
         double* sums = by_hop.data() + from_hop[g];
-        for (const Hop& hop : r.hops)
+        for (const Hop& hop : r.*hops)
           for (int t : thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
               const int child = m.child[t][way ? hop.to : hop.from];
-              const double here = std::max(r.outer_pace, load[way][offset[t] + child] / m.capacity[t][child]);
+              const double here = std::max(own, load[way][offset[t] + child] / m.capacity[t][child]);
               *sums += width * here;
               slowest = std::max(slowest, here);
             }
@@ -231,13 +239,95 @@ struct Rings : Operation {
     }
     for (int g = 0; g < groups; ++g) {
       for (size_t i = from_hop[g]; i < from_hop[g + 1]; ++i) apart[g] = std::max(apart[g], by_hop[i]);
-      pace[g] = std::max(rings[g].inner_pace, (apart[g] + together[g]) / 2);
+      found[g] = (apart[g] + together[g]) / 2;
     }
   }
 
   std::vector<char> has;
   std::vector<size_t> from_hop;
   Reals together, apart, by_hop;
+};
+
+// All-reduces: placer.cost.communicators.Communicators.all_reduce, by rings, by double trees
+// between domains (placer.cost.trees), by reducing switches, or by the fastest that NCCL's
+// tuner considers. What the forms of a ring say comes doubled.
+struct AllReduces : Rings {
+  bool by_ring = false, by_tree = false, by_switch = false, is_tuned = false, in_racks = false;
+  Reals tree_buffers, buffers;     // [domains] out of a domain; as the form of a tree sees it
+  double inside_share = 1.0, between_share = 1.0, switch_steps = 0.0;
+  Reals switched;                  // [size][domains][heads] bytes that a switch takes the time of
+  int heads = 1;
+
+ private:
+  Reals tree_pace_of;
+
+  bool has_trees() const { return by_tree || by_switch; }
+  static int parent(int vertex, int count) {
+    if (vertex == 0) return -1;
+    const int lowest = vertex & -vertex, cleared = vertex ^ lowest, up = cleared | (lowest << 1);
+    return up < count ? up : cleared;
+  }
+  static int second_parent(int vertex, int count) {
+    const bool odd = count % 2;
+    const int found = parent(odd ? (vertex - 1 + count) % count : count - 1 - vertex, count);
+    return found < 0 ? -1 : odd ? (found + 1) % count : count - 1 - found;
+  }
+  void scan_more(Ring& ring) override {
+    const Machine& m = *machine;
+    ring.tree.clear();
+    ring.tree_pace = ring.tree_latency = 0.0;
+    if (!has_trees() || ring.domains < 2) return;
+    double latency = 0.0;
+    int edges = 0;
+    for (int d = 0; d < ring.domains; ++d)
+      for (const int over : {parent(d, ring.domains), second_parent(d, ring.domains)}) {
+        if (over < 0) continue;
+        const int low = order[d], high = order[over], t = m.tier(low, high);
+        ring.tree_pace = std::max(ring.tree_pace, 1 / m.bandwidth[t]);
+        latency += m.latency[t];
+        if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];
+        ++edges;
+        if (thin.empty() || thin.front() > t) continue;
+        ring.tree.push_back({low, high, t});
+        ring.tree.push_back({high, low, t});
+      }
+    ring.tree_pace /= ring.factor;
+    ring.tree_latency = latency / edges;
+  }
+  double halves(const Ring& r) const { return 2 * tree_buffers[r.domains]; }
+  void price_all() override {
+    tree_pace_of.assign(groups, 0.0);
+    if (has_trees() && !thin.empty()) {
+      share(&Ring::tree, [this](const Ring& r) { return r.tree_pace * halves(r); }, tree_pace_of);
+      for (int g = 0; g < groups; ++g) tree_pace_of[g] /= halves(rings[g]);
+    } else {
+      for (int g = 0; g < groups; ++g) tree_pace_of[g] = rings[g].tree_pace / rings[g].fewest;
+    }
+    Rings::price_all();
+  }
+  void price(int g, double of_pace) override {
+    const Ring& r = rings[g];
+    // Groups priced by themselves share no uplink.
+    if (thin.empty() || r.tree.empty()) tree_pace_of[g] = r.tree_pace / r.fewest;
+    const bool reduces = r.fewest > 2;
+    const double levels = std::log2(r.domains) * r.tree_latency, between = tree_pace_of[g];
+    for (int s = 0; s < sizes; ++s) {
+      double least = 1e300;
+      if (by_ring && !(is_tuned && reduces && in_racks))
+        least = moved * buffer[s] * of_pace + steps_outside[r.domains] * r.outer_latency +
+                steps_inside[r.domains] * r.inner_latency;
+      if (by_tree && !(is_tuned && reduces && in_racks))
+        least = std::min(least, buffer[s] * std::max(2.0 * r.inner_pace, buffers[r.domains] * between) +
+                                    2.0 * (((double)members / r.domains - 1) * r.inner_latency + levels));
+      if (by_switch && (!is_tuned || reduces)) {
+        const double inside = std::max(r.inner_pace * between_share, between);
+        const double pace = std::max(r.inner_pace * inside_share, tree_buffers[r.domains] * inside);
+        const int at = (s * (members + 1) + r.domains) * (heads + 1) + std::min(r.fewest, heads);
+        least = std::min(least, switched[at] * pace + switch_steps * r.inner_latency + 2.0 * levels);
+      }
+      tell(g, s, least, least);
+    }
+  }
 };
 
 }  // namespace placer

@@ -54,8 +54,29 @@ struct Window {
   int seen = 0;
 };
 
+// Groups of one kind of the user's own, or the traffic: what its slowest takes, so many times,
+// is exposed beyond what hides it.
+struct Kind {
+  Ints operations;
+  double times = 1.0, hidden = 0.0;
+  double by_roles = 0.0;  // hidden besides, of what roles take
+};
+
+struct StepTime;
+
+// An instance of a role: a job on some of the atoms, so many steps a cycle.
+struct Instance {
+  StepTime* step = nullptr;
+  double steps = 1.0;
+  Ints atoms;  // of the workload
+};
+
 struct StepTime : Cost {
   std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<Kind> kinds;
+  std::vector<Instance> instances;
+  double least_roles_s = 0.0;            // what no placement changes
+  Ints changed_instances;
   std::vector<Axis> axes;
   std::vector<Peak> peaks;
   std::vector<Window> windows;
@@ -77,12 +98,41 @@ struct StepTime : Cost {
   Reals block_s;                         // at most what the replicas of a block take
   double longest_s = 0.0;                // of the blocks
   double exposed_s = 0.0;
+  double own_s = 0.0;                    // of kinds, or soon known to be more
   double traffic = 0.0, background = 0.0;  // of all groups of axes, and of all others
   int ring_groups = 0;
   bool is_late = false;                  // slow operations are not priced yet
 
-  double at_most() const { return longest_s + exposed_s + fixed; }
-  double value() override { return pipeline_s() + exposed_s + fixed; }
+  double at_most() const { return longest_s + exposed_s + fixed + of_cycle(of_roles(&StepTime::at_most)); }
+  double at_least() override {
+    const double rest = (joins_nobody ? longest_s : 0.0) + exposed_s + fixed;
+    return rest + of_cycle(of_roles(&StepTime::at_least));
+  }
+  double value() override {
+    refine();
+    return pipeline_s() + exposed_s + fixed + of_cycle(of_roles(&StepTime::value));
+  }
+  // The slowest role.
+  template <class Seconds> double of_roles(Seconds seconds) const {
+    double most = least_roles_s;
+    for (const Instance& one : instances) most = std::max(most, one.steps * (one.step->*seconds)());
+    return most;
+  }
+  // Roles, and what is exposed beside them.
+  double of_cycle(double roles) const {
+    if (roles == 0.0) return own_s;
+    double sum = roles;
+    for (const Kind& kind : kinds) sum += kind_s(kind, roles);
+    return sum;
+  }
+  double kind_s(const Kind& kind, double roles = 0.0) const {
+    double most = 0.0;
+    for (int o : kind.operations) {
+      const Operation& op = *operations[o];
+      for (int g = 0; g < op.groups; ++g) most = std::max(most, op.seconds[g]);
+    }
+    return std::max(0.0, kind.times * most - kind.hidden - kind.by_roles * roles);
+  }
 
   // The slowest replica. Blocks that may not be it are passed over.
   double pipeline_s() {
@@ -110,6 +160,10 @@ struct StepTime : Cost {
 
   void start() {
     const int blocks = replicas_of_block.count(), cells = blocks * stages;
+    instance_of.assign(layout.site.size(), -1);
+    for (size_t i = 0; i < instances.size(); ++i)
+      for (int atom : instances[i].atoms) instance_of[atom] = (int)i;
+    instances_seen.resize(instances.size());
     joins_nobody = blocks == replicas;
     block_s.assign(blocks, 0.0);
     slow.assign(cells, 1.0);
@@ -120,6 +174,8 @@ struct StepTime : Cost {
     peaks_of.assign(operations.size(), {});
     for (size_t k = 0; k < peaks.size(); ++k) peaks_of[peaks[k].operation].push_back((int)k);
     axes_of.assign(operations.size(), {});
+    for (const Kind& kind : kinds)
+      for (int o : kind.operations) operations[o]->is_of_kind = true;
     auto in_blocks = [&](const Rows& of) {
       Rows found;
       for (int row = 0; row < of.count(); ++row) {
@@ -158,10 +214,17 @@ struct StepTime : Cost {
 
   void load(const Ints& slots) override {
     layout.load(slots);
+    Ints own;
+    for (const Instance& one : instances) {
+      own.clear();
+      for (int atom : one.atoms) own.push_back(slots[atom]);
+      one.step->load(own);
+    }
     for (auto& op : operations) op->rebuild();
     traffic = background = 0.0;
     ring_groups = 0;
     for (size_t o = 0; o < operations.size(); ++o) {
+      if (operations[o]->is_of_kind) continue;
       const bool waits = !axes_of[o].empty();
       if (!waits) ring_groups += operations[o]->groups;
       for (double s : operations[o]->mean) (waits ? traffic : background) += s;
@@ -173,7 +236,9 @@ struct StepTime : Cost {
     for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk_block((int)b);
     for (size_t k = 0; k < peaks.size(); ++k) peak_s[k] = largest(peaks[k]);
     exposed_s = exposed();
+    own_s = of_kinds();
     longest_s = *std::max_element(block_s.begin(), block_s.end());
+    is_open = false;
     forget();
   }
 
@@ -185,10 +250,18 @@ struct StepTime : Cost {
       if (layout.atom_at[one] >= 0) atoms.push_back(layout.atom_at[one]);
       if (layout.atom_at[other] >= 0) atoms.push_back(layout.atom_at[other]);
     }
+    changed_instances.clear();
+    if (!instances.empty()) {
+      instances_seen.wipe();
+      for (int atom : atoms)
+        if (const int i = instance_of[atom]; i >= 0 && instances_seen.mark(i)) changed_instances.push_back(i);
+      for (int i : changed_instances) instances[i].step->change(pairs);
+    }
     for (auto& op : operations) op->touch(atoms);
     for (const auto& [one, other] : pairs) layout.exchange(one, other);
     for (auto& op : operations) op->moved();
-    before = {longest_s, exposed_s, traffic, background};
+    before = {longest_s, exposed_s, own_s, traffic, background};
+    is_open = true;
     dirty_blocks.clear();
     blocks_before.clear();
     blocks_seen.wipe();
@@ -201,6 +274,7 @@ struct StepTime : Cost {
     walk_dirty();
   }
   void finish() override {
+    for (int i : changed_instances) instances[i].step->finish();
     if (!is_late) return;
     is_late = false;
     for (size_t o = 0; o < operations.size(); ++o)
@@ -208,15 +282,20 @@ struct StepTime : Cost {
     walk_dirty();
   }
   void keep() override {
+    for (int i : changed_instances) instances[i].step->keep();
     for (auto& op : operations) op->keep();
+    is_open = false;
     forget();
   }
   void undo() override {
+    for (int i : changed_instances) instances[i].step->undo();
     for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
     for (auto& op : operations) op->undo();
     values.undo();
     longest_s = before.longest;
     exposed_s = before.exposed;
+    own_s = before.own;
+    is_open = false;
     traffic = before.traffic;
     background = before.background;
     is_late = false;
@@ -238,18 +317,34 @@ struct StepTime : Cost {
  private:
   using Key = uint64_t;
   struct Known { Key key = 0; double seconds = 0.0; };
-  struct Before { double longest = 0, exposed = 0, traffic = 0, background = 0; };
+  struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
   std::vector<Ints> peaks_of, axes_of;
   Rows of_atom_in_blocks, atoms_of_block;
-  Marks cells_seen, blocks_seen;
+  Marks cells_seen, blocks_seen, instances_seen;
+  Ints instance_of;  // of each atom, -1: of none that counts
   Journal<double> values;
   Ints atoms, dirty_blocks, by_length;
   Reals blocks_before, work, hop, now, slow, peak_s;
   Pairs made;
   Before before;
-  bool joins_nobody = true;
+  bool joins_nobody = true, is_open = false;
 
+  double of_kinds() const {
+    double sum = 0.0;
+    for (const Kind& kind : kinds) sum += kind_s(kind);
+    return sum;
+  }
+  void refine() {
+    bool any = false;
+    for (auto& op : operations) {
+      if (!op->is_rough()) continue;
+      any = true;
+      op->refine();
+      if (!is_open) op->kept.kept.clear();
+    }
+    if (any) own_s = of_kinds();
+  }
   void forget() {
     values.kept.clear();
     dirty_blocks.clear();
@@ -281,6 +376,10 @@ struct StepTime : Cost {
     Operation& op = *operations[o];
     const size_t noted = op.kept.kept.size();
     op.settle();
+    if (op.is_of_kind) {
+      if (!op.changed.empty()) own_s = of_kinds();
+      return;
+    }
     double& mean = axes_of[o].empty() ? background : traffic;
     for (size_t i = noted; i < op.kept.kept.size(); ++i) {
       double* place = op.kept.kept[i].place;

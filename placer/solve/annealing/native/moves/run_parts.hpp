@@ -8,15 +8,13 @@ namespace placer {
 // The place of a unit of one of the slowest blocks.
 inline int slow_place(Search& s) { return s.runs.place_of(s.waited_for(1 + s.random.below(6))); }
 
-// A node in a domain that holds a mate of a place's units, or any.
+// A node in a domain that holds a mate or partner of a place's units, or any.
 inline int other_node(Search& s, int at) {
   const Runs& r = s.runs;
   const int rule = s.random.below(4);
   if (rule == 0) return r.order[s.random.below(r.places())].node;
   if (rule == 1 && !r.idle.empty()) return r.idle[s.random.below((int)r.idle.size())];
-  const Family& family = s.any_family();
-  const int set = family.of_unit[r.begin[at] + s.random.below(r.order[at].length)];
-  const int mate = family.units.begin(set)[s.random.below(family.units.size(set))];
+  const int mate = s.mate_of(r.begin[at] + s.random.below(r.order[at].length));
   const int level = s.random.below(s.levels);
   return r.node_of_slot[s.any_in(s.range(level, s.domain(level, s.slot_of(mate))))];
 }

@@ -1,7 +1,6 @@
 """Local search again, from other seeds, for as long as was asked.
 
-Every generation searches several times from the same elite pool: hotter, colder, and as
-before. What they find is
+Every generation searches several times from the same elite pool. What they find is
 offered in their order, so it does not matter how many of them run side by side. Where a
 generation finds nothing, the next one works twice as long.
 """
@@ -10,31 +9,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from placer.helpers import Helpers, NoHelpError
 from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
-from placer.solve.annealing.in_full import annealed_in_full
-from placer.solve.improve.flow_search import REBALANCED, rebalanced
-from placer.solve.improve.port_search import EVENED, evened
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.run.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from placer.solve.problem.compiled import Problem
 
 # Processes are started, for jobs of so many ranks at most, once a generation takes
 # longer than it takes to start them; and have answered before the time is over.
 HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
-# How the searches of a generation differ from the first one.
-KINDS: tuple[Mapping[str, Any], ...] = (
-    {"anneal_start_heat": (0.1, 1.0)},
-    {"anneal_start_heat": (0.01, 0.1)},
-    {},
-)
+SEARCHES = 4  # of a generation
 
 
 def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -46,7 +35,7 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if incumbent.gpu_of_rank is None:
         return
     params = problem.params
-    is_local = incumbent.method.startswith((ANNEALED, REBALANCED, EVENED))
+    is_local = incumbent.method.startswith(ANNEALED)
     if params.generation_gain and not is_local:
         return
     with Helpers() as helpers:
@@ -65,8 +54,8 @@ def _generations(
         budget.pulse.phase = f"again, generation {generation + 1}"
         begun, before = monotonic(), incumbent.value
         work = min(least * 2**doubled, most)
-        first = generation * len(KINDS)
-        variants = [_variant(problem, first + i, work) for i in range(len(KINDS))]
+        first = generation * SEARCHES
+        variants = [_variant(problem, first + i, work) for i in range(SEARCHES)]
         found = in_order(beside.search, variants, budget.workers)
         for kept in found:
             incumbent.join(kept)
@@ -90,12 +79,7 @@ def _variant(problem: Problem, number: int, work: float) -> Problem:
     params = problem.params
     return problem.searched_anew(
         problem.seed + number + 1,
-        anneal_work=params.anneal_work * work,
-        anneal_work_of_pair=params.anneal_work_of_pair * work,
-        rebalance_work=params.rebalance_work * work,
-        even_work=params.even_work * work,
         races=max(int(params.races * work), 1),
-        **KINDS[number % len(KINDS)],
     )
 
 
@@ -127,7 +111,6 @@ def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
 
 
 def _searched(variant: Problem, own: Incumbent) -> Kept:
-    for method in (annealed_step, evened, rebalanced, annealed_in_full):
-        if not own.ends():
-            method(variant, own, own.budget)
+    if not own.ends():
+        annealed_step(variant, own, own.budget)
     return own.kept

@@ -14,7 +14,7 @@ from benchmarks.cluster_jobs import drawn
 from placer.errors import InputError
 from placer.helpers import Helpers
 from placer.solve import search
-from placer.solve.improve import again as module
+from placer.solve.annealing import again as module
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import params_of
 from placer.solve.run.budget import Budget

@@ -1,1 +1,0 @@
-"""Roles with transfers between them: partners near, in lines, runs or sets of nodes."""

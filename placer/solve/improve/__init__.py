@@ -1,1 +1,0 @@
-"""Local search: better placements near the best that are known."""
