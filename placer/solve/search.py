@@ -36,7 +36,6 @@ from placer.solve.run.later import (
     Method,
     has_own_traffic,
     is_in_parts,
-    is_of_hops,
     later,
 )
 from placer.solve.tree.base import base_tier
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
-cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
 counted_sides = later("construct.transfers.counted_sides", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 briefly_tiled = later("construct.traffic.tiled", has_own_traffic, "briefly_tiled")
@@ -176,7 +174,6 @@ METHODS: tuple[Method, ...] = (
     seated_hosts,
     few_enumerated,
     in_parts,
-    cheapest_parts,
     stitched,
     spread_runs,
     cut_alike,
@@ -227,9 +224,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     fastest_first,
     exchanged,
 )
-# Left out where nothing worse than a value will do, or a placement is near enough
-# to its bound that more is not searched for: these take the longest.
-BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
@@ -333,18 +327,8 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
     for method in methods:
         if incumbent.ends():
             return
-        if method in BEYOND_CONSTRUCTIONS and _is_enough(problem, incumbent):
-            continue
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
-
-
-def _is_enough(problem: Problem, incumbent: Incumbent) -> bool:
-    """Whether programs and walks of parts are not worth their time."""
-    params = problem.params
-    if params.asks_enough or not params.expert_searches:
-        return True
-    return incumbent.is_within(params.search_gap)
 
 
 def _within_terms(

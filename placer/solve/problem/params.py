@@ -198,12 +198,10 @@ class Params(BoundParams):
     enough_gap: float = 0.0
     # One that is as good as needs be: the search ends with it.
     enough_value: float = 0.0
-    # Whether nothing worse will do. Then no program is asked for parts of experts.
+    # Whether nothing worse will do. Then nothing is annealed.
     asks_enough: bool = False
     # A lower bound that is known before. Then no other is worked out.
     known_bound: float = 0.0
-    # Whether parts of expert groups are chosen by programs and walks, too.
-    expert_searches: bool = True
     # Generations of local search after all methods.
     generations: int = 0
     # What each must gain for another one, relative to the cost.
@@ -239,10 +237,6 @@ class Params(BoundParams):
     loose_work: float = 4.0
     # A gap in which programs that count parts are not worth their time.
     parts_walk_gap: float = 0.01
-    # Most ways to make up groups that a program for the hop cost tells apart.
-    parts_ways: int = 6_000
-    # Nodes of its tree.
-    parts_nodes: float = 100
     # Sets of hosts to avoid that are searched when some must be used.
     avoided_sets: int = 24
     # Nodes of a machine that is searched whole besides, its rules mended.
