@@ -21,10 +21,10 @@ from placer.solve.bounds.certificate import (
 from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
 from placer.solve.construct.by_nodes.seated_hosts import seated_hosts
-from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
+from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.stages.cut_alike import cut_alike
 from placer.solve.construct.stages.spread_runs import spread_runs
 from placer.solve.construct.units.in_parts import in_parts
@@ -163,7 +163,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
+AT_ONCE: tuple[Method, ...] = (whole_chains, roles_partitioned, seated_runs)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -174,7 +174,6 @@ METHODS: tuple[Method, ...] = (
     seated_hosts,
     few_enumerated,
     in_parts,
-    stitched,
     spread_runs,
     cut_alike,
     annealed_step,

@@ -129,6 +129,10 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
                 break
             _one_race(walks, starts, incumbent, budget)
             starts = starts[2:] + starts[:2]
+            best = units.slot_of_unit(incumbent.elite[0])
+            # Walks of few moves for each unit are far from their ends: go on.
+            if _moves(walks[0]) == MOST_MOVES and units.keeps_tied(best):
+                starts = [best]
     incumbent.cut_short |= budget.is_over()
 
 
