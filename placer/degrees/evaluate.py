@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -59,10 +59,6 @@ def effort_of(ranks: int) -> Effort:
     return 0 if ranks <= _FEW_RANKS else QUICK
 
 
-# Less than any effort.
-Sketch = Literal["sketch"]
-SKETCH: Final = "sketch"
-
 Wanted = Literal["links", "bound", "placement", "search"]
 
 
@@ -97,7 +93,7 @@ class Answer(NamedTuple):
     parts: tuple[tuple[str, float], ...] = ()
     domains: int = 0
     refusal: str = ""
-    effort: Effort | Sketch = QUICK
+    effort: Effort = QUICK
     solution: Solution | None = None
 
     def after(self, first: Answer) -> Answer:
@@ -167,10 +163,6 @@ class Evaluation:
         effort = QUICK if is_built else effort_of(job.world_size)
         problem = Problem.of(self.machine, job, "time", self.seed)
         problem = problem.with_params(**params_for(effort))
-        # Parts of expert groups are searched for only where all else is decided.
-        is_sketch = is_built and job.parallelism.ep > 1
-        if is_sketch:
-            problem = problem.with_params(expert_searches=False)
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
@@ -195,7 +187,7 @@ class Evaluation:
             costs["exposed_scale_out_s"],
             tuple(parts.items()),
             _domains(problem.machine, found.placement.gpu_of_rank),
-            effort=SKETCH if is_sketch else effort,
+            effort=effort,
             solution=found,
         )
 

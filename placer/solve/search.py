@@ -17,10 +17,10 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
 )
-from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
+from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.stages.cut_alike import cut_alike
 from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
@@ -31,7 +31,6 @@ from placer.solve.run.later import (
     Method,
     has_own_traffic,
     is_in_parts,
-    is_of_hops,
     later,
 )
 
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 AT_FIRST = 12  # placements of each sort before any bound
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
-cheapest_parts = later("construct.experts.cheapest_parts", is_of_hops)
 apart = later("construct.traffic.apart", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 tiled = later("construct.traffic.tiled", has_own_traffic)
@@ -86,7 +84,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, first_in_parts)
+AT_ONCE: tuple[Method, ...] = (whole_chains, roles_partitioned, first_in_parts)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -94,8 +92,6 @@ METHODS: tuple[Method, ...] = (
     whole_first,
     few_enumerated,
     in_parts,
-    cheapest_parts,
-    stitched,
     cut_alike,
     boxed,
     partitioned_again,
@@ -120,9 +116,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     fastest_first,
     exchanged,
 )
-# Left out where nothing worse than a value will do, or a placement is near enough
-# to its bound that more is not searched for: these take the longest.
-BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
@@ -223,18 +216,8 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
     for method in methods:
         if incumbent.ends():
             return
-        if method in BEYOND_CONSTRUCTIONS and _is_enough(problem, incumbent):
-            continue
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
-
-
-def _is_enough(problem: Problem, incumbent: Incumbent) -> bool:
-    """Whether programs and walks of parts are not worth their time."""
-    params = problem.params
-    if params.asks_enough or not params.expert_searches:
-        return True
-    return incumbent.is_within(params.search_gap)
 
 
 def _within_terms(

@@ -70,7 +70,7 @@ def test_it_follows_the_bound_and_the_pace(
 ) -> None:
     """A better bound and the placements tried are seen without a better placement."""
     terminal.be_stderr(monkeypatch)
-    pulse = Pulse("stitched", 0, 1.0)
+    pulse = Pulse("levelled", 0, 1.0)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
         shown(terminal, "gap 50.0%")

@@ -53,13 +53,13 @@ def test_a_log_hears_of_a_search_that_finds_nothing_new(
     """Every ten seconds a line: how long, the best so far, what the search is at."""
     assert progress.TICK_S == 10.0
     monkeypatch.setattr(progress, "TICK_S", 0.05)
-    pulse = Pulse("stitched", lower_bound=1.2)
+    pulse = Pulse("levelled", lower_bound=1.2)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(replace(BETTER, pulse=pulse))
         lines._timer.join()
         sleep(0.2)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.split()[1:] == ["1.25", "1.2", "4.000%", "stitched"]
+    assert last.split()[1:] == ["1.25", "1.2", "4.000%", "levelled"]
 
 
 @pytest.mark.parametrize("flags", [[], ["-v"]])

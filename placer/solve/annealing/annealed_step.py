@@ -88,7 +88,9 @@ def _anneal(
 
 
 def _is_for(problem: Problem) -> bool:
-    """Whether what moves changes the cost."""
+    """Whether there is anything to move, and it is worth its time."""
+    if problem.params.asks_enough:
+        return False
     if problem.goal.name != "time":
         return bool(problem.hops.axes)
     if problem.job.model is None and not has_own_traffic(problem):
@@ -145,6 +147,11 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             if of_flows:
                 moves *= LONGER // 2
                 starts = _starts(walks[0], incumbent.elite)
+                continue
+            best = units.slot_of_unit(incumbent.elite[0])
+            # Walks of few moves for each unit are far from their ends: go on.
+            if moves == MOST_MOVES and units.keeps_tied(best):
+                starts = [best]
     incumbent.cut_short |= budget.is_over()
 
 

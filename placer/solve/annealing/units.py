@@ -82,7 +82,9 @@ class Units:
         """
         own = sets[self.slots.ranks]
         size = np.unique(own[:, 0], return_counts=True)[1]
-        if (own != own[:, :1]).any() or (size != size[0]).any() or len(size) == 1:
+        if (own != own[:, :1]).any() or (size != size[0]).any():
+            return None
+        if 1 in (len(size), size[0]):
             return None
         ranks = self.slots.ranks[np.argsort(own[:, 0], kind="stable")]
         ranks = ranks.reshape(len(size), -1)

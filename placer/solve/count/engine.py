@@ -33,20 +33,17 @@ class Limits:
     Attributes
     ----------
     work : float
-        CP-SAT's deterministic seconds, or nodes of the others' tree: the same on every
+        CP-SAT's deterministic seconds, or nodes of the other's tree: the same on every
         machine.
     seconds : float, s
         By the clock.
     seed : int
         By default CP-SAT's own.
-    engine : "cp-sat", "scip" or "highs"
+    engine : "cp-sat" or "highs"
         CP-SAT takes whole numbers only, but for prices. It is sooner at a good
-        solution, SCIP at a proof, HiGHS at good ones of programs near their relaxation.
+        solution, HiGHS at good ones of programs near their relaxation.
     gap : float
         Relative difference from the bound that is good enough.
-    wants_proof : bool
-        Otherwise SCIP looks for solutions rather than proofs: it finds good ones of
-        large programs in a tenth of the time.
     probes : bool
         Whether CP-SAT first tries what follows from each column: on thousands of them
         that takes longer than to solve the program.
@@ -55,9 +52,8 @@ class Limits:
     work: float
     seconds: float = inf
     seed: int = 1
-    engine: Literal["cp-sat", "scip", "highs"] = "cp-sat"
+    engine: Literal["cp-sat", "highs"] = "cp-sat"
     gap: float = 0.0
-    wants_proof: bool = True
     probes: bool = True
 
 
@@ -170,7 +166,6 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
     from ortools.math_opt import result_pb2 as results
     from ortools.math_opt.core.python import solver
     from ortools.math_opt.solution_pb2 import SOLUTION_STATUS_FEASIBLE
-    from ortools.math_opt.solvers.gscip.gscip_pb2 import GScipParameters
 
     asked = parameters_pb2.SolveParametersProto(
         node_limit=int(limits.work),
@@ -180,14 +175,9 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
     if limits.seconds < inf:
         left = timedelta(seconds=max(limits.seconds, 0.0))
         asked.time_limit.FromTimedelta(left)
-    engine = parameters_pb2.SOLVER_TYPE_HIGHS
-    if limits.engine == "scip":
-        engine = parameters_pb2.SOLVER_TYPE_GSCIP
-        if not limits.wants_proof:
-            asked.gscip.emphasis = GScipParameters.PHASE_FEAS
     found = solver.solve(
         _as_proto(program),
-        engine,
+        parameters_pb2.SOLVER_TYPE_HIGHS,
         parameters_pb2.SolverInitializerProto(),
         asked,
         model_parameters_pb2.ModelSolveParametersProto(),

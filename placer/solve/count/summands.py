@@ -1,4 +1,4 @@
-"""Ways to write a number as a sum, and sums that are no larger."""
+"""Ways to write a number as a sum."""
 
 from __future__ import annotations
 
@@ -17,11 +17,3 @@ def summands(
     for first in range(least, min(most, total // (count or 2)) + 1):
         for rest in summands(total - first, first, most, left):
             yield (first, *rest)
-
-
-def fitting(room: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending parts from ``least`` to ``most`` that fit together, none at first."""
-    yield ()
-    for first in range(least, min(room, most) + 1):
-        for others in fitting(room - first, first, most):
-            yield (first, *others)

@@ -29,57 +29,6 @@ class Params(BoundParams):
     # What an edge of a shard group is worth where time is the objective: between cp and
     # pp, since each micro-batch gathers whole parameters.
     shard_weight: float = 100.0
-    # Joints a chain may have, tried in turn when the slowest replica sets the cost.
-    joint_limits: tuple[int | None, ...] = (1, 2, 3, None)
-    # Leaves' worth of units in a ring that is stitched: longer ones are cut about as
-    # often when they are laid along the tree.
-    ring_leaves: int = 4
-    # Shapes that are stitched, by objective: the cheapest when laid along the tree.
-    shapes: Mapping[str, int] = field(
-        default_factory=lambda: {"hop-cost": 3, "time": 2}
-    )
-    # Shapes that cost more than this times the cheapest, beyond the least, are not.
-    shape_spread: float = 1.25
-    # Sorts of joints times domains: above the first a machine is stitched window by
-    # window, of so many each; above the third chains too long for windows are left.
-    # Programs with at most so many sorts are solved to the end.
-    joints_at_once: int = 1_000
-    window_joints: int = 1_800
-    long_joints: int = 2_000
-    proved_sorts: int = 36
-    # Nodes of SCIP's tree: of programs solved to the end, and of others.
-    proved_nodes: int = 1_000
-    stitched_nodes: int = 500
-    # Work of a window's program, and the relative difference from the bound that is
-    # good enough.
-    window_work: float = 0.5
-    window_gap: float = 0.012
-    # Seeds that it is solved from until that is reached.
-    window_seeds: int = 4
-    # Windows that follow each other; more are several walks, side by side.
-    windows_a_walk: int = 4
-    # Replicas' worth of free units that a window hands on to the next.
-    handed_on: int = 2
-    # Share of the time left that one stitching may take; arranging its chains takes the
-    # rest.
-    stitching_time: float = 0.85
-    # Share of the spare halves above which windows count them as room.
-    scarce_halves: float = 0.1
-    # Replicas taken back and made again, tried in turn, where a window has no solution.
-    taken_back: tuple[int, ...] = (4, 8, 16, 32, 64)
-    # Most lanes whose exchanges are searched: all pairs are compared at each step;
-    # random exchanges in that search, times lanes.
-    exchanged_lanes: int = 256
-    lane_kicks: int = 2_048
-    # Most lanes that are put in order: the matrix of their distances takes memory.
-    toured_lanes: int = 4_096
-    # Near bundles that each bundle on a tour of lanes is joined to.
-    tour_neighbours: int = 12
-    # Random exchanges for each bundle on a tour, and in all; bundles that one of them
-    # takes at most.
-    tour_kicks: int = 8
-    all_tour_kicks: int = 4_096
-    tour_window: int = 30
     # Nodes of the tree of one program that cuts pipelines alike; patterns of all such
     # programs together.
     cut_nodes: int = 100
@@ -127,12 +76,10 @@ class Params(BoundParams):
     enough_gap: float = 0.0
     # One that is as good as needs be: the search ends with it.
     enough_value: float = 0.0
-    # Whether nothing worse will do. Then no program is asked for parts of experts.
+    # Whether nothing worse will do. Then nothing is annealed.
     asks_enough: bool = False
     # A lower bound that is known before. Then no other is worked out.
     known_bound: float = 0.0
-    # Whether parts of expert groups are chosen by programs and walks, too.
-    expert_searches: bool = True
     # Generations of local search after all methods.
     generations: int = 0
     # What each must gain for another one, relative to the cost.
@@ -150,10 +97,6 @@ class Params(BoundParams):
     set_places: int = 128
     # A gap in which programs that count parts are not worth their time.
     parts_walk_gap: float = 0.01
-    # Most ways to make up groups that a program for the hop cost tells apart.
-    parts_ways: int = 6_000
-    # Nodes of its tree.
-    parts_nodes: float = 100
     # Sets of hosts to avoid that are searched when some must be used.
     avoided_sets: int = 24
     # Nodes of a machine that is searched whole besides, its rules mended.

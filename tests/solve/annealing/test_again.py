@@ -32,8 +32,7 @@ def hard(objective: str = "hop-cost") -> Problem:
     rng = random.Random("shuf 1")
     topology = fragmented(rng)
     job = matching_job(rng, topology, "hop-cost")
-    # Nor are the parts of groups counted out, which leaves nothing to gain.
-    return Problem.of(topology, job, objective).with_params(parts_ways=0, **SMALL_WORK)
+    return Problem.of(topology, job, objective).with_params(**SMALL_WORK)
 
 
 def solved(problem: Problem, workers: int = 1, seconds: float = 300.0) -> Solution:

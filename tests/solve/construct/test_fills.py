@@ -8,7 +8,6 @@ import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.construct.chains.chains import stitched
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -86,18 +85,6 @@ def test_nodes_hold_as_many_consecutive_ranks_as_they_can() -> None:
     problem, incumbent = offered(uneven, racks([3, 2, 1], [0, 0, 0]), job)
     assert not problem.choices
     assert incumbent.method == "ranks in order, 1 at a time"
-
-
-def test_chains_are_stitched_over_racks() -> None:
-    """Three pipelines of four on two racks of six nodes: two whole, one cut."""
-    topology = racks([2] * 12, [0] * 6 + [1] * 6)
-    sizes = Parallelism(tp=2, pp=4, dp=3, order=ORDER)
-    job = Job("j", sizes, weights=WEIGHTS, launcher="free")
-    _, incumbent = offered(stitched, topology, job)
-    assert incumbent.method == "stitched pp chains of tp, 1 joints"
-    assert incumbent.gpu_of_rank is not None
-    rack = topology.domain_of_gpu[1][incumbent.gpu_of_rank].reshape(3, 4, 2)
-    assert int((rack[:, :1] != rack).any(axis=(1, 2)).sum()) == 1
 
 
 def test_the_fullest_racks_come_first() -> None:

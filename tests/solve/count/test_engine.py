@@ -86,10 +86,10 @@ def test_probing_can_be_left_out() -> None:
     assert cp_sat(Limits(1.0, probes=False)).parameters.cp_model_probing_level == 0
 
 
-@pytest.mark.parametrize("engine", ["cp-sat", "highs", "scip"])
+@pytest.mark.parametrize("engine", ["cp-sat", "highs"])
 @pytest.mark.parametrize("work", [0, 1])
 def test_a_search_that_is_cut_short_claims_no_more_than_is_true(
-    engine: Literal["cp-sat", "highs", "scip"], work: int
+    engine: Literal["cp-sat", "highs"], work: int
 ) -> None:
     """No time at all proves nothing: counts of a price below 0 are still to come."""
     program = Program()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
-# Rings, of cp or tp, are cut at two edges wherever their parts begin: `stitched` does.
+# Rings, of cp or tp, are cut at two edges wherever their parts begin.
 # On step time, though, those of tp are as slow as their least part as well.
 OF_LEAST_PART = {"hop-cost": ("etp", "ep"), "time": ("tp", "etp", "ep")}
 

@@ -1,1 +1,0 @@
-"""Expert groups in the parts with the fewest hops, as a program chooses them."""

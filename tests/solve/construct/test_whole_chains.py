@@ -1,0 +1,98 @@
+"""Chains that end where domains end."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.solve.construct.fills.whole_chains import whole_chain_fills
+from placer.solve.problem.compiled import Problem
+from tests.marks import slow
+from tests.solve.construct.test_fills import ORDER, WEIGHTS, racks
+from tests.solve.machines import fragmented, matching_job
+
+if TYPE_CHECKING:
+    from placer.arrays import IntArray
+
+WITH_CP = ("tp", "cp", "ep", "dp", "pp")
+
+
+def rack_of_stage(stages: list[int], pp: int, dp: int) -> IntArray:
+    """Rack of each stage of each pipeline, in racks that hold so many; (dp, pp)."""
+    rack = np.repeat(np.arange(len(stages)), stages)
+    topology = racks([2] * sum(stages), rack.tolist())
+    axes = Parallelism(tp=2, pp=pp, dp=dp, order=ORDER)
+    job = Job("chains", axes, weights=WEIGHTS, launcher="free")
+    problem = Problem.of(topology, job, "hop-cost")
+    placements = [gpus for _, gpus in whole_chain_fills(problem)]
+    gpu_of_rank = min(placements, key=problem.goal.value)
+    assert violations(Placement(gpu_of_rank), topology, job) == []
+    return topology.domain_of_gpu[1][gpu_of_rank].reshape(dp, pp, 2)[..., 0]
+
+
+def cuts(rack: IntArray) -> int:
+    """Pipeline hops between racks."""
+    return int((rack[:, 1:] != rack[:, :-1]).sum())
+
+
+def test_one_pipeline_is_cut_where_two_fit_whole() -> None:
+    """Three pipelines of four on two racks of six nodes."""
+    assert cuts(rack_of_stage([6, 6], pp=4, dp=3)) == 1
+
+
+def test_pipelines_end_with_racks() -> None:
+    """Sixteen stages: four racks of four, and four of three beside one of four.
+
+    In the order of the racks six cuts of eight racks would be seven and one more.
+    """
+    rack = rack_of_stage([4, 3, 4, 3, 4, 3, 4, 3, 4], pp=16, dp=2)
+    assert cuts(rack) == 3 + 4
+    assert not {*rack[0].tolist()} & {*rack[1].tolist()}
+
+
+def test_room_to_spare_is_left_where_pipelines_end() -> None:
+    """Racks of five hold a pipeline of four each, and one node over."""
+    assert cuts(rack_of_stage([5, 5, 5], pp=4, dp=3)) == 0
+
+
+def test_pipelines_that_share_a_rack_have_the_same_stages_there() -> None:
+    """Two of four on racks of three, two and three: both end or begin in the middle."""
+    rack = rack_of_stage([3, 2, 3], pp=4, dp=2)
+    assert cuts(rack) == 2
+    assert int((rack[0] == rack[1]).sum()) == 1
+
+
+def test_halves_make_up_units_that_do_not_fit_whole() -> None:
+    """Racks of three tp groups, of which two make a unit: one unit lies in two."""
+    topology = racks([2] * 12, [0] * 3 + [1] * 3 + [2] * 6)
+    axes = Parallelism(tp=2, cp=2, pp=3, dp=2, order=WITH_CP)
+    job = Job("halves", axes, weights={**WEIGHTS, "cp": 50.0}, launcher="free")
+    problem = Problem.of(topology, job, "hop-cost")
+    found = min(
+        (
+            gpus
+            for name, gpus in whole_chain_fills(problem)
+            if name == "whole pp chains"
+        ),
+        key=problem.goal.value,
+    )
+    rack = topology.domain_of_gpu[1][found][axes.ranks_of_group["cp"]]
+    assert int((rack[:, 0] != rack[:, 1]).sum()) == 2  # of both lanes of tp
+
+
+@pytest.mark.parametrize("objective", ["hop-cost", "time"])
+@pytest.mark.parametrize("seed", [*range(6), *slow(range(6, 30))])
+def test_every_rank_has_a_gpu(seed: int, objective: str) -> None:
+    """Any job on any machine: nobody lost, nobody twice."""
+    rng = random.Random(f"whole chains {seed} {objective}")
+    topology = fragmented(rng)
+    problem = Problem.of(topology, matching_job(rng, topology, objective), objective)
+    for _, gpu_of_rank in whole_chain_fills(problem):
+        assert len(np.unique(gpu_of_rank)) == problem.job.world_size
