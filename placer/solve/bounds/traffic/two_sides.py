@@ -21,7 +21,6 @@ import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
-from placer.solve.bounds.traffic.whole_sides import WholeSides
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -59,10 +58,6 @@ def least_between_sides(
             )
             sides = Sides.of(components, room, params)
             busy = 0.0 if sides is None else sides.least_busy(room, capacity)
-            if len(components) > 1:
-                whole = [_least_sent(one) * HALF_OF_BOTH for one in components]
-                named = WholeSides(whole, room, capacity, params.whole_side_work)
-                busy = named.least_busy(busy, budget)
             if busy > 0:
                 busy = busy * (1 - ROUNDING) + float(fabric.latency[t:].min())
                 seconds = max(seconds, busy)

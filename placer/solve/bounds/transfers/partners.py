@@ -18,34 +18,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
+from placer.solve.problem.needs import ROUNDING
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-ROUNDING = 1e-9
-
-
-class Kind(NamedTuple):
-    """Ranks that need as many of the same partners.
-
-    Attributes
-    ----------
-    ranks, partners : ndarray of bool, shape (R,)
-        Who has the needs, and who meets them.
-    needs : int
-        Partners that a domain with one of the ranks has.
-    """
-
-    ranks: BoolArray
-    partners: BoolArray
-    needs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,13 +234,6 @@ class Partners:
         )
         smallest = int(self.members[self.partners].min())
         return np.asarray(sets.astype(np.int64) * smallest)
-
-    def tied(self, needs: IntArray) -> IntArray:
-        """Sets that need all their partners, with each of these; shape (T, 2)."""
-        receiving, sending = self._pairs
-        total = weighted_counts(receiving, self.members[sending], len(needs))
-        tied = needs[receiving] >= total[receiving]
-        return np.stack([receiving[tied], sending[tied]], axis=1)
 
     @cached_property
     def _shared(self) -> IntArray:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.transfers.rack_ranks import rooms_of
 from placer.solve.construct.transfers.run_sorts import (
     Run,
     Sort,
@@ -34,10 +33,11 @@ from placer.solve.construct.transfers.run_sorts import (
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.run.budget import ENDLESS
+from placer.solve.tree.capacity import rooms_of_hosts
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.bounds.transfers.partners import Kind
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.needs import Kind
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
@@ -77,13 +77,15 @@ class DomainRuns:
     params: Params
 
     @classmethod
-    def of(cls, network: IdealNetwork, params: Params) -> DomainRuns | None:
+    def of(cls, problem: Problem) -> DomainRuns | None:
         """The domains of a launch by nodes; None for any other."""
-        rooms = rooms_of(network)
-        if not rooms:
+        machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+        if problem.forced_block or tier <= machine.node_tier:
             return None
+        rooms = rooms_of_hosts(machine, machine.gpus_of_node, tier)
         nodes, room = np.array([(len(of), sum(of)) for of in rooms]).T
-        return cls(nodes, room, max(max(of, default=0) for of in rooms), params)
+        longest = max(max(of, default=0) for of in rooms)
+        return cls(nodes, room, longest, problem.params)
 
     def held(
         self, kinds: Sequence[Kind], budget: Budget = ENDLESS

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.construct.transfers.domain_runs import DomainRuns
 from placer.solve.construct.transfers.run_sorts import Sorts
@@ -38,7 +37,7 @@ def held_runs(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if problem.goal.name != "time":
         return
     transfers = transfers_of(problem)
-    runs = DomainRuns.of(best_of_problem(problem), problem.params)
+    runs = DomainRuns.of(problem)
     if transfers is None or runs is None:
         return
     machine, times, most = problem.machine, transfers.times, problem.params.run_kinds

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.arrays import IntArray
-from placer.solve.bounds.transfers.closed_sets import ClosedSets
+from placer.solve.construct.transfers.closed_sets import ClosedSets
 from placer.solve.construct.transfers.set_ways import piece_of
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term

@@ -18,7 +18,7 @@ import numpy as np
 from placer.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.transfers.partners import Kind
+    from placer.solve.problem.needs import Kind
 
 
 class Run(NamedTuple):

@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import IntArray
-from placer.solve.bounds.transfers.partners import ROUNDING
 from placer.solve.bounds.transfers.transfers import transfers_of
+from placer.solve.problem.needs import ROUNDING
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from placer.solve.bounds.transfers.partners import Kind
     from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.needs import Kind
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 

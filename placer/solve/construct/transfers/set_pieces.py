@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.solve.bounds.transfers.closed_sets import ClosedSets, ways_to_close
-from placer.solve.bounds.transfers.partners import ROUNDING
-from placer.solve.bounds.transfers.rack_ranks import needs_of
+from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.transfers.transfers import (
     Transfers,
     transfers_by_rank,
     transfers_of,
 )
+from placer.solve.construct.transfers.closed_sets import ClosedSets, ways_to_close
 from placer.solve.construct.transfers.component_pieces import (
     divisions_into,
     in_places,
@@ -32,6 +30,7 @@ from placer.solve.construct.transfers.component_pieces import (
 from placer.solve.construct.transfers.loose_sets import loose_sets
 from placer.solve.construct.transfers.set_ways import Way, Ways
 from placer.solve.count.engine import Limits
+from placer.solve.problem.needs import ROUNDING, needs_of
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def loose_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     if racks is None or bounds is None:
         return
     for index in range(racks.last(incumbent) - 1, -1, -1):
-        seconds = float(racks.transfers.times[index]) * (1 + ROUNDING)
+        seconds = float(racks.times[index])
         same = int(np.searchsorted(bounds.times, seconds, side="right")) - 1
         if budget.is_over() or same < 0 or not bounds.may_keep_to(same, budget):
             return
@@ -83,7 +82,7 @@ class _Racks(NamedTuple):
     """What closed sets are laid on."""
 
     problem: Problem
-    transfers: Transfers
+    transfers: list[Transfers]
     domain: IntArray
     nodes: IntArray
 
@@ -98,11 +97,17 @@ class _Racks(NamedTuple):
         if tier < 1 or machine.node_tier > 0 or (room[is_used] < room.max()).any():
             return None
         transfers = problem.once(transfers_by_rank)
-        if transfers is None:
+        if not transfers:
             return None
         domain = machine.domain_of_node[tier]
         nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
         return cls(problem, transfers, domain, nodes)
+
+    @property
+    def times(self) -> FloatArray:
+        """Times, s, at which needs change, and a little more."""
+        times = np.concatenate([one.times for one in self.transfers])
+        return np.asarray(np.unique(times) * (1 + ROUNDING))
 
     def first(self, incumbent: Incumbent, budget: Budget) -> int:
         """The first time that the bound does not rule out."""
@@ -110,19 +115,21 @@ class _Racks(NamedTuple):
         if bounds is None:
             return 0
         least = bounds.times[bounds.least(incumbent.value, budget=budget)]
-        return int(np.searchsorted(self.transfers.times * (1 + ROUNDING), least))
+        return int(np.searchsorted(self.times, least))
 
     def last(self, incumbent: Incumbent) -> int:
         """The first time that is no shorter, or that at which nobody needs others."""
-        times = self.transfers.times * (1 + ROUNDING)
-        return min(len(times) - 1, int(np.searchsorted(times, incumbent.value)))
+        return min(
+            len(self.times) - 1, int(np.searchsorted(self.times, incumbent.value))
+        )
 
     def hold(
         self, index: int, homes: Homes, incumbent: Incumbent, budget: Budget
     ) -> bool:
         """Whether a placement is found that keeps to a time; it is offered."""
         problem, room = self.problem, self.problem.capacity
-        needs = needs_of(self.transfers.all_kinds(float(self.transfers.times[index])))
+        seconds = float(self.times[index])
+        needs = needs_of([kind for of in self.transfers for kind in of.kinds(seconds)])
         for sets in ways_to_close(needs, problem.job.world_size, int(room.max())):
             home = homes(sets, self.nodes, problem.params, budget)
             node = None if home is None else fill_in_runs(self.domain, room, home)

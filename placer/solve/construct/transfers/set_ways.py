@@ -18,8 +18,8 @@ from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.transfers.closed_sets import ClosedSets
-    from placer.solve.bounds.transfers.rack_ranks import Need
+    from placer.solve.construct.transfers.closed_sets import ClosedSets
+    from placer.solve.problem.needs import Need
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 

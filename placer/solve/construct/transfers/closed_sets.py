@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placer.arrays import BoolArray, IntArray
-from placer.solve.bounds.transfers.rack_ranks import Need
 from placer.solve.problem.colocation import join
+from placer.solve.problem.needs import Need
 
 
 @dataclass(frozen=True, eq=False)
