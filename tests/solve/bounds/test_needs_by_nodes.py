@@ -58,13 +58,12 @@ def refused(seed):
         return 0
     problem = Problem.of(machine_of(racks, gpus), job, "time")
     transfers = transfers_of(problem)
-    if problem.forced_block or transfers is None or transfers.ranks is None:
+    if problem.forced_block or transfers is None:
         return 0
     ways, found = list(labelings(job.world_size, racks, gpus)), 0
     for seconds in transfers.times.tolist():
         kinds = transfers.kinds(seconds)
-        bounds = transfers.ranks, transfers.prices
-        if not all(bound.may_hold(kinds) for bound in bounds):
+        if not transfers.sides.may_hold(kinds):
             assert not any(meets(kinds, label) for label in ways), seed
             found += 1
     return found

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from placer.solve.bounds.transfers.partners import Kind
 from placer.solve.construct.transfers.run_sorts import Run, Sorts
+from placer.solve.problem.needs import Kind
 
 
 def test_runs_that_begin_alike_are_of_one_sort():

@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.bounds.transfers.closed_sets import closed_sets
-from placer.solve.bounds.transfers.rack_ranks import Need
+from placer.solve.construct.transfers.closed_sets import closed_sets
 from placer.solve.construct.transfers.set_ways import Ways
+from placer.solve.problem.needs import Need
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 

@@ -2,7 +2,8 @@
 
 A time is possible where domains may hold all ranks with the partners that they need for
 it near (`partners`, `component_parts`, `side_counts`). The needs change at some times
-only, so bisection over these finds the first one.
+only, so bisection over these finds the first one. A part of the messages never takes
+longer than all, so each way is looked at by itself as well, and the heaviest are.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def transfers_of(problem: Problem) -> Transfers | None:
 
 
 def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
-    """All transfers of a problem, then each way by itself; empty without traffic.
+    """All transfers of a problem, then parts of them; empty without traffic.
 
     Bound and constructions ask for them, so they are worked out once for every number
     of ranks that nodes hold together.
@@ -149,8 +150,12 @@ def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
     known = problem.once(_of_blocks)
     if block not in known:
         network, traffic = best_of_problem(problem, block), problem.job.traffic
-        ways = one_way(traffic) if traffic is not None else []
-        known[block] = [Transfers.of(network, way, problem.params) for way in ways]
+        ways = [] if traffic is None else [*one_way(traffic), heaviest(traffic)]
+        known[block] = [
+            Transfers.of(network, way, problem.params)
+            for way in ways
+            if way is not None
+        ]
     return known[block]
 
 
