@@ -55,10 +55,6 @@ boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 briefly_tiled = later("construct.traffic.tiled", has_own_traffic, "briefly_tiled")
 tiled = later("construct.traffic.tiled", has_own_traffic)
 partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
-briefly_kept_company = later(
-    "construct.traffic.kept_company", has_own_traffic, "briefly_kept_company"
-)
-kept_company = later("construct.traffic.kept_company", has_own_traffic)
 briefly_evened = later("improve.port_search", has_own_traffic, "briefly_evened")
 evened = later("improve.port_search", has_own_traffic, "evened")
 component_line = later("construct.transfers.component_line", has_own_traffic)
@@ -186,7 +182,6 @@ METHODS: tuple[Method, ...] = (
     boxed,
     briefly_tiled,
     partitioned_again,
-    briefly_kept_company,
     briefly_evened,
     tiled,
     component_line,
@@ -201,7 +196,6 @@ METHODS: tuple[Method, ...] = (
     loose_pieces,
     exact,
     evened,
-    kept_company,
     rebalanced,
     annealed,
     exchanged,

@@ -163,6 +163,8 @@ class Params(BoundParams):
     # cut, sweep after sweep.
     tile_edges: int = 1_000_000
     tile_vertices: int = 60_000
+    # Pairs of edges at one rank that are looked at for directions of a graph.
+    direction_work: int = 2_000_000
     # Ways to cut boxes of a grid in two that are looked at.
     box_work: int = 400_000
     # Times that the flows of a job with groups of its own are weighed afresh.
@@ -226,8 +228,6 @@ class Params(BoundParams):
     # one program; nodes of its tree.
     piece_ways: int = 20_000
     piece_nodes: int = 100
-    # Work to find which ranks have partners in common that they would both miss.
-    common_work: float = 1e9
     # Ranks of the largest closed sets of nodes that are cut.
     set_places: int = 128
     # Pieces of one at most, one number after the other.

@@ -9,10 +9,6 @@ import pytest
 from benchmarks.traffic_graphs import Graph, of_networkx, stencil, weighted_stencil
 from placer.document import document_of
 from placer.solve.construct.traffic.boxes import boxed
-from placer.solve.construct.traffic.kept_company import (
-    briefly_kept_company,
-    kept_company,
-)
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -92,8 +88,7 @@ def test_nothing_is_made_for_hops() -> None:
     job = job_of(16, traffic=ends, weights={"dp": 1})
     problem, budget = Problem.of(machine_of([4], 8, 1), job, "hop-cost"), Budget(9.0)
     incumbent = Incumbent(problem, budget)
-    for method in (boxed, briefly_kept_company, kept_company):
-        method(problem, incumbent, budget)
+    boxed(problem, incumbent, budget)
     assert incumbent.gpu_of_rank is None
 
 
