@@ -29,7 +29,8 @@ def kind_of(ranks, has, meets_them, needs):
 
 def counts_of(room, hosts=()):
     """Domains of so many ranks, launched free, or on such hosts by nodes."""
-    hosts = sorted(map(tuple, hosts), key=sum, reverse=True)
+    hosts = [tuple(sorted(of, reverse=True)) for of in hosts]
+    hosts = sorted(hosts, key=sum, reverse=True)
     return SideCounts(sorted(filter(None, room), reverse=True), hosts, Params())
 
 
