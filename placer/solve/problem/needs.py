@@ -56,6 +56,12 @@ class Need(NamedTuple):
         """What alike needs have in common."""
         return len(self.ranks), len(self.partners), self.needs, self.back
 
+    @property
+    def can_be_parted(self) -> bool:
+        """Whether two domains may have some of the ranks, and what these need."""
+        ranks, partners, needs, back = self.sizes
+        return 2 * needs <= partners and 2 * (back or 1) <= ranks
+
 
 def needs_of(kinds: Sequence[Kind]) -> list[Need]:
     """The needs of kinds, two that need each other taken together."""

@@ -6,10 +6,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from placer.solve.bounds import certificate
 from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
-from tests.solve.solving import solve
 from tests.solve.test_transfers import role
 from tests.solve.test_workloads import machine_of, workload_of
 
@@ -77,16 +75,3 @@ def test_no_time_is_refused_that_some_placement_keeps():
 @pytest.mark.slow
 def test_nor_in_more_cases():
     assert sum(refused(seed) for seed in range(1000, 1012)) > 2
-
-
-@pytest.mark.slow
-def test_sharded_weights_on_racks_with_gpus_to_spare_are_proved():
-    """Both lanes of tp are on every node, so that no rack holds one of them alone."""
-    machine = machine_of([13, 7, 7], 4, "900GB/s")
-    roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
-    sent = [{"from": "a", "to": "b", "bytes": "80GB"}]
-    job = workload_of(roles, sent, launcher={"ranks": "node-contiguous"})
-    problem = Problem.of(machine, job, "time")
-    by_node = certificate.lower_bound(problem, 0).value
-    assert by_node > 1.1 * certificate.lower_bound(problem, 1).value
-    assert solve(machine, job).value <= by_node * 1.01

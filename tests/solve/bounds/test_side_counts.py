@@ -16,8 +16,8 @@ from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 from tests.marks import slow
 from tests.solve.bounds.test_needs_by_nodes import meets
-from tests.solve.solving import known
-from tests.solve.test_transfers import role
+from tests.solve.solving import known, solve
+from tests.solve.test_transfers import role, transfers
 from tests.solve.test_workloads import machine_of, workload_of
 
 
@@ -197,3 +197,22 @@ def test_what_is_counted_is_placed_and_proved(trainer, rollouts, racks):
     counted_sides(problem, start, Budget(60))
     bound = certificate.lower_bound(problem, 1, start.value)
     assert start.value == pytest.approx(bound.value, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("title", "gpus", "racks"),
+    [
+        ("pairs", 128, [9, 9, 9, 7]),
+        ("alike", 64, [5, 5, 7]),
+        pytest.param("experts", 128, [9, 9, 9, 7], marks=pytest.mark.slow),
+    ],
+)
+def test_components_by_nodes_on_racks_with_gpus_to_spare_are_proved(title, gpus, racks):
+    """A rack of nine nodes holds eight of pairs of nodes, wherever runs begin."""
+    roles, keys = next(of for name, *of in transfers(gpus) if name == title)
+    sent = {"from": "a", "to": "b", "bytes": "80GB"} | keys
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of(racks, 4, "900GB/s"), job, "time")
+    by_node = certificate.lower_bound(problem, 0).value
+    assert by_node > 1.1 * certificate.lower_bound(problem, 1).value
+    assert solve(problem.machine, job).value <= by_node * 1.01

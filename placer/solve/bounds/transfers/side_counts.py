@@ -233,11 +233,10 @@ def _state(
 ) -> None:
     """So many alike needs, each met by a domain wholly, in part or not at all."""
     number, (ranks, partners, needs, back) = len(alike), alike[0].sizes
-    least = back or 1
-    is_parted = 2 * needs <= partners and 2 * least <= ranks
+    least, most = back or 1, number * alike[0].can_be_parted
     wholes = []
     for one, other in zip(ones, others, strict=True):
-        whole, part = program.column(number), program.column(number * is_parted)
+        whole, part = program.column(number), program.column(most)
         wholes.append(Term(whole))
         program.row([Term(whole), Term(part)], most=number)
         lie = partial(_lie, program, whole, part)

@@ -1,7 +1,7 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `side_counts`). The needs change at some times
+it near (`partners`, `side_counts`). The needs change at some times
 only, so bisection over these finds the first one. A part of the messages never takes
 longer than all, so each way is looked at by itself as well, and the heaviest are.
 """
@@ -20,10 +20,9 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.near import Crowd, Near
-from placer.solve.bounds.transfers.component_parts import Parts
 from placer.solve.bounds.transfers.partners import Partners
 from placer.solve.bounds.transfers.side_counts import SideCounts
-from placer.solve.problem.needs import ROUNDING, Kind
+from placer.solve.problem.needs import ROUNDING, Kind, needs_of
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -114,25 +113,15 @@ class Transfers:
 
     def _fit(self, seconds: float, budget: Budget) -> bool:
         """Whether domains may hold all ranks so that transfers take no longer."""
-        directions = self.directions
-        needs = [one.needs(seconds) for one in directions]
-        if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
-            return False
-        if not self._fit_whole(needs, seconds):
-            return False
-        return self.sides.may_hold(self.kinds(seconds), budget)
-
-    def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
-        """Whether domains may hold components, some of which must be whole."""
-        if len(self.directions) < 2:
-            return True
-        one, other = self.directions
-        if not np.array_equal(one.component, other.component):
-            return True
-        parts = Parts.of(one, needs[0] + needs[1])
-        near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
+        kinds = self.kinds(seconds)
+        near_s = np.max([one.near_s for one in self.directions], axis=0)
         allowed = seconds * (1 + ROUNDING)
-        return bool((near_s <= allowed).all()) and parts.fit(one.room)
+        for need in needs_of(kinds):
+            # A component that lies in one domain sends everything over NVLink.
+            own = np.concatenate(need[:2])
+            if need.back and not need.can_be_parted and near_s[own].max() > allowed:
+                return False
+        return self.sides.may_hold(kinds, budget)
 
 
 def transfers_of(problem: Problem) -> Transfers | None:
