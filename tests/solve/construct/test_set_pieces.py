@@ -55,14 +55,6 @@ def placed(problem, gpus):
             marks=pytest.mark.slow,
             id="three pieces of a set",
         ),
-        pytest.param(
-            "stages",
-            4096,
-            [9, 15, 16] * 27,
-            0.125,
-            marks=pytest.mark.slow,
-            id="81 racks",
-        ),
     ],
 )
 def test_sets_are_cut_where_racks_hold_them_so(title, gpus, racks, seconds):

@@ -1,17 +1,13 @@
-"""The bound that room for partners sets: who receives over NVLink needs senders near.
+"""Who needs partners near: who receives over NVLink needs senders in its domain.
 
 A rank whose NIC alone would take too long for all that it receives must have the rest
-from ranks in its own scale-up domain. Those take room there, which fewer receivers
-then share, and every sender is in one domain only. So for a time of the transfers
-
-* receivers that need ``k`` ranks of senders near fill at most ``room - k`` of a
-  domain, in as many domains as their senders fill ``k`` ranks of, and
-* a sender is near at most ``room - k`` ranks of receivers,
-
-and the least time at which all of them can still be placed is a bound. Receivers with
-different senders then crowd each other out: a group of a role is spread over several
-domains, and its role is as slow as that makes it. Shapes: F flows, E pairs of a
-receiving and a sending set, S sets, R ranks.
+from ranks in its own scale-up domain, and a sender likewise. So each time of the
+transfers asks for a number of partners near; how many of both sides domains then hold
+is counted (`side_counts`). Receivers with different senders crowd each other out: a
+group of a role is spread over several domains, and its role is as slow as that makes
+it. By hand: a rank gets 1 GB from each of four over a NIC of 1 GB/s. In 4 s it needs
+nobody near, in 3 s one of them, and in less than 1 s all four. Shapes: F flows, E pairs
+of a receiving and a sending set, S sets, R ranks.
 """
 
 from __future__ import annotations
@@ -37,8 +33,6 @@ class Partners:
 
     Attributes
     ----------
-    room : ndarray, rank
-        Of all scale-up domains, the largest first.
     rate, near_rate : float, B/s
         Of the best NIC, and of the best link inside a domain.
     label : ndarray, shape (R,)
@@ -56,7 +50,6 @@ class Partners:
         What a message waits longer when it leaves the domain.
     """
 
-    room: IntArray
     rate: float
     near_rate: float
     label: IntArray
@@ -96,7 +89,6 @@ class Partners:
         order, rate = np.lexsort((-total, rank)), float(outer.max())
         lowest = float(fabric.latency.min())
         return cls(
-            np.sort(network.capacities[tier])[::-1],
             rate,
             float(fabric.bandwidth[: tier + 1].max()),
             label,
