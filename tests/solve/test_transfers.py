@@ -1,7 +1,6 @@
 """Transfers between roles: placements that are proved, at every size."""
 
 import random
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +10,6 @@ import placer
 from placer.solve import search
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.bounds import certificate
-from placer.solve.bounds.transfers.component_parts import Parts
 from placer.solve.construct.traffic.apart import apart
 from placer.solve.construct.traffic.communicators import partitioned
 from placer.solve.problem.compiled import Problem
@@ -107,13 +105,6 @@ def test_so_are_replicas_cut_into_stages_on_sixty_racks_that_others_left(launche
     *_, (_, machine) = machines(4096, launcher)
     _, _, (_, roles, keys), *_ = transfers(4096)
     assert gap(machine, roles, keys, launcher) <= WITHIN
-
-
-def test_two_components_share_a_rack_where_they_need_more_than_there_are():
-    """Five racks of 8 ranks: 20 of 40 need three racks each, so one holds 4 of both."""
-    parts = Parts(np.array([20, 20]), np.array([5, 5]), np.zeros(1, dtype=bool))
-    assert not parts.fit(np.full(5, 8))
-    assert replace(parts, least=np.array([4, 4])).fit(np.full(5, 8))
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (2, 4), (8, 1)])

@@ -27,39 +27,16 @@ class BoundParams:
     counted_columns: int = 40_000
     # Nodes of its tree then.
     parted_nodes: int = 100
-    # Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
-    # number after the other; 0 for none.
-    rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
-    # Sorts of runs in its program at most, nodes of its tree, and how often the program
-    # that prices ranks is solved.
-    rack_columns: int = 200
-    rack_nodes: int = 200
-    rack_rounds: int = 20
-    # Ways to take a piece of what is left of a closed set, at most; array elements
-    # touched for the charges of pieces; the largest charge of a domain; and how often
-    # the program that prices pieces is solved.
-    set_cuts: int = 2_000_000
-    set_work: int = 50_000_000
-    set_room: int = 2_000
-    set_rounds: int = 400
     # Times of transfers that the bound on room for partners tells apart.
     near_levels: int = 8
     # Neighbours looked at in all trees of ranks that share a scale-up domain, and
     # ranks, the busiest first, for which such trees are grown.
     company_work: int = 500_000
     company_ranks: int = 32
-    # Neighbours looked at for company of all ranks, at first and later.
-    cover_work: tuple[int, int] = (1_000_000, 12_000_000)
-    # Work of each program that takes one for each rank, likewise.
-    cover_program: tuple[float, float] = (0.5, 5.0)
-    # Pairs of edges at one rank that are looked at for directions of a graph.
-    direction_work: int = 2_000_000
     # Pairs of ranks of two sides in all components, at most; entries that are looked at
     # to add up what a domain has of several.
     side_pairs: int = 2_000_000
     side_work: int = 50_000_000
-    # Contents of a domain, by both sides of each component, that are looked at.
-    whole_side_work: int = 500_000
     # Columns of the program that counts both sides of components in domains, at most,
     # and its work.
     side_columns: int = 2_000

@@ -65,6 +65,8 @@ class Params(BoundParams):
     # cut, sweep after sweep.
     tile_edges: int = 1_000_000
     tile_vertices: int = 60_000
+    # Pairs of edges at one rank that are looked at for directions of a graph.
+    direction_work: int = 2_000_000
     # Ways to cut boxes of a grid in two that are looked at.
     box_work: int = 400_000
     # Whether methods other than constructions run.

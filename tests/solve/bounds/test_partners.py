@@ -11,11 +11,11 @@ from tests.solve.bounds.test_crowd import directions_of, network_of, random_flow
 
 
 def least_far(label, rooms, flows, latency):
-    """Seconds of the slowest rank, in the best of all ways to place sets; or None."""
+    """Seconds of the slowest rank, in the best way to place sets, and the domains."""
     bytes_to = np.zeros((2, len(label), len(label)))
     for (one, other), size in flows.items():
         bytes_to[0, one, other] = bytes_to[1, other, one] = size
-    members, best = np.bincount(label), np.inf
+    members, best = np.bincount(label), (np.inf, label)
     for home in product(range(len(rooms)), repeat=len(members)):
         if (np.bincount(home, members, len(rooms)) > rooms).any():
             continue
@@ -24,14 +24,15 @@ def least_far(label, rooms, flows, latency):
         near = bytes_to - far
         waits = ((bytes_to > 0) + 2 * (far > 0)).sum(2) * latency
         took = np.maximum(far.sum(2), near.sum(2) / 10) + waits
-        best = min(best, took.max())
+        if took.max() < best[0]:
+            best = took.max(), domain
     return best
 
 
 @pytest.mark.parametrize("rounds", [150, *slow([1_500])])
-def test_times_of_placements_are_never_ruled_out(rounds):
+def test_the_best_placement_has_as_many_partners_near(rounds):
     """Sets of unlike ranks, uneven domains, room to spare: all placements are tried."""
-    rng, sharper = random.Random(4), 0
+    rng, asked = random.Random(4), 0
     for _ in range(rounds):
         label = np.sort([rng.randrange(rng.choice((3, 4, 5))) for _ in range(8)])
         label = np.unique(label, return_inverse=True)[1]
@@ -40,15 +41,16 @@ def test_times_of_placements_are_never_ruled_out(rounds):
         flows = random_flows(rng, label)
         if sum(rooms) < 8 or not flows:
             continue
-        best = least_far(label, rooms, flows, latency)
+        best, domain = least_far(label, rooms, flows, latency)
         network = network_of(label, np.array(rooms), latency)
-        for one in directions_of(network, flows):
-            if np.isfinite(best):
-                assert one.fits(one.needs(best))
-            ruled_out = [t for t in one.levels if not one.fits(one.needs(float(t)))]
-            assert all(t < best for t in ruled_out)
-            sharper += bool(ruled_out)
-    assert sharper > rounds // 50
+        for one in directions_of(network, flows) if np.isfinite(best) else ():
+            needs = one.needs(best)[label]
+            for rank in np.flatnonzero(needs):
+                own = one.component[label] == one.component[label[rank]]
+                near = np.isin(label, one.partners) & own & (domain == domain[rank])
+                assert np.count_nonzero(near) >= needs[rank]
+            asked += bool(needs.any())
+    assert asked > rounds // 50
 
 
 def test_ranks_of_a_node_share_its_partners():

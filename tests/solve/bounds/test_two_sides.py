@@ -6,13 +6,35 @@ import random
 import numpy as np
 import pytest
 
+from placer.document import document_of
 from placer.solve.bounds import certificate
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.two_sides import least_between_sides
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS
-from tests.solve.bounds.test_graph_cut import machine_of
+from placer.topology.read import decode_topology
 from tests.solve.test_communicators import job_of
+
+
+def machine_of(racks, nodes, gpus, thinner=1.0, wait="0us"):
+    """Racks of so many nodes, in all or each, a GPU sends 1 GB/s outside of them."""
+    counts = nodes if isinstance(nodes, list) else [nodes] * racks
+    tiers = [
+        {"name": "node", "size": gpus, "bandwidth": "100GB/s", "scale_up": True},
+        {"name": "rack", "bandwidth": "100GB/s"},
+        {"name": "all", "bandwidth": "1GB/s", "oversubscription": thinner},
+    ]
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "racks",
+        "tiers": [tier | {"latency": wait} for tier in tiers],
+        "nodes": [
+            {"names": f"r{r}n[0-{count - 1}]", "rack": f"r{r}"}
+            for r, count in enumerate(counts)
+        ],
+    }
+    return decode_topology(document_of(content, "t"))
 
 
 def traffic_of(flows):

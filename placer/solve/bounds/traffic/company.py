@@ -1,4 +1,4 @@
-"""Sets of ranks that may share a scale-up domain, and the bound of those that want to.
+"""The bound of ranks that want company: sets that may share a scale-up domain.
 
 In a placement whose traffic takes no longer than T, the ranks S of any scale-up domain
 are *fast company*: of each of them, what goes to ranks outside S, or comes from there,
@@ -12,8 +12,11 @@ so far, a neighbour either joins or stays outside for good. Branches end where
 * all such ranks need more in sum than so many newcomers can be neighbours of.
 
 Each branch that ends knows the least time for which it would go on; the least of these
-is the next to ask for. See docs/method.md, "Who keeps company with whom". Shapes: R
-ranks, F flows.
+is the next to ask for.
+
+By hand: a grid on nodes of four. With three of its four neighbours a rank has one
+elsewhere, but each of the three has three. Of a square each has two, and no four ranks
+do better. See docs/method.md, "Who keeps company with whom". Shapes: R ranks, F flows.
 """
 
 from __future__ import annotations
@@ -29,8 +32,6 @@ from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
@@ -39,13 +40,10 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 # Trees, at the least, that share the work.
 TREES = 32
-# Times of a single rank are told apart that differ by so much.
+# Times are told apart that differ by so much, relative to them.
 FINEST = 1e-6
 # How much nearer the next time is after one that may do.
 NEARER = 8
-
-# Ranks that are in the company, and that are not.
-_Branch = tuple[tuple[int, ...], frozenset[int]]
 
 
 class _Port(NamedTuple):
@@ -79,41 +77,15 @@ def least_in_company(
     """
     if not network.fabric.can_leave_scale_up:
         return 0.0
-    companies = Companies.of(network, traffic, params.company_work)
+    companies = _Companies.of(network, traffic, params.company_work)
     least = 0.0
     for rank in companies.busiest[: params.company_ranks].tolist():
-
-        def next_s(seconds: float, rank: int = rank) -> float | None:
-            trees = companies.trees(seconds, TREES)
-            is_found = budget.is_over() or any(True for _ in trees.around(rank, ()))
-            return None if is_found or trees.is_cut else trees.next_s
-
-        least = climbed(next_s, least, FINEST)
+        least = companies.least_around(rank, least, budget)
     return least * (1 - ROUNDING)
 
 
-def climbed(
-    next_s: Callable[[float], float | None], seconds: float, finest: float
-) -> float:
-    """The least time that may do, from one that does, or is too short.
-
-    ``next_s`` tells the next time that may do where one is too short, else None. It is
-    asked for times ever further on, and for nearer ones after one that may do; those
-    nearer than ``finest``, relative to the time, are not told apart.
-    """
-    growth = finest
-    while True:
-        later = next_s(seconds * (1 + growth))
-        if later is not None:
-            seconds, growth = later, 2 * growth
-        elif growth > finest:
-            growth = max(finest, growth / NEARER)
-        else:
-            return seconds
-
-
 @dataclass(eq=False)
-class Companies:
+class _Companies:
     """Ranks that may be in one scale-up domain.
 
     Attributes
@@ -134,7 +106,7 @@ class Companies:
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> Companies:
+    def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> _Companies:
         """Those of a job's traffic on a machine."""
         ends = traffic.senders, traffic.receivers
         sent = _rows(network, *ends, traffic.size_bytes)
@@ -152,31 +124,20 @@ class Companies:
         """Ranks, the busiest without company first; shape (R,)."""
         return np.argsort(-self.alone, kind="stable")
 
-    def seconds(self, sets: Iterable[frozenset[int]]) -> float:
-        """Seconds of the busiest rank with its set in one domain."""
-        return max(
-            port.alone - sum(port.gains.get(one, 0.0) for one in inside)
-            for inside in sets
-            for rank in inside
-            for port in self.ports_of(rank)
-        )
+    def least_around(self, rank: int, seconds: float, budget: Budget) -> float:
+        """The least time in which a rank may have company, or what is known.
 
-    def side_by_side(self) -> Iterator[int]:
-        """All ranks, neighbours of the busiest ones first."""
-        seen: dict[int, None] = {}
-        for busiest in self.busiest.tolist():
-            reached = [busiest] if busiest not in seen else []
-            seen.update(dict.fromkeys(reached))
-            for rank in reached:
-                yield rank
-                for port in self.ports_of(rank):
-                    new = [one for one in port.gains if one not in seen]
-                    seen.update(dict.fromkeys(new))
-                    reached += new
-
-    def trees(self, seconds: float, shares: int) -> Trees:
-        """Trees for a time, with one of so many shares of all work."""
-        return Trees(self, seconds, min(self.work_left, self.most_work // shares))
+        Times ever further on are asked for, and nearer ones after one that may do.
+        """
+        growth = FINEST
+        while True:
+            tree = _Tree(self, seconds * (1 + growth))
+            if not (budget.is_over() or tree.finds_company(rank) or tree.is_cut):
+                seconds, growth = tree.next_s, 2 * growth
+            elif growth > FINEST:
+                growth = max(FINEST, growth / NEARER)
+            else:
+                return seconds
 
     def ports_of(self, rank: int) -> tuple[_Port, ...]:
         """What a rank sends and receives, once where it is the same."""
@@ -194,8 +155,8 @@ class Companies:
         return known
 
 
-class Trees:
-    """The search for all fast company of ranks, for one time.
+class _Tree:
+    """The search for fast company of a rank, for one time.
 
     Attributes
     ----------
@@ -205,50 +166,45 @@ class Trees:
         Whether there was more to look at.
     """
 
-    def __init__(self, companies: Companies, seconds: float, work: int) -> None:
-        self._companies, self._work = companies, work
+    def __init__(self, companies: _Companies, seconds: float) -> None:
+        self._companies = companies
+        self._work = min(companies.work_left, companies.most_work // TREES)
         most = float(companies.alone.max(initial=0.0))
         self._limit = seconds + ROUNDING * (seconds + most)
-        self.next_s, self.is_cut = inf, work <= 0
+        self.next_s, self.is_cut = inf, self._work <= 0
 
-    def around(self, rank: int, without: Collection[int]) -> Iterator[frozenset[int]]:
-        """All company of a rank that is connected, without some others."""
-        room = self._companies.room
-        open_: list[tuple[_Branch, bool]] = [(((rank,), frozenset()), True)]
+    def finds_company(self, rank: int) -> bool:
+        """Whether a rank has any; where the tree is cut there may be more."""
+        open_: list[tuple[tuple[int, ...], frozenset[int]]] = [((rank,), frozenset())]
         while open_ and not self.is_cut:
-            branch, is_new = open_.pop()
-            inside, outside = branch
-            other, is_fast = self._joins_next(branch, without)
-            if is_fast and is_new:
-                yield frozenset(inside)
-            if other is not None and len(inside) < room:
-                open_.append(((inside, outside | {other}), False))
-                open_.append((((*inside, other), outside), True))
+            inside, outside = open_.pop()
+            other, is_fast = self._joins_next(inside, outside)
+            if is_fast:
+                return True
+            if other is not None:
+                open_.append((inside, outside | {other}))
+                open_.append(((*inside, other), outside))
+        return False
 
     def _joins_next(
-        self, branch: _Branch, without: Collection[int]
+        self, inside: tuple[int, ...], outside: frozenset[int]
     ) -> tuple[int | None, bool]:
         """Whom to decide on next, if anybody may join; whether all are fast.
 
         A heavy neighbour of one who has the least choice.
         """
-        inside, outside = branch
         limit, slots = self._limit, self._companies.room - len(inside)
         asked, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
-        looked, anybody = 0, None
+        looked = 0
         for member in inside:
             for alone, gains in self._companies.ports_of(member):
                 looked += len(gains)
                 busy = alone - sum(gains.get(one, 0.0) for one in inside)
-                open_ = [
-                    one
-                    for one in gains
-                    if one not in inside and one not in outside and one not in without
-                ]
-                if open_ and anybody is None:
-                    anybody = open_[0]
                 if busy <= limit:
                     continue
+                open_ = [
+                    one for one in gains if one not in inside and one not in outside
+                ]
                 needed, before = 0, busy
                 while busy > limit and needed < min(slots, len(open_)):
                     before = busy
@@ -264,7 +220,7 @@ class Trees:
                 next_ = min(next_, (len(open_) - needed, -needed, open_[0]))
         self._spend(looked)
         if not asked:
-            return anybody, True
+            return None, True
         if sum(times for _, times in newcomers.most_common(slots)) < asked:
             self.next_s = min(self.next_s, least)
             return None, False

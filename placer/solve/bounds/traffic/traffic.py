@@ -19,8 +19,6 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.near import Near
 from placer.solve.bounds.traffic.company import least_in_company
-from placer.solve.bounds.traffic.graph_cut import least_over_uplinks
-from placer.solve.bounds.traffic.heavy_flows import least_of_heavy
 from placer.solve.bounds.traffic.two_sides import least_between_sides
 from placer.solve.bounds.transfers.run_transfers import least_in_runs
 from placer.solve.bounds.transfers.transfers import (
@@ -52,16 +50,8 @@ ARGUMENTS: tuple[tuple[Argument, str], ...] = (
         "outside",
     ),
     (
-        least_over_uplinks,
-        "the uplinks of all domains carry what leaves any sets of ranks so large",
-    ),
-    (
         least_between_sides,
         "uplinks carry what domains send of two sides that they must hold together",
-    ),
-    (
-        least_of_heavy,
-        "not all ranks that send each other so much fit in scale-up domains",
     ),
 )
 

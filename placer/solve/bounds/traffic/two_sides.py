@@ -15,13 +15,14 @@ side of a component.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.arrays import BoolArray, FloatArray, IntArray
-from placer.solve.bounds.traffic.vertices import between_sets, tiers_with_uplinks
-from placer.solve.bounds.traffic.whole_sides import WholeSides
+from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def least_between_sides(
     """
     fabric, ranks = network.fabric, network.label.shape[1]
     seconds = 0.0
-    for t, sets in tiers_with_uplinks(network):
+    for t, sets in _tiers_with_uplinks(network):
         capacity = fabric.uplink_capacity[t]
         for label in (np.arange(ranks), sets):
             if label is None or budget.is_over():
@@ -55,18 +56,43 @@ def least_between_sides(
             count = int(label.max()) + 1
             room = np.minimum(network.capacities[t - 1] // (ranks // count), count)
             components = _components(
-                between_sets(traffic, label), count, params.side_pairs
+                _between_sets(traffic, label), count, params.side_pairs
             )
             sides = Sides.of(components, room, params)
             busy = 0.0 if sides is None else sides.least_busy(room, capacity)
-            if len(components) > 1:
-                whole = [_least_sent(one) * HALF_OF_BOTH for one in components]
-                named = WholeSides(whole, room, capacity, params.whole_side_work)
-                busy = named.least_busy(busy, budget)
             if busy > 0:
                 busy = busy * (1 - ROUNDING) + float(fabric.latency[t:].min())
                 seconds = max(seconds, busy)
     return seconds
+
+
+def _tiers_with_uplinks(
+    network: IdealNetwork,
+) -> Iterator[tuple[int, IntArray | None]]:
+    """Tiers that several uplinks lead to, and the set of each rank; shape (R,).
+
+    What stays together is one vertex too, where all of it is of one size; else None.
+    """
+    ranks = network.label.shape[1]
+    for t in network.fabric.scale_out_tiers:
+        if t == 0 or len(network.fabric.uplink_capacity[t]) < 2:
+            continue
+        sets = network.label[t - 1]
+        sizes = np.bincount(sets)
+        are_alike = 1 < sizes[0] < ranks and (sizes == sizes[0]).all()
+        yield t, sets if are_alike else None
+
+
+def _between_sets(traffic: RankTraffic, label: IntArray) -> RankTraffic:
+    """What sets of ranks send each other."""
+    count = int(label.max()) + 1
+    keys = label[traffic.senders] * count + label[traffic.receivers]
+    apart = keys // count != keys % count
+    keys, which = np.unique(keys[apart], return_inverse=True)
+    size = weighted_counts(which, traffic.size_bytes[apart], len(keys))
+    return replace(
+        traffic, senders=keys // count, receivers=keys % count, size_bytes=size
+    )
 
 
 class Sides(NamedTuple):

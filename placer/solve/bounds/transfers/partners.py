@@ -1,51 +1,30 @@
-"""The bound that room for partners sets: who receives over NVLink needs senders near.
+"""Who needs partners near: who receives over NVLink needs senders in its domain.
 
 A rank whose NIC alone would take too long for all that it receives must have the rest
-from ranks in its own scale-up domain. Those take room there, which fewer receivers
-then share, and every sender is in one domain only. So for a time of the transfers
-
-* receivers that need ``k`` ranks of senders near fill at most ``room - k`` of a
-  domain, in as many domains as their senders fill ``k`` ranks of, and
-* a sender is near at most ``room - k`` ranks of receivers,
-
-and the least time at which all of them can still be placed is a bound. Receivers with
-different senders then crowd each other out: a group of a role is spread over several
-domains, and its role is as slow as that makes it. Shapes: F flows, E pairs of a
-receiving and a sending set, S sets, R ranks.
+from ranks in its own scale-up domain, and a sender likewise. So each time of the
+transfers asks for a number of partners near; how many of both sides domains then hold
+is counted (`side_counts`). Receivers with different senders crowd each other out: a
+group of a role is spread over several domains, and its role is as slow as that makes
+it. By hand: a rank gets 1 GB from each of four over a NIC of 1 GB/s. In 4 s it needs
+nobody near, in 3 s one of them, and in less than 1 s all four. Shapes: F flows, E pairs
+of a receiving and a sending set, S sets, R ranks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
+from placer.solve.problem.needs import ROUNDING
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
-
-ROUNDING = 1e-9
-
-
-class Kind(NamedTuple):
-    """Ranks that need as many of the same partners.
-
-    Attributes
-    ----------
-    ranks, partners : ndarray of bool, shape (R,)
-        Who has the needs, and who meets them.
-    needs : int
-        Partners that a domain with one of the ranks has.
-    """
-
-    ranks: BoolArray
-    partners: BoolArray
-    needs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +33,6 @@ class Partners:
 
     Attributes
     ----------
-    room : ndarray, rank
-        Of all scale-up domains, the largest first.
     rate, near_rate : float, B/s
         Of the best NIC, and of the best link inside a domain.
     label : ndarray, shape (R,)
@@ -73,7 +50,6 @@ class Partners:
         What a message waits longer when it leaves the domain.
     """
 
-    room: IntArray
     rate: float
     near_rate: float
     label: IntArray
@@ -113,7 +89,6 @@ class Partners:
         order, rate = np.lexsort((-total, rank)), float(outer.max())
         lowest = float(fabric.latency.min())
         return cls(
-            np.sort(network.capacities[tier])[::-1],
             rate,
             float(fabric.bandwidth[: tier + 1].max()),
             label,
@@ -252,13 +227,6 @@ class Partners:
         smallest = int(self.members[self.partners].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 
-    def tied(self, needs: IntArray) -> IntArray:
-        """Sets that need all their partners, with each of these; shape (T, 2)."""
-        receiving, sending = self._pairs
-        total = weighted_counts(receiving, self.members[sending], len(needs))
-        tied = needs[receiving] >= total[receiving]
-        return np.stack([receiving[tied], sending[tied]], axis=1)
-
     @cached_property
     def _shared(self) -> IntArray:
         """Most ranks of each set that have a partner in common; shape (S,)."""
@@ -269,47 +237,3 @@ class Partners:
         most = np.ones(count, dtype=np.int64)
         np.maximum.at(most, keys // count, times)
         return most
-
-    def fits(self, needs: IntArray) -> bool:
-        """Whether domains may hold all sets with as many partners near."""
-        if (needs + self.members * (needs > 0)).max(initial=0) > self.room[0]:
-            return False
-        everyone = np.zeros_like(self.component)
-        return (
-            self._fills(needs, everyone)
-            and self._fills(needs, self.component)
-            and self._shares(needs)
-        )
-
-    def _fills(self, needs: IntArray, component: IntArray) -> bool:
-        """Whether domains have room beside partners, each component by itself."""
-        with_needs = np.flatnonzero(needs)
-        order = with_needs[np.lexsort((-needs[with_needs], component[with_needs]))]
-        needy, of = needs[order], component[order]
-        total = np.cumsum(self.members[order])
-        first = np.searchsorted(of, of)
-        total = total - (total - self.members[order])[first]
-        senders = np.bincount(
-            component[self.partners],
-            self.members[self.partners],
-            int(component.max()) + 1,
-        )
-        # Domains that have room for more than the partners, and partners to put there.
-        enough = np.searchsorted(-self.room, -needy)
-        used = np.minimum(senders[of].astype(np.int64) // np.maximum(needy, 1), enough)
-        filled = np.concatenate(([0], np.cumsum(self.room)))
-        return bool((filled[used] - used * needy >= total).all())
-
-    def _shares(self, needs: IntArray) -> bool:
-        """Whether partners are near enough sets, each component by itself."""
-        receiving, sending = self._pairs
-        kept = needs[receiving] > 0
-        receiving, sending = receiving[kept], sending[kept]
-        least = np.full(len(needs), self.room[0])
-        np.minimum.at(least, sending, needs[receiving])
-        served = weighted_counts(sending, self.members[receiving], len(needs))
-        served = np.minimum(served, self.room[0] - least) * self.members
-        components = int(self.component.max()) + 1
-        asked = weighted_counts(self.component, self.members * needs, components)
-        given = weighted_counts(self.component, served, components)
-        return bool((asked <= given * (1 + ROUNDING)).all())

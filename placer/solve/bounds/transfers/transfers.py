@@ -1,10 +1,9 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `side_counts`, `rack_ranks`, `set_prices`). The
-needs change at some times only, so bisection over these finds the first one. Where
-messages differ in size, the heaviest are looked at by themselves as well, and so is
-what both ask for: a part of the messages never takes longer than all.
+it near (`partners`, `side_counts`). The needs change at some times
+only, so bisection over these finds the first one. A part of the messages never takes
+longer than all, so each way is looked at by itself as well, and the heaviest are.
 """
 
 from __future__ import annotations
@@ -21,17 +20,12 @@ import numpy as np
 from placer.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.near import Crowd, Near
-from placer.solve.bounds.transfers.component_parts import Parts
-from placer.solve.bounds.transfers.partners import ROUNDING, Kind, Partners
-from placer.solve.bounds.transfers.rack_ranks import RackRanks
-from placer.solve.bounds.transfers.set_prices import SetPrices
+from placer.solve.bounds.transfers.partners import Partners
 from placer.solve.bounds.transfers.side_counts import SideCounts
-from placer.solve.problem.colocation import join
+from placer.solve.problem.needs import ROUNDING, Kind, needs_of
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
@@ -47,17 +41,10 @@ class Transfers:
     ----------
     sides : SideCounts
         What domains hold of components.
-    ranks, prices : RackRanks and SetPrices, or None
-        Of a launch by nodes, whose nodes hold consecutive ranks.
-    heavy : Transfers or None
-        The same of the heaviest messages; None where all are alike.
     """
 
     directions: list[Partners]
     sides: SideCounts
-    ranks: RackRanks | None
-    prices: SetPrices | None
-    heavy: Transfers | None = None
     # Whether placements may keep to each of the times that were asked for.
     _known: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
 
@@ -66,20 +53,6 @@ class Transfers:
         cls, network: IdealNetwork, traffic: RankTraffic, params: Params
     ) -> Transfers | None:
         """The transfers; None where nobody needs a partner near."""
-        heavy = heaviest(traffic)
-        found = cls._alike(network, traffic, params)
-        if found is None or heavy is None:
-            return found
-        by_size = cls._alike(network, heavy, params)
-        # What nodes hold is asked for all needs together.
-        own = None if by_size is None else replace(by_size, ranks=None, prices=None)
-        return replace(found, heavy=own)
-
-    @classmethod
-    def _alike(
-        cls, network: IdealNetwork, traffic: RankTraffic, params: Params
-    ) -> Transfers | None:
-        """The same of messages that are not told apart."""
         both = (
             (traffic.senders, traffic.receivers),
             (traffic.receivers, traffic.senders),
@@ -89,16 +62,12 @@ class Transfers:
         directions = [one for one in found if one is not None]
         if not directions:
             return None
-        ranks, prices = RackRanks.of(network, params), SetPrices.of(network, params)
-        sides = SideCounts(directions[0].room, params)
-        return cls(directions, sides, ranks, prices)
+        return cls(directions, SideCounts.of(network, params))
 
     @cached_property
     def times(self) -> FloatArray:
         """Times, s, at which needs change, from the shortest one on."""
-        heavy = self.heavy.directions if self.heavy else []
-        levels = [one.levels for one in (*self.directions, *heavy)]
-        return np.unique(np.concatenate(levels))
+        return np.unique(np.concatenate([one.levels for one in self.directions]))
 
     def least(
         self, placed_s: float = inf, first: int = 0, budget: Budget = ENDLESS
@@ -142,62 +111,17 @@ class Transfers:
                 found.append(Kind(needy[one.label], partners[one.label], least))
         return found
 
-    def all_kinds(self, seconds: float) -> list[Kind]:
-        """The same, with needs of heavy messages, and ranks that no domain parts."""
-        heavy = self.heavy.kinds(seconds) if self.heavy else []
-        found: dict[tuple[bytes, bytes], Kind] = {}
-        for kind in (*self.kinds(seconds), *heavy, *self._tied(seconds)):
-            key = kind.ranks.tobytes(), kind.partners.tobytes()
-            if key not in found or found[key].needs < kind.needs:
-                found[key] = kind
-        return list(found.values())
-
-    def _tied(self, seconds: float) -> Iterator[Kind]:
-        """Those who need all their partners, and so on from rank to rank."""
-        one = self.directions[0]
-        everyone = (*self.directions, *(self.heavy.directions if self.heavy else ()))
-        pairs = np.concatenate([of.tied(of.needs(seconds)) for of in everyone])
-        label = join(np.arange(len(one.members)), pairs)
-        sides = [
-            np.isin(np.arange(len(label)), of)
-            for of in (one.label[one.rank], one.partner)
-        ]
-        for own in np.unique(label[pairs[:, 0]]):
-            has, meets = ((label == own) & side for side in sides)
-            for ranks, partners in ((has, meets), (meets, has)):
-                needs = int(one.members[partners].sum())
-                if ranks.any() and needs:
-                    yield Kind(ranks[one.label], partners[one.label], needs)
-
     def _fit(self, seconds: float, budget: Budget) -> bool:
         """Whether domains may hold all ranks so that transfers take no longer."""
-        directions = self.directions
-        needs = [one.needs(seconds) for one in directions]
-        if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
-            return False
-        if not self._fit_whole(needs, seconds):
-            return False
-        by_node = [of for of in (self.ranks, self.prices) if of is not None]
         kinds = self.kinds(seconds)
-        if not all(of.may_hold(kinds, budget) for of in (self.sides, *by_node)):
-            return False
-        if self.heavy is not None and not self.heavy._fit(seconds, budget):
-            return False
-        more = self.all_kinds(seconds) if by_node else []
-        is_more = sum(kind.needs for kind in more) > sum(kind.needs for kind in kinds)
-        return not is_more or all(of.may_hold(more, budget) for of in by_node)
-
-    def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
-        """Whether domains may hold components, some of which must be whole."""
-        if len(self.directions) < 2:
-            return True
-        one, other = self.directions
-        if not np.array_equal(one.component, other.component):
-            return True
-        parts = Parts.of(one, needs[0] + needs[1])
-        near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
+        near_s = np.max([one.near_s for one in self.directions], axis=0)
         allowed = seconds * (1 + ROUNDING)
-        return bool((near_s <= allowed).all()) and parts.fit(one.room)
+        for need in needs_of(kinds):
+            # A component that lies in one domain sends everything over NVLink.
+            own = np.concatenate(need[:2])
+            if need.back and not need.can_be_parted and near_s[own].max() > allowed:
+                return False
+        return self.sides.may_hold(kinds, budget)
 
 
 def transfers_of(problem: Problem) -> Transfers | None:
@@ -207,7 +131,7 @@ def transfers_of(problem: Problem) -> Transfers | None:
 
 
 def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
-    """All transfers of a problem, then each way by itself; empty without traffic.
+    """All transfers of a problem, then parts of them; empty without traffic.
 
     Bound and constructions ask for them, so they are worked out once for every number
     of ranks that nodes hold together.
@@ -215,8 +139,12 @@ def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
     known = problem.once(_of_blocks)
     if block not in known:
         network, traffic = best_of_problem(problem, block), problem.job.traffic
-        ways = one_way(traffic) if traffic is not None else []
-        known[block] = [Transfers.of(network, way, problem.params) for way in ways]
+        ways = [] if traffic is None else [*one_way(traffic), heaviest(traffic)]
+        known[block] = [
+            Transfers.of(network, way, problem.params)
+            for way in ways
+            if way is not None
+        ]
     return known[block]
 
 
@@ -225,13 +153,23 @@ def _of_blocks(_problem: Problem) -> dict[int, list[Transfers | None]]:
     return {}
 
 
-def transfers_by_rank(problem: Problem) -> Transfers | None:
-    """The same of ranks one by one, as if nothing kept them together."""
+def transfers_by_rank(problem: Problem) -> list[Transfers]:
+    """Transfers of ranks one by one, as if nothing kept them together.
+
+    With the heaviest messages by themselves, where there are some: it matters which
+    partners are near, not only how many. Empty where nobody needs any.
+    """
     traffic, network = problem.job.traffic, best_of_problem(problem)
     if traffic is None:
-        return None
+        return []
     alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
-    return Transfers.of(replace(network, label=alone), traffic, problem.params)
+    network = replace(network, label=alone)
+    found = (
+        Transfers.of(network, of, problem.params)
+        for of in (traffic, heaviest(traffic))
+        if of is not None
+    )
+    return [of for of in found if of is not None]
 
 
 def one_way(traffic: RankTraffic) -> list[RankTraffic]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.solve.bounds.traffic.directions import directions
+from placer.solve.construct.traffic.directions import directions
 from placer.solve.problem.flows import bundled
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill_domains, tree_order
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from placer.arrays import IntArray
-    from placer.solve.bounds.traffic.directions import Directions
+    from placer.solve.construct.traffic.directions import Directions
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.flows import Flows
     from placer.solve.run.budget import Budget
