@@ -98,7 +98,6 @@ def test_shared_uplink() -> None:
     model = model_on([3, 3, 3, 3], 6.0)
     value, level = trade_of(model).least()
     assert level.members.tolist() == [1, 1]
-    assert level.need.turns is not None
     assert level.need.turns.tolist() == [1, 1]
     assert value == pytest.approx(passes(model, 2 / OUTER) + pipeline(model))
 

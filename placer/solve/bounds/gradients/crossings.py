@@ -37,23 +37,25 @@ class Need(NamedTuple):
         Most stages that may be there together with each.
     room : int
         Ranks that the largest domain may hold.
-    turns : ndarray, shape (P,), optional
-        Turns that the rings of each may take on an uplink: of stages in a domain the
-        i-th to be done waits for i of them, unless it is whole there.
+    turns : ndarray, shape (P,)
+        Turns that the rings of each may take on an uplink. Of the stages in a domain
+        that are not whole there the i-th to be done waits for i of them.
     whole : int
-        Ranks of a stage that is.
+        Ranks of a stage that is whole, as those without a turn are.
     """
 
     ranks: IntArray
     longest: IntArray
     room: int
-    turns: IntArray | None = None
-    whole: int = 1
+    turns: IntArray
+    whole: int
 
     def whole_beside(self, ranks: IntArray) -> IntArray:
-        """Most stages that are whole in domains with so many ranks at the least."""
-        more = max(1, self.whole - int(self.ranks.max()))
-        return np.minimum((self.room - ranks) // more, self.room // self.whole)
+        """Most stages with turns that are whole in domains with so many ranks."""
+        most = max(self.ranks[self.turns > 0].tolist(), default=0)
+        if most >= self.whole:
+            return np.full(np.shape(ranks), len(self.ranks))
+        return (self.room - ranks) // (self.whole - most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +114,10 @@ class Crossings:
         lengths = self._run_sums(stages)[rows, self._run_of_stage]
         ranks = self._run_sums(need.ranks)
         fit = (lengths <= need.longest) & (ranks <= need.room)
-        if need.turns is not None:
-            whole = need.whole_beside(ranks)
-            for turn in np.unique(need.turns).tolist():
-                early = self._run_sums(np.where(need.turns <= turn, 1, 0))
-                fit &= early <= turn + whole
+        whole = need.whole_beside(ranks)
+        for turn in np.unique(need.turns[need.turns > 0]).tolist():
+            in_turn = (need.turns > 0) & (need.turns <= turn)
+            fit &= self._run_sums(in_turn.astype(np.int64)) <= turn + whole
         return np.asarray(fit.all(axis=1))
 
     def least_seconds(self, need: Need, fewest: int) -> float:
@@ -226,10 +227,10 @@ def _is_run(need: Need, run: list[int]) -> bool:
     ranks = need.ranks[run].sum()
     if ranks > need.room or len(run) > need.longest[run].min():
         return False
-    if need.turns is None:
-        return True
-    turn = np.arange(1, len(run) + 1) - need.whole_beside(ranks)
-    return bool((np.sort(need.turns[run]) >= turn).all())
+    turns = np.sort(need.turns[run])
+    turns = turns[turns > 0]
+    waiting = np.arange(1, len(turns) + 1) - need.whole_beside(ranks)
+    return bool((turns >= waiting).all())
 
 
 def times_of_hops(step: Step, message_s: FloatArray) -> FloatArray:

@@ -156,7 +156,8 @@ def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[P
     for way in ways:
         yield way(FREE)
     known = certain(case)
-    for way in ways if known.pipeline_s else ():
+    is_more = known.pipeline_s or known.exposed_s > case.step.exposed_data_parallel_s
+    for way in ways if is_more else ():
         proof = way(known)
         text = f"{proof.argument}, and groups that no placement keeps near"
         yield proof._replace(argument=text)
