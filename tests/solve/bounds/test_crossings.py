@@ -45,7 +45,10 @@ def fit(cuts: tuple[bool, ...], wanted: Need) -> bool:
 def holds(run: list[int], wanted: Need) -> bool:
     """Whether a domain holds some stages whole, others in turn on its uplink."""
     sending = [s for s in run if wanted.turns[s] > 0]
-    most = max((int(r) for r, t in zip(wanted.ranks, wanted.turns, strict=True) if t), default=0)
+    most = max(
+        (int(r) for r, t in zip(wanted.ranks, wanted.turns, strict=True) if t),
+        default=0,
+    )
     for whole in range(len(sending) + 1):
         ranks = sum(int(wanted.ranks[s]) for s in run)
         # The last to be done that may be late is whole, at the least for so many more.

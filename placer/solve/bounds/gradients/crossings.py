@@ -165,7 +165,7 @@ class Crossings:
             for stage, ranks in enumerate(need.ranks.tolist()):
                 most = np.maximum(most, ranks * (run == run[:, stage, None]))
             here = self.sent_s * np.maximum(most, np.roll(most, -1, axis=1))
-            hop = cuts * np.maximum(here, self.message_s)
+            hop = np.where(cuts, np.maximum(here, self.message_s), 0.0)
             found = np.append(found, self.waiting(hop))
         return found
 

@@ -265,9 +265,7 @@ def _by_pace(
     step, fabric, size = case.step, case.network.fabric, int(groups.shape[1])
     stages = step.model.job.parallelism.pp
     if not fabric.has_thin_leaves:
-        return np.zeros(stages), np.full(
-            (stages, stages), step.exposed_data_parallel_s
-        )
+        return np.zeros(stages), np.full((stages, stages), step.exposed_data_parallel_s)
     widest = fabric.uplink_capacity[fabric.scale_up_tier + 1].max()
     paces = np.arange(1, stages + 1) * shape.groups / widest
     limits = (Limit(groups, size, pace) for pace in paces.tolist())

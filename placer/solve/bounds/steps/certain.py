@@ -5,8 +5,8 @@ it is a group of another axis that makes the case. By hand: 45 cp groups of 8, o
 of 16 and 15 GPUs that hold 43. A placement may cut tp groups to keep cp groups whole,
 and has two slow ones all the same.
 
-**Thin uplinks.** A domain sends ``load(m)`` at the least for a group of ``n`` of which it
-holds ``m`` members, ``load(0) = load(n) = 0``:
+**Thin uplinks.** Of a group of ``n`` a domain holds ``m`` members and sends ``load(m)``
+at the least, ``load(0) = load(n) = 0``:
 
     ring of gradients                 1     bytes of the ring
     messages of closed pipelines      1     messages
