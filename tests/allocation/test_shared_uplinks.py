@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
+import placer
 from placer.allocation.shared import left_by, use_of
 from placer.api.allocate import allocate
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.problem.compiled import Problem
+from tests.allocation.machines import racks, training
 from tests.marks import slow
 from tests.solve.oracle import legal_placements
 from tests.solve.random_cases import random_job, random_machine
@@ -102,4 +104,16 @@ def test_two_jobs_are_placed_best_of_all_pairs_and_that_is_proved(seed: int) -> 
     found = allocate(machine, jobs, objective="time")
     assert found.cost == pytest.approx(best, rel=ROUNDING)
     assert found.lower_bound <= best * (1 + ROUNDING)
+    assert found.status == "optimal"
+
+
+def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size() -> None:
+    """Each rack has five nodes left, and an uplink that the kept job loads."""
+    machine = racks({"A": 10, "B": 10}, joined=False, oversubscription=8)
+    ring = training("old", tp=1, dp=40)
+    halves = placer.allocate(machine, ring, free="A[01-05],B[01-05]").jobs[0].plan
+    new = replace(ring, name="new")
+    found = placer.allocate(machine, new, keep=[halves])
+    assert found.argument == "every job with all free nodes to itself"
+    assert found.lower_bound > 1.5 * found.jobs[0].plan.bound["lower_bound"]
     assert found.status == "optimal"

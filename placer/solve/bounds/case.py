@@ -32,9 +32,7 @@ class Case:
     step: Step
     network: IdealNetwork
     params: Params = field(default_factory=Params)
-    _cuts: dict[tuple[str, int], CutGroups] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    _cuts: dict[str, CutGroups] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -57,18 +55,11 @@ class Case:
         capacity = self.network.capacity_of_node
         return np.bincount(topology.domain_of_node[tier], capacity).astype(np.int64)
 
-    def cut(self, axis: str, far: int = -1) -> CutGroups:
-        """Groups of an axis, and what keeps scale-up domains from holding them.
-
-        Parameters
-        ----------
-        far : int
-            Tier of which a group leaves its domain; -1 for the scale-up tier.
-        """
-        key = axis, max(far, self.network.fabric.scale_up_tier)
-        if key not in self._cuts:
+    def cut(self, axis: str) -> CutGroups:
+        """Groups of an axis, and what keeps scale-up domains from holding them."""
+        if axis not in self._cuts:
             members = self.step.model.job.parallelism.ranks_of_group[axis]
-            self._cuts[key] = CutGroups(
-                self.step, self.network, axis, members, self.room, self.params, key[1]
+            self._cuts[axis] = CutGroups(
+                self.step, self.network, axis, members, self.room
             )
-        return self._cuts[key]
+        return self._cuts[axis]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from placer.solve.count.model import Program, Term
 
@@ -16,29 +15,12 @@ from placer.solve.count.model import Program, Term
 Sizes = dict[int, list[Term]]
 
 
-class Filling(NamedTuple):
-    """Columns of the parts that fill rooms, by size.
-
-    Attributes
-    ----------
-    largest : dict of int to list of Term
-        The largest of each room.
-    beside : dict of int to list of Term
-        The largest beside one that is alone.
-    """
-
-    parts: Sizes
-    largest: Sizes
-    beside: Sizes
-
-
 def fillings(
     program: Program,
     rooms: Mapping[int, int],
     first: Sequence[float],
     price: Sequence[float],
-    alone: int = 0,
-) -> Filling:
+) -> Sizes:
     """Columns of parts that fill rooms, the largest part first.
 
     A layer of the paths for each largest size that may still come.
@@ -51,15 +33,11 @@ def fillings(
         Price of a largest part of 0, 1 .. in a room, besides that of the part.
     price : sequence of float
         Of each part of 0, 1 ..
-    alone : int, optional
-        Size of parts of which no room holds two: what is beside them is counted.
     """
     last, number = max(rooms), sum(rooms.values())
     sizes = range(1, min(len(price) - 1, last) + 1)
     into: dict[tuple[int, int], list[Term]] = defaultdict(list)
     parts: Sizes = defaultdict(list)
-    largest: Sizes = defaultdict(list)
-    beside: Sizes = defaultdict(list)
 
     def step(begin: tuple[int, int] | None, end: tuple[int, int], paid: float) -> Term:
         term = Term(program.column(number, paid))
@@ -73,15 +51,6 @@ def fillings(
         term = step(None, (size, size), first[size] + price[size])
         begun.append(term)
         parts[size].append(term)
-        largest[size].append(term)
-        if size == alone:
-            step((size, size), (size, 0), 0)
-            for other in range(1, min(size - 1, last - size) + 1):
-                beside[other].append(
-                    step((size, size), (size + other, other), price[other])
-                )
-                parts[other] += beside[other]
-            continue
         for at in range(size, last + 1):
             if at + size <= last:
                 parts[size].append(step((at, size), (at + size, size), price[size]))
@@ -92,14 +61,13 @@ def fillings(
     for (at, size), terms in into.items():
         ends = 0 if size else rooms.get(at, 0)
         program.row(terms, ends, ends)
-    return Filling(parts, largest, beside)
+    return parts
 
 
 def partitions(
     program: Program,
     ends: Mapping[int, float | Term],
     most: int,
-    begins: Mapping[int, Term] | None = None,
 ) -> Sizes:
     """Columns of steps by their size, of paths to so many ends of each size.
 
@@ -107,14 +75,10 @@ def partitions(
     ----------
     most : int
         The largest step.
-    begins : mapping of int to Term, optional
-        Paths that do not begin at 0, by where they begin.
     """
     last = max(ends)
     into: Sizes = defaultdict(list)
     steps: Sizes = defaultdict(list)
-    for place, begin in (begins or {}).items():
-        into[place].append(begin)
     for at in range(last):
         for size in range(1, min(most, last - at) + 1):
             term = Term(program.column())

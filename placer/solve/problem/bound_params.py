@@ -43,12 +43,8 @@ class BoundParams:
     side_count_work: float = 0.5
     # Largest change of a domain's size that the group relaxation looks at.
     size_steps: int = 2500
-    # Sets of equally many cuts of a pipeline, and of slow stages, that are timed: all
-    # of 16 stages.
+    # Sets of equally many cuts of a pipeline that are timed.
     cut_sets: int = 1000
-    slow_sets: int = 20_000
-    # Sizes of uplinks that are told apart; of more, only the largest counts.
-    uplink_sizes: int = 8
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000

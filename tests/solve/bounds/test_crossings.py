@@ -11,8 +11,16 @@ import pytest
 from placer.solve.bounds.gradients.crossings import Crossings, Need, fewest_cuts
 
 
-def need(ranks: list[int], room: int, longest: list[int] | None = None) -> Need:
-    return Need(np.array(ranks), np.array(longest or [len(ranks)] * len(ranks)), room)
+def need(
+    ranks: list[int],
+    room: int,
+    longest: list[int] | None = None,
+    turns: list[int] | None = None,
+    whole: int = 1,
+) -> Need:
+    most = [len(ranks)] * len(ranks)
+    limits = (np.array(given or most) for given in (longest, turns))
+    return Need(np.array(ranks), next(limits), room, next(limits), whole)
 
 
 def runs(cuts: tuple[bool, ...]) -> list[list[int]]:
@@ -29,16 +37,35 @@ def runs(cuts: tuple[bool, ...]) -> list[list[int]]:
 
 def fit(cuts: tuple[bool, ...], wanted: Need) -> bool:
     return all(
-        sum(int(wanted.ranks[s]) for s in run) <= wanted.room
-        and all(len(run) <= wanted.longest[s] for s in run)
+        all(len(run) <= wanted.longest[s] for s in run) and holds(run, wanted)
         for run in runs(cuts)
     )
+
+
+def holds(run: list[int], wanted: Need) -> bool:
+    """Whether a domain holds some stages whole, others in turn on its uplink."""
+    sending = [s for s in run if wanted.turns[s] > 0]
+    most = max(
+        (int(r) for r, t in zip(wanted.ranks, wanted.turns, strict=True) if t),
+        default=0,
+    )
+    for whole in range(len(sending) + 1):
+        ranks = sum(int(wanted.ranks[s]) for s in run)
+        # The last to be done that may be late is whole, at the least for so many more.
+        ranks += whole * max(0, wanted.whole - most)
+        turns = sorted(int(wanted.turns[s]) for s in sending)[whole:]
+        if ranks <= wanted.room and all(t > i for i, t in enumerate(turns)):
+            return True
+    return False
 
 
 def random_need(rng: random.Random, stages: int) -> Need:
     ranks = [rng.choice((1, 1, 2, 3)) for _ in range(stages)]
     longest = [rng.choice((1, 2, 3, stages)) for _ in range(stages)]
-    return need(ranks, rng.randint(2, 6), longest)
+    turns = [rng.choice((0, 1, 2, stages, stages)) for _ in range(stages)]
+    whole = rng.choice((3, 4))
+    ranks = [r if t else whole for r, t in zip(ranks, turns, strict=True)]
+    return need(ranks, rng.randint(2, 6), longest, turns, whole)
 
 
 def all_sets(stages: int) -> Crossings:

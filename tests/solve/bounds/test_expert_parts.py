@@ -19,7 +19,6 @@ from placer.job.model import (
 )
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.experts.expert_units import units_of
-from placer.solve.bounds.experts.part_gradients import HeldStages
 from placer.solve.bounds.experts.part_prices import Packing
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
@@ -106,25 +105,6 @@ def check(seed: int) -> bool:
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of a tiny job with experts beats the bound, which parts raise."""
     assert check(seed)
-
-
-@pytest.mark.parametrize("seed", [85, 113])
-def test_parts_leave_gradients_few_nics(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Gradients that nothing hides raise the bound, and no placement is faster."""
-    topology, made = drawn(seed)
-    shown = replace(made.data_parallel, overlap_reduce=False, overlap_gather=False)
-    made = replace(made, data_parallel=shown)
-    problem = Problem.of(topology, made, "time")
-    bound = lower_bound(problem, 1).value
-    legal = distinct(topology, legal_placements(topology, made))
-    values = [problem.goal.value(np.array(gpus_of(topology, one))) for one in legal]
-    assert bound <= min(values) * (1 + 1e-9)
-    monkeypatch.setattr(
-        HeldStages, "exposed", lambda _, __: [(0.0, 0.0)] * made.parallelism.pp
-    )
-    assert lower_bound(problem, 1).value < bound * (1 - 1e-3)
 
 
 @pytest.mark.slow

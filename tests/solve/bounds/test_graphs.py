@@ -61,11 +61,11 @@ def test_edges_between_sets(seed: int) -> None:
             continue
         total = sum(
             axis.weight * edges_of(axis) * graph.vertices / axis.size
-            for product in graph.splits[-1]
+            for product in graph.products
             for axis in (*product.stage, product.chain, product.copies)
         )
         families = {"tp", "cp", "pp", "dp"}
-        if any(p.stage[0].is_clique for p in graph.splits[-1]):
+        if any(p.stage[0].is_clique for p in graph.products):
             families |= {"ep", "edp"}
         between = sum(
             weight

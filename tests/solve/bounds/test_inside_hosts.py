@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
+from tests.solve.construct.test_whole_first import job, machine
 
 DENSE = {"hidden": 1024, "ffn": 4096, "heads": 8, "kv_heads": 8, "vocab": 32000}
 SPARSE = {**DENSE, "experts": 16, "top_k": 2, "expert_ffn": 1024, "moe_layers": 2}
@@ -63,3 +65,15 @@ def test_experts_of_a_host_send_between_its_islands() -> None:
     assert lower_bound(whole, whole.forced_block).value == pytest.approx(
         value, rel=0.02
     )
+
+
+def test_a_unit_waits_for_its_uplink_longer_than_for_its_parts() -> None:
+    """Three leaves hold three, two and one of six hosts, a unit takes two of them."""
+    hosts = machine([8] * 6, [0, 0, 0, 1, 1, 2])
+    thin = replace(hosts.tiers[-1], oversubscription=2.0)
+    hosts = replace(hosts, tiers=(*hosts.tiers[:-1], thin))
+    by_nodes = replace(job(tp=1, ep=16, pp=1, dp=48, vp=1), launcher="node-contiguous")
+    split = Problem.of(hosts, by_nodes, "time")
+    value = split.goal.value(np.arange(48))
+    bound = lower_bound(split, split.forced_block).value
+    assert 0.98 * value < bound <= value

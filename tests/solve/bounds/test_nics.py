@@ -98,7 +98,7 @@ def test_shared_uplink() -> None:
     model = model_on([3, 3, 3, 3], 6.0)
     value, level = trade_of(model).least()
     assert level.members.tolist() == [1, 1]
-    assert level.need.longest.tolist() == [1, 1]
+    assert level.need.turns.tolist() == [1, 1]
     assert value == pytest.approx(passes(model, 2 / OUTER) + pipeline(model))
 
 
@@ -220,3 +220,23 @@ def test_expert_gradients_have_few_nics_as_well(inner: int, sequence: int) -> No
     assert len(found) == 105
     bound = time_bound(model, colocation_of(model.topology, job, 1))
     assert bound.value == pytest.approx(min(found), rel=1e-9)
+
+
+def test_messages_wait_for_each_other_behind_thin_uplinks() -> None:
+    """Nodes of two have two ranks of a stage, which send at once, either way.
+
+    At four to one the uplink carries half of what a NIC does: each message takes four
+    times as long as alone on a NIC.
+    """
+    model = model_on([2, 2, 2, 2], 4.0)
+    axes = replace(model.job.parallelism, vp=2)
+    model = StepModel(model.topology, replace(model.job, parallelism=axes))
+    trade = trade_of(model)
+    need = trade.levels[0].need._replace(ranks=np.array([2, 2]))
+    by_stage = np.argsort(model.job.parallelism.coordinates["pp"], kind="stable")
+    step = model.step(np.argsort(by_stage))
+    assert step.stage_times["pp"].forward.max() == pytest.approx(
+        4 * model.volumes.pp_message / OUTER
+    )
+    least = trade.crossings.least_seconds(need, 2)
+    assert least == pytest.approx(step.pipeline_s(("pp",)))

@@ -11,9 +11,7 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.bounds.hops.parted_groups import PartedGroups
-from placer.solve.bounds.hops.parted_lanes import Lanes
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count.engine import Limits
 from placer.solve.problem.params import Params
 from tests.solve.bounds.hop_bound import cut_bound
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
@@ -43,17 +41,6 @@ def test_two_tiers_at_once_by_hand() -> None:
     assert found.value == 2 * (2 * 7 + 4) == optimum(topology, job)
 
 
-def test_a_block_with_room_for_all_by_hand() -> None:
-    """Two stages of two on nodes of two, one and one, all in a block, and another node.
-
-    The block has room for all ranks. But to keep both groups whole, pipelines leave it.
-    """
-    topology = machine([2, 1, 1, 2], [[0, 1, 2, 3], [0, 0, 0, 1], [0] * 4], [0, 2, 3])
-    job = experts(2, 1, 2, ep=64, pp=1)
-    found = cut_bound(topology, job, params=Params())
-    assert found.value == 2 * 3 == optimum(topology, job)
-
-
 def test_pipelines_between_blocks_by_hand() -> None:
     """Two stages of two on two nodes, each a block: both pipelines cross both."""
     topology = machine([2, 2], [[0, 1], [0, 1], [0, 0]], [0, 2, 3])
@@ -73,19 +60,6 @@ def test_largest_part_by_hand() -> None:
     groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
     assert groups is not None
     assert groups.least(ROOT) == 3 * 64 + 3 * 5 == optimum(topology, job)
-
-
-def test_runs_beside_whole_groups_by_hand() -> None:
-    """Four groups of three on nodes of four, two replicas of two stages.
-
-    Three are whole and the fourth has a rank beside each. Only the group of its own
-    replica is its neighbour, so that one of its three ranks keeps its pipeline.
-    """
-    topology = machine([4, 4, 4], [[0, 1, 2], [0, 0, 0]], [0, 1])
-    job = experts(3, 2, 2, ep=64, pp=5)
-    groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
-    assert groups is not None
-    assert groups.least(ROOT) == 3 * 64 + 5 * 5 == optimum(topology, job)
 
 
 def test_sets_that_rules_keep_by_hand() -> None:
@@ -115,34 +89,6 @@ def test_coarse_parts_with_heavy_pipelines() -> None:
     assert groups is not None
     assert groups.grain == 2
     assert groups.least(ROOT) <= optimum(topology, job)
-
-
-@pytest.mark.parametrize(
-    ("rooms", "cost"),
-    [
-        ([3, 1], 10 + 1),  # pieces of 2 and 1, and 1
-        ([2, 2], 2),  # a pipeline each
-        ([4], 0),
-        ([1, 1, 1, 1], 2 * 10 + 2),
-    ],
-)
-def test_lanes_by_hand(rooms: list[int], cost: float) -> None:
-    """Two replicas of a pipeline of two, all groups whole: w_pp = 10, w_edp = 1."""
-    program = Program()
-    whole = [(room, Term(program.column(room))) for room in rooms]
-    program.row([held for _, held in whole], 4, 4)
-    lanes = Lanes(4, 2, 2, 10.0, 1.0)
-    lanes.add(program, whole)
-    assert solve(program, ROOT).bound + lanes.constant == pytest.approx(cost)
-
-
-def test_lanes_ask_nothing_of_groups_in_parts() -> None:
-    """What is nowhere whole may be a pipeline somewhere, at no cost and no gain."""
-    for replicas in (1, 2, 3):
-        program = Program()
-        lanes = Lanes(2 * replicas, 2, replicas, 10.0, 1.0)
-        lanes.add(program, [(2, Term(program.column(0)))])
-        assert solve(program, ROOT).bound + lanes.constant == pytest.approx(0)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.solve.bounds.network.limit import most_stages, slow_pipeline_s
+from placer.solve.bounds.network.limit import slow_pipelines_s
 from placer.solve.problem.compiled import Problem
 
 
@@ -30,14 +30,6 @@ def test_the_cheapest_place_of_a_slow_stage(pp: int) -> None:
         time = replace(usual, forward=forward, backward=backward)
         slowed = replace(step, stage_times={**step.stage_times, "tp": time})
         alone.append(slowed.pipeline_s(tuple(step.stage_times)))
-    found = slow_pipeline_s(step, "tp", slow, 1, 1)
-    assert found == pytest.approx(min(alone), rel=1e-12)
-    assert found > step.pipeline_s(tuple(step.stage_times))
-
-
-def test_few_sets_of_stages_are_timed() -> None:
-    """Of 64 stages there are more sets of 32 than can be walked, and one of all 64."""
-    assert most_stages(64, 32, 20_000) == 2
-    assert most_stages(64, 64, 20_000) == 64
-    assert [most_stages(16, asked, 20_000) for asked in (1, 8, 16)] == [1, 8, 16]
-    assert most_stages(4, 9, 20_000) == 4
+    found = slow_pipelines_s(step, "tp", slow)
+    assert found.tolist() == pytest.approx(alone, rel=1e-12)
+    assert found.min() > step.pipeline_s(tuple(step.stage_times))

@@ -9,9 +9,7 @@ docs/method.md, "When expert groups leave their scale-up domains". Shapes: P sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +21,6 @@ from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.experts.expert_units import Units, units_of
 from placer.solve.bounds.experts.level_boxes import Boxes
-from placer.solve.bounds.experts.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.network.latency import exchange_latency
 
@@ -138,50 +135,9 @@ class StageParts:
         boxes = Boxes(
             stages,
             len(times),
-            partial(self.least_steps, times, self.gradients(list(seconds))),
+            lambda levels: self.step_times(times[levels]),
             params.expert_boxes,
         )
         number = self.units.number / stages
         prices = PartPrices(self.packing, list(seconds), boxes, number)
         return prices.climb(params.expert_rounds)
-
-    def gradients(self, sizes: Sequence[int]) -> PartGradients:
-        """What units with such least parts, in pieces, make gradients take."""
-        units = self.units
-        ranks = [-(-size * units.ranks // units.shared) for size in sizes]
-        held = HeldStages(self.step, self.network)
-        room = int(self.room.max()) * units.ranks
-        return PartGradients.of(held, ranks, room, self._least_exposed_s)
-
-    @cached_property
-    def _least_exposed_s(self) -> float:
-        """Exposed gradients where the smallest domain that must be used is used, s."""
-        units = self.units
-        room = np.sort(self.room)[::-1]
-        needed = units.number * units.pieces
-        last = int(np.searchsorted(np.cumsum(room), needed))
-        if last == len(room):  # no placement is of this case
-            return 0.0
-        held = HeldStages(self.step, self.network)
-        label = self.network.label[self.network.fabric.scale_up_tier]
-        piece = label if units.ranks > 1 else np.arange(len(label))
-        return held.least_s(int(room[last]) * units.ranks, piece)
-
-    def least_steps(
-        self,
-        times: FloatArray,
-        gradients: PartGradients,
-        low: IntArray,
-        high: IntArray,
-    ) -> FloatArray:
-        """Least steps of boxes of replicas: parts of ``high``, gradients of ``low``.
-
-        Parameters
-        ----------
-        times : ndarray, shape (L,), s
-        low, high : ndarray, shape (C, P)
-            Levels.
-        """
-        exposed = gradients.exposed_s(low)
-        more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
-        return self.step_times(times[high]) + more

@@ -29,8 +29,6 @@ class Units(NamedTuple):
         the same units count once.
     alike : int
         Units of a stage that such a replica waits for.
-    shared : int
-        Most members that a unit has of one group that reduces expert gradients.
     """
 
     number: int
@@ -40,7 +38,6 @@ class Units(NamedTuple):
     replicas: int
     together: int
     alike: int
-    shared: int
 
 
 def units_of(job: Job, label: IntArray) -> Units | None:
@@ -82,9 +79,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     cohorts = len(np.unique(join(axes.coordinates["dp"], of_unit)))
     if number == cohorts * axes.pp * waits:
         replicas, together = cohorts, 1
-    reduces = row_of_number(axes.ranks_of_group["edp"])
-    shared = int(_shared(unit, reduces).max())
-    return Units(number, size // ranks, ranks, each, replicas, together, waits, shared)
+    return Units(number, size // ranks, ranks, each, replicas, together, waits)
 
 
 def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:

@@ -15,8 +15,8 @@ from placer.arrays import FloatArray, IntArray
 ROUNDING = 1e-9
 BATCH = 256  # boxes that are split at once
 
-# Values of boxes by their lowest and highest levels.
-BoxValues = Callable[[IntArray, IntArray], FloatArray]
+# Least values of boxes by their highest levels.
+BoxValues = Callable[[IntArray], FloatArray]
 
 
 class Boxes:
@@ -28,8 +28,7 @@ class Boxes:
     Parameters
     ----------
     value : function
-        Values of boxes by their lowest and highest levels, either (C, places), no more
-        than that of any choice; of a single choice where both are the same.
+        Values of choices, (C, places) to (C,), none less at a higher level.
     most : int
         Boxes at most.
     """
@@ -38,7 +37,7 @@ class Boxes:
         self.value, self.most, self.places = value, most, places
         self.low = np.zeros((1, places), dtype=np.int64)
         self.high = np.full((1, places), levels - 1)
-        self.values = value(self.low, self.high)
+        self.values = value(self.high)
 
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
@@ -71,7 +70,7 @@ class Boxes:
         kept[chosen] = False
         self.low = np.concatenate((self.low[kept], low))
         self.high = np.concatenate((self.high[kept], high))
-        self.values = np.concatenate((self.values[kept], self.value(low, high)))
+        self.values = np.concatenate((self.values[kept], self.value(high)))
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:
         """Levels of the cheapest box whose value is no higher; shape (places,)."""

@@ -2,13 +2,15 @@
 
 A *lane* is one pipeline group: a rank of every stage. The hops between stages that lie
 in different scale-up domains are its *cuts*; between two cuts it runs through one
-domain. Shapes: P stages, S sets of cuts.
+domain. Behind a thin uplink rings of gradients are done one after the other, and
+messages wait for each other. Shapes: P stages, S sets of cuts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from math import comb, inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +22,8 @@ from placer.cost.schedule import pipeline_times
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
+
+BATCH = 64  # sets of cuts that are timed at once
 
 
 class Need(NamedTuple):
@@ -33,11 +37,25 @@ class Need(NamedTuple):
         Most stages that may be there together with each.
     room : int
         Ranks that the largest domain may hold.
+    turns : ndarray, shape (P,)
+        Turns that the rings of each may take on an uplink. Of the stages in a domain
+        that are not whole there the i-th to be done waits for i of them.
+    whole : int
+        Ranks of a stage that is whole, as those without a turn are.
     """
 
     ranks: IntArray
     longest: IntArray
     room: int
+    turns: IntArray
+    whole: int
+
+    def whole_beside(self, ranks: IntArray) -> IntArray:
+        """Most stages with turns that are whole in domains with so many ranks."""
+        most = max(self.ranks[self.turns > 0].tolist(), default=0)
+        if most >= self.whole:
+            return np.full(np.shape(ranks), len(self.ranks))
+        return (self.room - ranks) // (self.whole - most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +69,22 @@ class Crossings:
         one chunk sends nothing there and is open there at no cost.
     seconds : ndarray, shape (S,), s
         Pipeline time of a replica with these cuts and nothing else out of place.
+    waiting : callable, optional
+        The same of hops that take no less than this, (S, P), s.
+    sent_s, message_s : float, s
+        A message on the widest uplink, and out of a domain.
     """
 
     cuts: BoolArray
     seconds: FloatArray
+    waiting: Callable[[FloatArray], FloatArray] | None = None
+    sent_s: float = 0.0
+    message_s: float = 0.0
 
     @classmethod
-    def of(cls, step: Step, message_s: float, most_sets: int) -> Crossings:
+    def of(
+        cls, step: Step, message_s: float, most_sets: int, sent_s: float = 0.0
+    ) -> Crossings:
         """The sets of cuts when a message out of a domain takes ``message_s``.
 
         A closed ring is cut nowhere or twice at least. A number of cuts that has more
@@ -77,14 +104,20 @@ class Crossings:
             row[list(chosen)] = True
         seconds = times_of_hops(step, cuts * message_s)
         cuts[:, hops:] = True
-        return cls(cuts, seconds)
+        waiting = partial(times_of_hops, step) if closed else None
+        return cls(cuts, seconds, waiting, sent_s, message_s)
 
     def fits(self, need: Need) -> BoolArray:
         """Which sets leave runs that fit a domain; shape (S,)."""
         rows = np.arange(len(self.cuts))[:, None]
         stages = np.ones(self.cuts.shape[1], dtype=np.int64)
         lengths = self._run_sums(stages)[rows, self._run_of_stage]
-        fit = (lengths <= need.longest) & (self._run_sums(need.ranks) <= need.room)
+        ranks = self._run_sums(need.ranks)
+        fit = (lengths <= need.longest) & (ranks <= need.room)
+        whole = need.whole_beside(ranks)
+        for turn in np.unique(need.turns[need.turns > 0]).tolist():
+            in_turn = (need.turns > 0) & (need.turns <= turn)
+            fit &= self._run_sums(in_turn.astype(np.int64)) <= turn + whole
         return np.asarray(fit.all(axis=1))
 
     def least_seconds(self, need: Need, fewest: int) -> float:
@@ -103,7 +136,10 @@ class Crossings:
         counts = self._counts
         known = np.unique(counts)
         timed = known[known >= fewest]
-        found = self.seconds[self.fits(need) & (counts >= fewest)]
+        fit = np.flatnonzero(self.fits(need) & (counts >= fewest))
+        found = self.seconds[fit]
+        if self.sent_s * need.ranks.max() > self.message_s and needed:
+            found = self._with_waiting(need, fit[np.argsort(found, kind="stable")])
         if len(timed) < most - fewest + 1:
             # Some numbers of cuts are not timed: more cuts never take less time, so the
             # next smaller number stands in for them.
@@ -111,6 +147,27 @@ class Crossings:
             below = known[known <= missing].max()
             found = np.append(found, self.seconds[counts == below])
         return float(found.min(initial=inf))
+
+    def _with_waiting(self, need: Need, sets: IntArray) -> FloatArray:
+        """Times of sets, fastest first, until none is faster: messages wait for others.
+
+        Where no domain has ranks of all stages, as many messages leave it as it has
+        ranks of any, and as many enter it. Lanes that are open may leave at their end.
+        """
+        if self.waiting is None:
+            return self.seconds[sets]
+        found = np.full(1, inf)
+        for some in np.array_split(sets, -(-len(sets) // BATCH)) if len(sets) else ():
+            if self.seconds[some[0]] >= found.min():
+                break
+            run, cuts = self._run_of_stage[some], self.cuts[some]
+            most = np.zeros(cuts.shape)
+            for stage, ranks in enumerate(need.ranks.tolist()):
+                most = np.maximum(most, ranks * (run == run[:, stage, None]))
+            here = self.sent_s * np.maximum(most, np.roll(most, -1, axis=1))
+            hop = np.where(cuts, np.maximum(here, self.message_s), 0.0)
+            found = np.append(found, self.waiting(hop))
+        return found
 
     @property
     def is_open(self) -> bool:
@@ -149,23 +206,31 @@ def fewest_cuts(need: Need) -> int | None:
     None if a stage alone does not. Runs are made as long as they can be from every
     stage in turn, which is best for one of the starts.
     """
-    ranks, longest = need.ranks.tolist(), need.longest.tolist()
-    stages = len(ranks)
-    if max(ranks) > need.room or min(longest) < 1:
+    stages = len(need.ranks)
+    if not all(_is_run(need, [stage]) for stage in range(stages)):
         return None
-    if sum(ranks) <= need.room and stages <= min(longest):
+    if _is_run(need, list(range(stages))):
         return 0
     fewest = stages
     for start in range(stages):
-        runs, used, length, most = 0, need.room, 0, 0
+        runs, run = 0, list[int]()
         for stage in [*range(start, stages), *range(start)]:
-            used, length = used + ranks[stage], length + 1
-            most = min(most, longest[stage])
-            if used > need.room or length > most:
-                runs += 1
-                used, length, most = ranks[stage], 1, longest[stage]
+            run.append(stage)
+            if not runs or not _is_run(need, run):
+                runs, run = runs + 1, [stage]
         fewest = min(fewest, runs)
     return fewest
+
+
+def _is_run(need: Need, run: list[int]) -> bool:
+    """Whether a domain may have ranks of all these stages."""
+    ranks = need.ranks[run].sum()
+    if ranks > need.room or len(run) > need.longest[run].min():
+        return False
+    turns = np.sort(need.turns[run])
+    turns = turns[turns > 0]
+    waiting = np.arange(1, len(turns) + 1) - need.whole_beside(ranks)
+    return bool((turns >= waiting).all())
 
 
 def times_of_hops(step: Step, message_s: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ from placer.solve.bounds.network.limit import (
 from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
+    from placer.cost.step import Step, StepModel
     from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
@@ -93,7 +93,7 @@ class NicTrade:
         message_s = network.message_from(outer, step.model.volumes.pp_message)
         return cls(
             list(_levels(case, groups, shape, int(rooms.max()))),
-            Crossings.of(step, message_s, params.cut_sets),
+            Crossings.of(step, message_s, params.cut_sets, _sent_s(step, network)),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
         )
@@ -230,47 +230,53 @@ def _levels(
         shape.members,
         _of_experts(case, shape, groups),
     )
-    paces, by_pace = _by_pace(case, groups, shape, room)
-    fabric = network.fabric
-    outer = slice(fabric.scale_up_tier + 1, None)
-    widest = max((float(c.max()) for c in fabric.uplink_capacity[outer][:1]), default=0)
+    paces, by_pace = _by_pace(case, groups, shape)
+    fabric, stages = network.fabric, by_pace.shape[1]
+    whole = int(shape.room_for(np.array([groups.shape[1]]))[0])
     for seconds in np.unique(np.concatenate((by_members.ravel(), by_pace.ravel()))):
-        enough, slow_enough = by_members <= seconds, by_pace <= seconds
-        if not (enough.any(axis=0).all() and slow_enough.any(axis=0).all()):
+        enough = by_members <= seconds
+        # Paces rise, and with them the time.
+        turns = (by_pace <= seconds).sum(axis=0)
+        if not enough.any(axis=0).all() or (whole > room and not turns.all()):
             continue
         fewest = members[enough.argmax(axis=0)]
-        # Paces rise, and with them the time.
-        pace = paces[slow_enough.sum(axis=0) - 1]
-        one_nic = 1 / fabric.bandwidth[outer].max()
-        pace = np.maximum(pace, one_nic / fewest)
-        longest = np.minimum(pace * widest / shape.groups * (1 + ROUNDING), len(pace))
         # Of groups on one uplink those that drive few NICs are the slowest, and as slow
-        # as all their bytes make it; which stage's they are is not known.
-        longest = np.full(len(pace), int(longest.max()))
-        need = Need(shape.room_for(fewest), longest, room)
+        # as all their bytes make it.
+        one_nic = 1 / fabric.bandwidth[fabric.scale_up_tier + 1 :].max()
+        pace = np.maximum(np.append(0.0, paces)[turns], one_nic / fewest)
+        if whole <= room or not fabric.has_thin_leaves:
+            pace = np.full(stages, inf)
+        # Where not one ring may leave a domain a stage is whole there.
+        ranks = np.where(turns > 0, shape.room_for(fewest), whole)
+        longest = np.full(stages, stages)
+        need = Need(ranks, longest, room, turns, whole)
         yield Level(float(seconds), fewest, pace, need)
 
 
 def _by_pace(
-    case: Case, groups: IntArray, shape: _PartShape, room: int
+    case: Case, groups: IntArray, shape: _PartShape
 ) -> tuple[FloatArray, FloatArray]:
-    """Paces on uplinks (L,), and seconds exposed if one stage is as slow (L, P).
+    """Paces on the widest uplink (P,), and seconds exposed if one stage is as slow.
 
     A pace for every number of stages whose rings may share an uplink of a scale-up
-    domain; one that is no limit where rings may keep inside domains.
+    domain, and a row of seconds for each, (P, P). One that carries what all its GPUs
+    send holds no ring back.
     """
     step, fabric, size = case.step, case.network.fabric, int(groups.shape[1])
-    pp = step.model.job.parallelism.pp
-    no_limit = np.array([np.inf]), np.full((1, pp), step.exposed_data_parallel_s)
-    outer = fabric.scale_up_tier + 1
-    whole = int(shape.room_for(np.array([size]))[0])
-    if outer == fabric.num_tiers or whole <= room:
-        return no_limit
-    capacities = np.unique(fabric.uplink_capacity[outer])
-    if len(capacities) > case.params.uplink_sizes:
-        capacities = capacities[-1:]
-    stages = np.arange(1, pp + 1)
-    paces = np.unique(stages * shape.groups / capacities[:, None])
+    stages = step.model.job.parallelism.pp
+    if not fabric.has_thin_leaves:
+        return np.zeros(stages), np.full((stages, stages), step.exposed_data_parallel_s)
+    widest = fabric.uplink_capacity[fabric.scale_up_tier + 1].max()
+    paces = np.arange(1, stages + 1) * shape.groups / widest
     limits = (Limit(groups, size, pace) for pace in paces.tolist())
     exposed = [exposed_by_stage(step, case.network, limit) for limit in limits]
     return paces, np.array(exposed)
+
+
+def _sent_s(step: Step, network: IdealNetwork) -> float:
+    """Seconds of a message of a pipeline on the widest uplink, if that is thin."""
+    fabric = network.fabric
+    if not fabric.has_thin_leaves:
+        return 0.0
+    widest = float(fabric.uplink_capacity[fabric.scale_up_tier + 1].max())
+    return step.model.volumes.pp_message / widest

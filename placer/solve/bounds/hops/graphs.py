@@ -44,24 +44,23 @@ class Graph:
 
     Attributes
     ----------
-    splits : list of tuple of Product
-        Ways to write it as a sum; each is a valid reading. The pipeline's edges belong
-        to all products, so their weight may be divided between them. Edges that no
-        product can represent are left out, which only lowers a bound.
+    products : tuple of Product
+        Edges of a pipeline belong to all of them, and each has a share of their weight.
+        Edges that no product can represent are left out, which only lowers a bound.
     vertices : int
         Ranks, or sets of ranks.
     quantum : Fraction
         Every cut is a multiple of it.
     """
 
-    splits: list[tuple[Product, ...]]
+    products: tuple[Product, ...]
     vertices: int
     quantum: Fraction
 
     @property
     def stages(self) -> int:
         """Positions of the chain."""
-        return self.splits[0][0].chain.size
+        return self.products[0].chain.size
 
 
 def graph_of(job: Job) -> Graph:
@@ -171,26 +170,18 @@ def _graph(job: Job, families: list[list[Axis]]) -> Graph:
     dense, *experts = (_product(axes) for axes in families)
     weights = [axis.weight for axes in families for axis in axes if axis.size > 1]
     vertices = prod(axis.size for axis in families[0])
-    return Graph(_splits(job, dense, experts), vertices, common_divisor(weights))
+    return Graph(_products(job, dense, experts), vertices, common_divisor(weights))
 
 
-def _splits(
-    job: Job, dense: Product, experts: list[Product]
-) -> list[tuple[Product, ...]]:
+def _products(job: Job, dense: Product, experts: list[Product]) -> tuple[Product, ...]:
     if not experts:
-        return [(dense,)]
+        return (dense,)
     expert = experts[0]
     if not _same_chains(job.parallelism):
-        return [(dense, expert.with_chain_share(0.0))]
+        return dense, expert.with_chain_share(0.0)
     if not dense.with_chain_share(0.0).has_edges:
-        return [(expert,)]
-    return [
-        tuple(
-            product.with_chain_share(part)
-            for product, part in ((dense, share), (expert, 1.0 - share))
-        )
-        for share in (0.0, 0.5, 1.0)
-    ]
+        return (expert,)
+    return dense.with_chain_share(0.5), expert.with_chain_share(0.5)
 
 
 def _product(axes: list[Axis]) -> Product:

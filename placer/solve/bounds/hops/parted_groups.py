@@ -8,11 +8,8 @@ of ``n`` let ``x`` vertices lie in a domain.
   holds ``max x`` runs of pipelines or more, and at most ``s - max x`` of their edges.
 * Edges of expert data parallelism join such runs; one more run costs an edge of its
   pipeline and adds one a stage: it counts where ``w_edp P <= w_pp``, ``P`` stages.
-* Beside a whole group, where no domain holds two, there are ``max y`` runs more, ``y``
-  being the other parts, less ``R - n`` edges for each neighbour of a group in parts.
 * Domains of the next tier hold *shares* of groups, which pay for their pairs as well,
-  and for runs with ``max x >= sum x^2 / R``; between whole groups there:
-  `parted_lanes`.
+  and for runs with ``max x >= sum x^2 / R``.
 
 Paths count domains by how they are filled, the largest part first, and groups by how
 they are made up (Valerio de Carvalho 1999, arc flow). See docs/method.md, "Whole
@@ -21,20 +18,11 @@ numbers of parts".
 **Cheapest parts are coarse.** Sizes of groups and rooms are multiples of the *grain*.
 Unless all parts are, single vertices can go around a cycle of groups and domains, or
 from a domain with room to another, either way. With ``q`` groups on it both ways
-together change at the most
-
-* ``-2 q (w - w_pp)`` at the inner tier: a part that gets one more or one less saves
-  ``w`` in all, and the largest part of a domain grows by 2 in all, or by 1 where one
-  part alone changes;
-* ``-2 w + 4 (w_pp + w_edp)`` at the outer tier for each group that changes domains: the
-  vertex that goes has two edges of either sort at the most.
-
-So one way costs no more, until a part vanishes or a room is full, if ``w_pp <= w`` and
-
-    rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
-
-Heavier pipelines and replicas count as no heavier. Where runs beside whole groups
-count, all edges of a vertex take the place of ``w_pp`` in the first term.
+together change at the most ``-2 q (w - w_pp)`` at the inner tier: a part that gets one
+more or one less saves ``w`` in all, and the largest part of a domain grows by 2 in all,
+or by 1 where one part alone changes. At the outer tier what is paid is concave. So one
+way costs no more, until a part vanishes or a room is full, if ``w_pp <= w``. Heavier
+pipelines count as no heavier.
 """
 
 from __future__ import annotations
@@ -56,10 +44,9 @@ from placer.solve.bounds.hops.graphs import (
     has_rows,
     kept_whole,
 )
-from placer.solve.bounds.hops.parted_lanes import Lanes
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.filling import Sizes, fillings, less, partitions
-from placer.solve.count.model import ONE, Program, Term
+from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,12 +74,6 @@ class PartedGroups:
         Weight of a pair of vertices.
     chains : tuple of float
         Weight of an edge of a pipeline at either tier, 0 where runs do not count.
-    apart : float
-        Weight of a run beside a whole group at the inner tier, 0 where none count.
-    links : int
-        Edges that a group in parts may keep with whole ones at the most.
-    lanes : Lanes or None
-        At the outer tier, where they count rather than runs.
     constant : float
         What is added to both cuts, each times its rise.
     rises : tuple of float
@@ -107,9 +88,6 @@ class PartedGroups:
     number: int
     pair: float
     chains: tuple[float, float]
-    apart: float
-    links: int
-    lanes: Lanes | None
     constant: float
     rises: tuple[float, float]
     quantum: Fraction
@@ -144,36 +122,17 @@ class PartedGroups:
         near, far = [*rises[list(tiers)].tolist(), 0.0][:2]
         group, chain = product.stage[0], product.chain
         run = chain.weight if chain.size > 1 else 0.0
-        is_coarse = gcd(group.size, *(room for _, room in domains)) > 1
-        lanes = Lanes.of(product, far) if far and has_rows(job) else None
-        # Edges of a vertex that a move of it may cut.
-        edges = min(2, chain.size - 1) * chain.weight
-        edges += min(2, product.copies.size - 1) * product.copies.weight
-        beside = int(room.max()) - group.size
-        is_apart = 0 < beside < group.size and has_rows(job)
-        is_apart &= not is_coarse or edges <= group.weight
-        if is_coarse:
+        if gcd(group.size, *(room for _, room in domains)) > 1:
             run = min(run, group.weight)
-            saved = near * (group.weight - (edges if is_apart else run))
-            saved += far * group.weight
-            lanes = lanes and lanes.lowered_to(group.size * saved / 2)
-        inner_run, constant, lost = _runs(job, product, run, room)
-        outer_run, constant = 0.0, constant * near
-        if lanes:
-            constant += lanes.constant
-        else:
-            outer_run, more, _ = _runs(job, product, run, np.bincount(outer, room))
-            constant += far * more
+        inner_run, inner_more = _runs(job, product, run, room)
+        outer_run, outer_more = _runs(job, product, run, np.bincount(outer, room))
         quantum = common_divisor(axis.weight for axis in hop_edges(job))
         return cls(
             group.size,
             product.vertices // group.size,
             group.weight,
             (inner_run, outer_run),
-            max(0.0, inner_run - lost) * is_apart,
-            min(2, chain.size - 1) * max(0, beside),
-            lanes,
-            constant,
+            near * inner_more + far * outer_more,
             (near, far),
             quantum * common_divisor((near, far)),
             domains,
@@ -199,32 +158,18 @@ class PartedGroups:
         found = size**2 // 2
         for rooms in self.rooms.values():
             found += 2 * min(size, max(rooms)) * max(rooms) + size**2 // 2
-            if self.lanes:
-                found += self.lanes.columns(_total(rooms) // size)
         return found
 
     def least(self, limits: Limits) -> float:
         """The least of both cuts, each times the rise at its tier."""
         program, size = Program(), self.size // self.grain
         shares: Sizes = defaultdict(list)
-        whole = []
-        runs: list[Term] = []
         for rooms in self.rooms.values():
-            made = self._shares(program, rooms, runs)
-            for part, term in made.items():
+            for part, term in self._shares(program, rooms).items():
                 shares[part].append(term)
-            if size in made:
-                whole.append((_total(rooms) // size, made[size]))
         used = partitions(program, {size: self.number}, size)
         for part in range(1, size + 1):
             program.row([*shares[part], *less(used[part])], 0, 0)
-        if self.lanes:
-            self.lanes.add(program, whole)
-        if self.apart:
-            price = self.rises[0] * self.apart * self.grain
-            column = Term(program.column(price=price))
-            kept = self.links // self.grain * self.number
-            program.row([column, *less(runs), Term(ONE, kept)], 0)
         unit = FINE * max(program.price) or 1.0
         program.price = [floor(price / unit) for price in program.price]
         known = max(0.0, solve(program, limits).bound)  # it may end without any
@@ -235,25 +180,15 @@ class PartedGroups:
             max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
         )
 
-    def _shares(
-        self, program: Program, rooms: Mapping[int, int], runs: list[Term]
-    ) -> dict[int, Term]:
-        """Columns of shares in an outer domain by size, of parts that fit its rooms.
-
-        Runs beside whole groups are added to ``runs``, as are whole groups, each of
-        which leaves so many links fewer to groups in parts.
-        """
+    def _shares(self, program: Program, rooms: Mapping[int, int]) -> dict[int, Term]:
+        """Columns of shares in an outer domain by size, of parts that fit its rooms."""
         size, total = self.size // self.grain, _total(rooms)
         part = np.arange(0, self.size + 1, self.grain)
         pairs = self.pair / 2 * part * (self.size - part)
         largest = self.rises[0] * self.chains[0] * part
         paid = pairs + self.chains[1] * part**2 / (total * self.grain)
         inside = (self.rises[0] * pairs).tolist()
-        alone = size if self.apart else 0
-        held, _, beside = fillings(program, rooms, largest.tolist(), inside, alone)
-        runs += [Term(of.column, run) for run in beside for of in beside[run]]
-        links = self.links // self.grain
-        runs += [Term(of.column, links) for of in held[size]]
+        held = fillings(program, rooms, largest.tolist(), inside)
         price = (self.rises[1] * paid).tolist()
         made = {
             share: Term(program.column(min(self.number, total // share), price[share]))
@@ -271,11 +206,10 @@ def _total(rooms: Mapping[int, int]) -> int:
 
 def _runs(
     job: Job, product: Product, run: float, room: IntArray
-) -> tuple[float, float, float]:
+) -> tuple[float, float]:
     """Weight of an edge of runs in such rooms, and what is added to their cut.
 
-    Also what edges of replicas a run may keep. All are 0 where domains full of whole
-    groups would cut nothing by it.
+    Both are 0 where domains full of whole groups would cut nothing by it.
     """
     copies, vertices = product.copies, product.vertices
     more = -run * vertices / product.chain.size
@@ -283,10 +217,9 @@ def _runs(
     number = copies.size
     ring = number / (number - 1) if 2 < number <= room.max() else 1.0
     edges = copies.weight * product.chain.size * ring
-    is_lighter = number > 1 and edges <= run and has_rows(job)
-    if is_lighter:
+    if number > 1 and edges <= run and has_rows(job):
         more += copies.weight * vertices / (2 if number == 2 else 1)
     whole = np.minimum(room, product.stage[0].size).sum()
     if more + run * float(whole) * vertices / float(room.sum()) <= 0:
-        return 0.0, 0.0, 0.0
-    return run, more, edges * is_lighter
+        return 0.0, 0.0
+    return run, more

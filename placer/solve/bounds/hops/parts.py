@@ -27,7 +27,6 @@ import numpy as np
 
 from placer.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import shift_rows
-from placer.solve.bounds.hops.line_prices import line_prices
 from placer.solve.count.columns import ColumnProgram, entries_of
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 # Prices are looked for between the best so far and those of the program.
 STEP = 0.5
-MOST_ARCS = 20_000  # of a program for the first prices, about
 CLOSE = 1e-7
 # Share of all that is added up that rounding may take away: far more than it does.
 ROUNDING = 1e-12
@@ -109,14 +107,6 @@ class Parts:
     def part_costs(self) -> FloatArray:
         """What a part of 0, 1 .. members costs its line."""
         return part_costs(self.line, self.largest)
-
-    @cached_property
-    def first_prices(self) -> FloatArray:
-        """Prices of parts to begin with; shape (K + 1,)."""
-        size = self.line.size
-        if self.line.is_clique and size * self.classes[-1].high <= MOST_ARCS:
-            return line_prices(self.part_costs, size, self.lines, self.classes)
-        return np.zeros(self.largest + 1)
 
     def bound(
         self, prices: FloatArray, unit: int
@@ -216,7 +206,7 @@ class _Search:
 
     def __init__(self, parts: Parts, known: float) -> None:
         self.parts, self.known = parts, known
-        self.best = parts.first_prices
+        self.best = np.zeros(parts.largest + 1)
         sums = [0.0] * parts.largest
         sums += [float(domains.count) for domains in parts.classes]
         # Costs near 1 keep the program within what rounding allows.

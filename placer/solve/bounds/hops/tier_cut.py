@@ -64,10 +64,9 @@ class TierCut:
         self.classes = size_classes(room_of_domain, self.world)
         self.size = self.classes[-1].high
         self.quantum = graph.quantum
-        self.splits = graph.splits
-        self.chain_weight = sum(p.chain.weight for p in self.splits[0])
+        self.products = graph.products
+        self.chain_weight = sum(p.chain.weight for p in self.products)
         self.value = 0.0
-        self.split = self.splits[0]
         self.prices = np.zeros(self.stages)
 
     def raise_once(self) -> None:
@@ -83,8 +82,7 @@ class TierCut:
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
         prices[:, 0] = prices[:, -1] = charges * self.chain_weight
-        for split in self.splits:
-            self._keep_best(split, prices)
+        self._keep_best(prices)
 
     def ascend(self) -> None:
         """Raise ``value`` by improving the prices of all stages."""
@@ -94,7 +92,7 @@ class TierCut:
         # Adding a constant to all prices changes nothing, so the middle stays at 0.
         start = (self.prices - self.prices[half - 1])[: half - 1]
         best = climb(
-            lambda rows: self._values(self.split, self._mirrored(rows), refine=False),
+            lambda rows: self._values(self._mirrored(rows), refine=False),
             start,
             self.chain_weight / 2,
             self.params.ascent_rounds,
@@ -103,13 +101,13 @@ class TierCut:
         for grid in PRICE_GRIDS:
             unit = self.chain_weight / grid
             candidates.append(np.round(best / unit) * unit)
-        self._keep_best(self.split, self._mirrored(np.array(candidates)))
+        self._keep_best(self._mirrored(np.array(candidates)))
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
-        for product in self.split:
+        for product in self.products:
             besides = np.zeros(self.size + 1)
-            for other in self.split:
+            for other in self.products:
                 if other is not product:
                     besides += self._floor(other, self._prices(other))[0]
             for line, across in self._lines(product):
@@ -147,19 +145,17 @@ class TierCut:
         first = np.hstack([rows, np.zeros((len(rows), 1))])
         return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
 
-    def _keep_best(self, split: tuple[Product, ...], prices: FloatArray) -> None:
-        values = self._values(split, prices, refine=True)
+    def _keep_best(self, prices: FloatArray) -> None:
+        values = self._values(prices, refine=True)
         best = int(np.argmax(values))
         value = self._rounded_up(float(values[best]))
         if value > self.value:
-            self.value, self.split, self.prices = value, split, prices[best]
+            self.value, self.prices = value, prices[best]
 
-    def _values(
-        self, split: tuple[Product, ...], prices: FloatArray, *, refine: bool
-    ) -> FloatArray:
+    def _values(self, prices: FloatArray, *, refine: bool) -> FloatArray:
         """Bound on the cut for each row of prices; shape (B,)."""
         floor = np.zeros((len(prices), self.size + 1))
-        for product in split:
+        for product in self.products:
             floor += self._floor(product, self._share(product) * prices)
         constant = prices.sum(axis=1) * (self.world // self.stages)
         reach = self.params.size_steps if refine else 0
@@ -183,7 +179,7 @@ class TierCut:
     def _work(self, batch: int) -> int:
         """Array elements one evaluation of ``batch`` price vectors touches, about."""
         work = 0
-        for product in self.split:
+        for product in self.products:
             stage = min(self.size, product.stage[0].size * product.stage[1].size)
             replica = min(self.size, stage * self.stages)
             work += 8 * stage * replica * self.stages + 6 * replica * self.size

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -183,49 +181,27 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     return replace(step, sync=mixed)
 
 
-def most_stages(stages: int, asked: int, sets: int) -> int:
-    """Most of ``stages``, no more than asked for, with no more sets than this."""
-    last = min(stages, asked)
-    return max((n for n in range(1, last + 1) if comb(stages, n) <= sets), default=1)
+def slow_pipelines_s(step: Step, axis: str, slow: StageTime) -> FloatArray:
+    """Pipeline times when one stage has the slow time of an axis, each in turn, s.
 
-
-def slow_pipeline_s(
-    step: Step, axis: str, slow: StageTime, stages: int, most_sets: int
-) -> float:
-    """The least pipeline time when some stages have the slow time of ``axis``, s.
-
-    They are of one replica, and those whose slowness costs the step least: fewer than
-    asked for where there are more than ``most_sets`` sets of so many.
-    """
-    stages = most_stages(step.model.job.parallelism.pp, stages, most_sets)
-    return float(slow_pipelines_s(step, axis, slow, stages).min())
-
-
-def slow_pipelines_s(
-    step: Step, axis: str, slow: StageTime, stages: int = 1
-) -> FloatArray:
-    """The same for each set of so many stages in turn, s.
-
-    The pipelines of all sets are walked side by side.
+    The pipelines of all stages are walked side by side.
     """
     axes = tuple(step.stage_times)
     patterns, start = [], [0]
-    for chosen in combinations(range(step.model.job.parallelism.pp), stages):
-        rows, _ = distinct_rows(
-            with_slow_axis(step, axis, slow, list(chosen)).patterns(axes)
-        )
+    for stage in range(step.model.job.parallelism.pp):
+        rows, _ = distinct_rows(with_slow_axis(step, axis, slow, stage).patterns(axes))
         patterns.append(rows)
         start.append(start[-1] + len(rows))
     seconds = step.pipelines_s(np.concatenate(patterns))
     return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
 
 
-def with_slow_axis(step: Step, axis: str, slow: StageTime, stages: list[int]) -> Step:
-    """The step when some stages of one replica have the slow time of ``axis``."""
+def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
+    """The step when a stage of one replica has the slow time of ``axis``."""
     time = step.stage_times[axis]
     forward, backward = time.forward.copy(), time.backward.copy()
-    forward[0, stages] = slow.forward[0, stages]
-    backward[0, stages] = slow.backward[0, stages]
+    forward[0, stage] = slow.forward[0, stage]
+    backward[0, stage] = slow.backward[0, stage]
     times = {
         **step.stage_times,
         axis: replace(time, forward=forward, backward=backward),

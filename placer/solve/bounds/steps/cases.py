@@ -25,7 +25,6 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.gradients.nics import NicTrade
-from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
 from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import are_together, join
@@ -34,6 +33,7 @@ from placer.solve.tree.capacity import room_in_sets
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.groups.cut_groups import CutGroups
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
@@ -88,43 +88,15 @@ def _cases(
             continue
         if scale_up >= 0 and are_together(label[scale_up], members):
             continue
-        cases = list(_by_tier(model, colocation, params, label, axis))
-        for far, case in cases:
-            if _fit(case.network.label, case.network) or case is cases[-1][1]:
-                yield _outside(case, axis, far)
+        case = Case.of(model, colocation, params, label)
+        yield _outside(case, axis)
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
-        # Where no group leaves a scale-up domain none leaves one further out.
-        for _, case in cases[:1]:
-            if case.cut(axis).is_certain or not _fit(label, case.network):
-                return
+        if case.cut(axis).is_certain or not _fit(label, case.network):
+            return
     case = Case.of(model, colocation, params, label)
     yield _in_turn(case, [partial(_inside, case.step)])
-
-
-def _by_tier(
-    model: StepModel,
-    colocation: Colocation,
-    params: Params | None,
-    label: IntArray,
-    axis: str,
-) -> Iterator[tuple[int, Case]]:
-    """Cases with a group that leaves domains of a tier and none of one further out.
-
-    Those of ep and pp leave scale-up domains, and whichever they like further out.
-    """
-    members = model.job.parallelism.ranks_of_group[axis]
-    tiers = range(model.fabric.scale_up_tier, len(label) - 1)
-    if axis not in BY_TIER:
-        for far in tiers[:1]:
-            yield far, Case.of(model, colocation, params, label)
-        return
-    for far in tiers:
-        if far > tiers[0] and are_together(label[far], members):
-            return
-        tied = _joined(label, members, far + 1)
-        yield far, Case.of(model, colocation, params, tied)
 
 
 def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
@@ -135,9 +107,9 @@ def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
     return label
 
 
-def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
-    """Bounds when a group of an axis leaves its domain of a tier."""
-    axes, cut = case.step.model.job.parallelism, case.cut(axis, far)
+def _outside(case: Case, axis: str) -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its scale-up domain."""
+    axes, cut = case.step.model.job.parallelism, case.cut(axis)
     slow_s = 0.0 if axis == "pp" else cut.pipeline_s
     ways = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
     inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
@@ -156,7 +128,8 @@ def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[P
     for way in ways:
         yield way(FREE)
     known = certain(case)
-    for way in ways if known.pipeline_s else ():
+    is_more = known.pipeline_s or known.exposed_s > case.step.exposed_data_parallel_s
+    for way in ways if is_more else ():
         proof = way(known)
         text = f"{proof.argument}, and groups that no placement keeps near"
         yield proof._replace(argument=text)
@@ -181,7 +154,7 @@ def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
 
 def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
     """Least step time when a tp, cp or ep group leaves its domain."""
-    text = f"cheapest when a {cut.axis} group leaves its {cut.where}, {BEST}"
+    text = f"cheapest when a {cut.axis} group leaves its scale-up domain, {BEST}"
     return Proof(_above(cut.step, floor, slow_s), text)
 
 
@@ -206,7 +179,7 @@ def _with_cuts(
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
         value,
-        f"cheapest when a {cut.axis} group leaves its {cut.where}, gradient groups "
+        f"cheapest when a {cut.axis} group leaves its scale-up domain, gradient groups "
         f"having at least {members} members (NICs) in each domain they touch, by "
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",

@@ -4,15 +4,48 @@ Some group of each axis that has more groups than domains hold whole is cut, als
 it is a group of another axis that makes the case. By hand: 45 cp groups of 8, on nodes
 of 16 and 15 GPUs that hold 43. A placement may cut tp groups to keep cp groups whole,
 and has two slow ones all the same.
+
+**Thin uplinks.** Of a group of ``n`` a domain holds ``m`` members and sends ``load(m)``
+at the least, ``load(0) = load(n) = 0``:
+
+    ring of gradients                 1     bytes of the ring
+    messages of closed pipelines      1     messages
+    all-to-all of experts             m (n - m)     bytes from a member to another
+
+Every load is concave, so ``r`` ranks send the least with as many groups whole as there
+may be (or with ``k`` members, if it holds no more of one) and one in part:
+
+    need(r)  =  r // k load(k) + load(r mod k)    over the rate of its uplink
+
+All domains together must hold all ranks, each those that its uplink serves in a time.
+The first time that is enough bounds the slowest group. By hand: expert groups of 16 on
+leaves of 24, 16 and 8 GPUs that are all in use. Half a group is in the first leaf and
+half in the last, whose uplink carries 8 x 8 shares.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.solve.bounds.network.limit import Floor
+import numpy as np
+
+from placer.arrays import FloatArray, IntArray, row_of_number
+from placer.cost.collectives import share_sent
+from placer.cost.gradients import sync_groups
+from placer.cost.stage_times import expert_time, pipeline_hops
+from placer.solve.bounds.network.limit import (
+    Floor,
+    Limit,
+    exposed_by_stage,
+    slow_pipelines_s,
+    slow_sync,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.solve.bounds.case import Case
 
 
@@ -25,4 +58,99 @@ def certain(case: Case) -> Floor:
     for axis in ("tp", "cp", "ep"):
         if step.model.job.parallelism.size(axis) > 1 and case.cut(axis).fewest:
             found = found.above(Floor(pipeline_s=case.cut(axis).pipeline_s))
+    for tier in fabric.thin_tiers:
+        found = found.above(Floor(exposed_s=_gradients_s(case, tier)))
+        for pipeline_s in _pipelines_s(case, tier):
+            found = found.above(Floor(pipeline_s=pipeline_s))
     return found
+
+
+def _gradients_s(case: Case, tier: int) -> float:
+    """Exposed data-parallel time that uplinks into a tier make certain, s."""
+    step, network = case.step, case.network
+    job, uplink = step.model.job, network.fabric.uplink_capacity[tier]
+    room, label = network.capacities[tier - 1], network.label[tier - 1]
+    least_s, every = 0.0, []
+    for groups in sync_groups(job, step.model.volumes).values():
+        size = int(groups.shape[1])
+        # A set that stays together brings rings of so many groups, few of them whole.
+        pairs = np.unique(label * len(groups) + row_of_number(groups)) // len(groups)
+        brings = int(np.unique(pairs, return_counts=True)[1].min())
+        whole = np.where(network.most_members(groups, tier - 1) < size, 0, room // size)
+        load = np.array([0.0, *[1.0] * (size - 1), 0.0])
+        pace = least_time(case, tier, groups, load, np.maximum(brings - whole, 0))
+        if pace > 0:
+            limit = Limit(groups, size, pace)
+            least_s = max(least_s, min(exposed_by_stage(step, network, limit)))
+        of_all = np.maximum(brings - whole, 0) / uplink
+        every.append(Limit(groups, size, float(of_all[room > 0].min())))
+    stage = job.parallelism.coordinates["pp"]
+    of_sets = len(np.unique(np.stack((label, stage)), axis=1).T)
+    if every and of_sets == len(np.unique(label)):  # then stages are slow, one and all
+        slow = replace(step, sync=slow_sync(step.model, network, *every))
+        least_s = max(least_s, slow.exposed_data_parallel_s)
+    return least_s
+
+
+def _pipelines_s(case: Case, tier: int) -> Iterator[float]:
+    """Times of a pipeline one stage of which waits for uplinks into a tier, s."""
+    step, network, model = case.step, case.network, case.step.model
+    job, volumes = model.job, model.volumes
+    members = job.parallelism.ranks_of_group["ep"]
+    if (size := int(members.shape[1])) > 1:
+        here = np.arange(size + 1.0)
+        share = volumes.ep_buffer / size
+        if job.expert_copies:
+            share *= share_sent(np.array(2), job.expert_copies).item()
+        seconds = least_time(case, tier, members, here * (size - here) * share)
+        held = network.with_limits(Limit(members, size, exchange_s=seconds))
+        slow = expert_time(held, job, volumes, model.work)
+        yield float(slow_pipelines_s(step, "ep", slow).min())
+    members = job.parallelism.ranks_of_group["pp"]
+    if job.parallelism.vp > 1 and (size := int(members.shape[1])) > 1:
+        load = np.array([0.0, *[1.0] * (size - 1), 0.0])
+        pace = least_time(case, tier, members, load)
+        held = network.with_limits(Limit(members, size, uplink_pace=pace))
+        slow = pipeline_hops(held, job, volumes)
+        yield float(slow_pipelines_s(step, "pp", slow).min())
+
+
+def least_time(
+    case: Case,
+    tier: int,
+    groups: IntArray,
+    load: FloatArray,
+    least: IntArray | int = 0,
+) -> float:
+    """Least time in which uplinks carry what domains send that hold all ranks.
+
+    Parameters
+    ----------
+    groups : ndarray, shape (g, n)
+    load : ndarray, shape (n + 1,)
+        Of a domain with so many members of a group.
+    least : ndarray, shape (D,), optional
+        Load of each domain that holds a rank.
+    """
+    network, world = case.network, case.step.model.job.world_size
+    size = int(groups.shape[1])
+    most = np.clip(network.most_members(groups, tier - 1), 1, size)
+    room = np.minimum(network.capacities[tier - 1], world)
+    uplink = network.fabric.uplink_capacity[tier]
+    kinds = np.stack((room, most, np.broadcast_to(least, room.shape), uplink))
+    kinds, count = np.unique(kinds, axis=1, return_counts=True)
+    needs = []
+    for ranks, members, fewest, rate in kinds.T.tolist():
+        whole, part = np.divmod(np.arange(int(ranks) + 1), int(members))
+        need = whole * load[int(members)] + load[part]
+        need[1:] = np.maximum(need[1:], fewest)
+        needs.append(need / rate)
+    times = np.unique(np.concatenate(needs))
+
+    def held(time: float) -> int:
+        """Ranks that all domains hold together in a time."""
+        most = [int(np.flatnonzero(need <= time).max()) for need in needs]
+        return int(count @ np.array(most))
+
+    at = bisect_left(times.tolist(), world, key=held)
+    return float(times[at]) if at < len(times) else 0.0
