@@ -56,13 +56,8 @@ class Work:
 
     def times(self, factor: float) -> Work:
         """Work that takes so many times as long, part by part."""
-        return replace(
-            self,
-            micro_batch_s=self.micro_batch_s * factor,
-            forward_s=self.forward_s * factor,
-            backward_s=self.backward_s * factor,
-            layer_forward_s=self.layer_forward_s * factor,
-        )
+        names = ("micro_batch_s", "forward_s", "backward_s", "layer_forward_s")
+        return replace(self, **{name: getattr(self, name) * factor for name in names})
 
 
 def on_gpu(job: Job, gpu: Gpu) -> Job:
@@ -73,14 +68,12 @@ def on_gpu(job: Job, gpu: Gpu) -> Job:
     if job.model is None:
         return job
     compute, gemm = job.compute, job.memory.gemm
-    memory = compute.memory_bandwidth or MEMORY_SHARE * gpu.memory_bandwidth
+    rate = compute.memory_bandwidth or MEMORY_SHARE * gpu.memory_bandwidth
     peak = compute.peak_tflops or gpu.peak.get(PEAK_OF[gemm], 0.0) / 1e12
-    output = compute.output_tflops
-    if not output and (gemm != "bf16" or job.model.moe_layers):
-        output = OUTPUT_SHARE * gpu.peak.get("bf16", 0.0) / 1e12
-    known = replace(
-        compute, memory_bandwidth=memory, peak_tflops=peak, output_tflops=output
-    )
+    out = compute.output_tflops
+    if not out and (gemm != "bf16" or job.model.moe_layers):
+        out = OUTPUT_SHARE * gpu.peak.get("bf16", 0.0) / 1e12
+    known = replace(compute, memory_bandwidth=rate, peak_tflops=peak, output_tflops=out)
     return job if known == compute else replace(job, compute=known)
 
 
