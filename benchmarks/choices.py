@@ -25,6 +25,7 @@ from placer.cost.work import on_gpu
 from placer.degrees.choice import recompute_name
 from placer.document import parse_document
 from placer.job.fixed import with_fixed_time
+from placer.job.pace import rates as rates_of
 from placer.job.read import decode_job
 from placer.topology.allocation import allocate
 from placer.units import parse_bytes
@@ -37,17 +38,14 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 FILE = Path(__file__).with_suffix(".yaml")
-# What a GPU has where the machine does not say, and precision and recomputation of the
-# runs whose job leaves them out: GB300 of Theia, GB200 of Carina, H100 of Eos.
-H100, GB200, GB300 = (mib * 2.0**20 for mib in (81_559, 189_471, 284_208))
-_RAN: Mapping[str, tuple[float, Mapping[str, Any]]] = {
-    "llama3.1-405b-gb200-fp4": (GB200, {"gemm": "nvfp4"}),
-    "llama3.1-405b-eos": (H100, {"gemm": "fp8", "parameter_bytes": 2.0}),
-    "llama3.1-405b-carina": (GB200, {"gemm": "fp8"}),
-    "llama3.1-405b-theia": (GB300, {"gemm": "nvfp4"}),
-    "gpt3-175b-h100": (H100, {"gemm": "fp8"}),
-    "deepseek-v3-gb300": (GB300, {"gemm": "mxfp8"}),
-    "llama3-405b-rates": (H100, {}),
+# Precision of the runs whose job leaves it out.
+_RAN: Mapping[str, Mapping[str, Any]] = {
+    "llama3.1-405b-gb200-fp4": {"gemm": "nvfp4"},
+    "llama3.1-405b-eos": {"gemm": "fp8", "parameter_bytes": 2.0},
+    "llama3.1-405b-carina": {"gemm": "fp8"},
+    "llama3.1-405b-theia": {"gemm": "nvfp4"},
+    "gpt3-175b-h100": {"gemm": "fp8"},
+    "deepseek-v3-gb300": {"gemm": "mxfp8"},
 }
 
 
@@ -83,12 +81,13 @@ class Run:
 def runs() -> Iterator[Run]:
     """Runs that were there when the model was made, those that are calibrated first."""
     for name in SERIES:
-        fit, (memory, known) = calibrated(name), _RAN[name]
+        fit, known = calibrated(name), _RAN.get(name, {})
         for prediction in fit.predictions:
             point = prediction.point
             job = fit.applied_to(point.job)
             job = replace(job, memory=replace(job.memory, **known))
-            yield Run(f"{name}: {point.name}", point.topology, job, memory, True)
+            title, memory = f"{name}: {point.name}", point.topology.gpu.memory
+            yield Run(title, point.topology, job, memory, True)
     entries = yaml.safe_load(FILE.read_text())
     for entry in entries["runs"]:
         yield _reported(entry, entries["models"])
@@ -216,6 +215,8 @@ def judged(run: Run, time_limit: float) -> Judged:
     }
     machine = allocate(run.machine, None, ())
     best = placer.tune(machine, job, **asked)
+    if not _has_room(job, machine):
+        return Judged(run, best, None, "products would have to be faster than the peak")
     try:
         ran = placer.tune(
             machine,
@@ -232,6 +233,12 @@ def judged(run: Run, time_limit: float) -> Judged:
     except placer.InfeasibleError as error:
         return Judged(run, best, None, str(error).split("\n")[0])
     return Judged(run, best, ran)
+
+
+def _has_room(job: Job, machine: Topology) -> bool:
+    """Whether the step has time for all that the model counts beside products."""
+    known = on_gpu(job, machine.gpu)
+    return known.model is None or rates_of(known, known.model).share == 1.0
 
 
 def row(found: Judged) -> str:

@@ -102,9 +102,9 @@ What is missed, and why:
 - **Qwen3 30B, micro-batch 1 -> 4**: the same change of the recipe brought HybridEP, and
   attention in graphs. The first step is as long as if hosts took 6 ms a layer or more;
   from there on the error is -3 %. Where it is known, `host_time` says it. Not judged.
-- **Qwen3 30B, HybridEP overlapped**: in the source's own profile 37 % of communication
-  runs beside products. The model hides all that products have time for, and takes none
-  of the multiprocessors that HybridEP has, 32 of 132 there.
+- **Qwen3 30B, overlapped**: of HybridEP's exchanges 37 % run beside products in the
+  source's own profile. The model hides all that products have time for, and takes the
+  multiprocessors that they hold from them, 32 of 132.
 - **Moonlight**: 16 ms a layer for 4,096 tokens on 8 H100 are mostly its host's. Modules
   that are computed again are calls of their own there, which no source times: the one
   dense layer costs 16 ms more, some thirty times its products, two norms 1.5 ms a

@@ -87,8 +87,10 @@ def _no_fixed(job: Job) -> Job:
     return replace(job, compute=replace(job.compute, fixed_time=0.0))
 
 
-def _seen(_seconds: object, seen: float, _mode: object) -> float:
-    return seen
+def _free(job: Job) -> Job:
+    gradients = replace(job.data_parallel, sm_share=0.0)
+    experts = replace(job.expert_parallel, sm_share=0.0)
+    return replace(job, data_parallel=gradients, expert_parallel=experts)
 
 
 def _whole(_job: object, **_sizes: int) -> float:
@@ -96,16 +98,16 @@ def _whole(_job: object, **_sizes: int) -> float:
 
 
 _BESIDE, _PACE = "placer.job.beside.", "placer.job.pace."
-_SLOWED = "placer.cost.data_parallel.beside_work"
 TERMS = (
     Term("memory of routed experts' weights", {_BESIDE + "expert_bytes": _zero}),
     Term("launches of local experts", {_BESIDE + "EXPERT_TIME": 0.0}),
-    Term("multiprocessors of hidden traffic", {_SLOWED: _seen}),
+    Term("multiprocessors of hidden traffic", job=_free),
     Term("waiting for the host", {_BESIDE + "host_seconds": _zero}),
     Term("fixed time", job=_no_fixed, is_fixed=True),
     Term("efficiency of small products", {_PACE + "product_efficiency": _whole}),
     Term("memory of norms and activations", {_BESIDE + "elementwise_bytes": _zero}),
     Term("attention's own rate", job=_one_rate),
+    Term("outputs' own rate", {"placer.cost.work.OUTPUT_SHARE": 0.0}),
     *(Term(f"exposed {axis}", axes=(axis,)) for axis in (*AXES, "dp")),
     Term("all communication", axes=(*AXES, "dp")),
 )

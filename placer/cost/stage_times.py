@@ -162,11 +162,13 @@ def expert_passes(
     """What all-to-alls of so many seconds add to a full chunk's forward and backward.
 
     Each is a call of a framework, with what it does before and after the bytes move.
-    Elementwise, s.
+    What is hidden takes multiprocessors from the work beside it. Elementwise, s.
     """
     per_pass = EP_OPERATIONS_PER_PASS * sizes.moe_layers_per_chunk
-    hidden = layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
-    added = np.maximum(seconds + EXPERT_CALL_S - hidden, 0.0) * per_pass
+    hides = layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
+    total = seconds + EXPERT_CALL_S
+    hidden = np.minimum(total, hides)
+    added = (total - (1 - job.expert_parallel.sm_share) * hidden) * per_pass
     return added, (1 + experts_again(job)) * added
 
 

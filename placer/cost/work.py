@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes
 # 0.75 to 0.90 by their size (caa4b11f, ``systems/``).
 MEMORY_SHARE = 0.83
+# Of the peak in BF16, what the best products reach: GB200 0.73, B200, B300 0.78, H100
+# 0.80, A100 0.87 (stas00/ml-engineering, ``compute/accelerator``, measured).
+OUTPUT_SHARE = 0.78
 
 
 @dataclass(frozen=True)
@@ -53,27 +56,25 @@ class Work:
 
     def times(self, factor: float) -> Work:
         """Work that takes so many times as long, part by part."""
-        return replace(
-            self,
-            micro_batch_s=self.micro_batch_s * factor,
-            forward_s=self.forward_s * factor,
-            backward_s=self.backward_s * factor,
-            layer_forward_s=self.layer_forward_s * factor,
-        )
+        names = ("micro_batch_s", "forward_s", "backward_s", "layer_forward_s")
+        return replace(self, **{name: getattr(self, name) * factor for name in names})
 
 
 def on_gpu(job: Job, gpu: Gpu) -> Job:
-    """The job, with the rates of a GPU where it does not say them."""
-    compute, peak = job.compute, gpu.peak.get(PEAK_OF[job.memory.gemm], 0.0)
-    memory = compute.memory_bandwidth or MEMORY_SHARE * gpu.memory_bandwidth
-    peak = compute.peak_tflops or peak / 1e12
-    if job.model is None or (memory, peak) == (
-        compute.memory_bandwidth,
-        compute.peak_tflops,
-    ):
+    """The job, with the rates of a GPU where it does not say them.
+
+    Outputs are products as all others where layers are dense and multiply in BF16 too.
+    """
+    if job.model is None:
         return job
-    compute = replace(compute, memory_bandwidth=memory, peak_tflops=peak)
-    return replace(job, compute=compute)
+    compute, gemm = job.compute, job.memory.gemm
+    rate = compute.memory_bandwidth or MEMORY_SHARE * gpu.memory_bandwidth
+    peak = compute.peak_tflops or gpu.peak.get(PEAK_OF[gemm], 0.0) / 1e12
+    out = compute.output_tflops
+    if not out and (gemm != "bf16" or job.model.moe_layers):
+        out = OUTPUT_SHARE * gpu.peak.get("bf16", 0.0) / 1e12
+    known = replace(compute, memory_bandwidth=rate, peak_tflops=peak, output_tflops=out)
+    return job if known == compute else replace(job, compute=known)
 
 
 def work(job: Job, volumes: Volumes) -> Work:

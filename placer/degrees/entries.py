@@ -22,6 +22,7 @@ class Known(IntEnum):
     FITS = 4
     TRAFFIC = 5
     SIZES = 6
+    STAGES = 7
 
 
 # What to ask about a choice of which so much is known.

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from placer.job.model import Job, Model
     from placer.topology.machine import Machine
 
+# So that what is rounded is no longer than what is worked out in another way.
+ROUNDED = 1 - 1e-12
+
 
 class Layer(NamedTuple):
     """Seconds of one layer of one micro-batch, the mean over all layers.
@@ -51,23 +54,6 @@ class Layer(NamedTuple):
     more_forward: float = 0.0
     more_backward: float = 0.0
     host: tuple[float, float] = (0.0, 0.0)
-
-
-class Shape(NamedTuple):
-    """What a pipeline makes of the work of a layer.
-
-    Attributes
-    ----------
-    evenness : float
-        Mean work of its stages in that of the slowest.
-    host : tuple of float, s
-        What the host takes to launch a layer's forward and backward.
-    paces : Paces
-    """
-
-    evenness: float
-    host: tuple[float, float]
-    paces: Paces
 
 
 @dataclass
@@ -88,7 +74,8 @@ class Least:
     job: Job
     model: Model
     _known: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
-    _shapes: dict[Hashable, Shape] = field(default_factory=dict)
+    _evenness: dict[Hashable, float] = field(default_factory=dict)
+    _paces: dict[Hashable, Paces] = field(default_factory=dict)
     _shares: dict[Hashable, tuple[Share, Rates, tuple[float, float]]] = field(
         default_factory=dict
     )
@@ -97,6 +84,11 @@ class Least:
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
         self.sync = LeastSync(self._network)
+
+    def busy_s(self, choice: Choice) -> float:
+        """No step is shorter than its slowest stage works, s; soon worked out."""
+        layers = choice.micro_batches * self._layers(choice) / choice.pp
+        return self.job.compute.fixed_s + layers * sum(self._work(choice)) * ROUNDED
 
     def work_s(self, choice: Choice) -> float:
         """No step of the choice is shorter, were all traffic free."""
@@ -113,7 +105,7 @@ class Least:
         work_s = self._work(choice)
         # Traffic is timed beside the work of even stages. Longer work may hide more of
         # it: on each axis as much more as the work is longer.
-        evenness, host, _ = self._shape(choice)
+        evenness, host = self._even(choice), self._done(choice)[2]
         longer = [(1 - evenness) * time for time in work_s]
         more = [0.0, 0.0]
         for axis in ("tp", "cp"):
@@ -150,7 +142,7 @@ class Least:
 
     def _work(self, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer, at the pace of the slowest stage."""
-        evenness = self._shape(choice).evenness
+        evenness = self._even(choice)
         forward, backward = self._once("work", choice)
         return forward / evenness, backward / evenness
 
@@ -167,7 +159,7 @@ class Least:
 
     def _chunks(self, choice: Choice, layer: Layer) -> ChunkTimes:
         """Chunks of layers of so many seconds."""
-        paces = self._shape(choice).paces
+        paces = self._paced(choice)
         chunk = self._layers(choice) / (choice.pp * choice.vp)
         work_s = chunk * np.array([layer.forward, layer.backward])
         more_s = np.array([layer.more_forward, layer.more_backward])
@@ -187,24 +179,30 @@ class Least:
         )
         return ChunkTimes(np.maximum(full, chunk * host_s[:, None]), *ends)
 
-    def _shape(self, choice: Choice) -> Shape:
-        """What its pipeline makes of the work of a layer; the same for all alike."""
+    def _even(self, choice: Choice) -> float:
+        """Mean work of its stages in that of the slowest; the same for all alike."""
         key = self._shape_key(choice)
-        if key not in self._shapes:
+        if key not in self._evenness:
             ends = EndStages(choice.embedding, choice.loss)
-            share, at, host = self._done(choice)
-            whole, layers = (
-                held(self.model, pp, vp, ends)
+            share, at, _ = self._done(choice)
+            whole, slowest = (
+                pace(share, held(self.model, pp, vp, ends), at)
                 for pp, vp in ((1, 1), (choice.pp, choice.vp))
             )
+            self._evenness[key] = whole / choice.pp / slowest
+        return self._evenness[key]
+
+    def _paced(self, choice: Choice) -> Paces:
+        """How long its chunks take beside one another; the same for all alike."""
+        key = self._shape_key(choice)
+        if key not in self._paces:
+            ends = EndStages(choice.embedding, choice.loss)
+            share, at, _ = self._done(choice)
+            layers = held(self.model, choice.pp, choice.vp, ends)
             time = pace(share, layers, at)
             known = rates_at(time, share, layers, self.job.compute)
-            self._shapes[key] = Shape(
-                pace(share, whole, at) / choice.pp / time,
-                host,
-                paces_at(share, layers, ends, known),
-            )
-        return self._shapes[key]
+            self._paces[key] = paces_at(share, layers, ends, known)
+        return self._paces[key]
 
     def _done(self, choice: Choice) -> tuple[Share, Rates, tuple[float, float]]:
         """What a GPU does of a layer, at which rates, and its host.

@@ -48,10 +48,10 @@ class Rated(NamedTuple):
 # The tables "Published choices" of docs/tune-validation.md, those found afterwards too:
 # by whether the model has experts, and whether placer's choice shards parameters.
 RATED = {
-    (False, False): Rated("dense, whole parameters", 30, 0.019, 0.458),
-    (False, True): Rated("dense, sharded parameters", 30, 0.082, 0.787),
-    (True, False): Rated("experts, whole parameters", 14, 0.062, 0.579),
-    (True, True): Rated("experts, sharded parameters", 11, 0.112, 0.293),
+    (False, False): Rated("dense, whole parameters", 35, 0.018, 0.448),
+    (False, True): Rated("dense, sharded parameters", 10, 0.1085, 0.792),
+    (True, False): Rated("experts, whole parameters", 19, 0.097, 0.621),
+    (True, True): Rated("experts, sharded parameters", 4, 0.1115, 0.285),
 }
 
 

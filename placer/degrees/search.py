@@ -1,16 +1,16 @@
 """The best choices, proved: best bound first, each question only where it matters.
 
 Every choice has a lower bound on its step time, which grows as more is asked about it:
-its work alone, with the traffic of its layers, whether it fits into memory, its step on
-the best links imaginable, the bound over all placements, a placement. The choice with
-the least bound is asked next. Once a choice whose placement is known has the least
-value of all, no other choice can be better: what was not asked has a bound above it.
+its slowest stage alone, its pipeline, with the traffic of its layers, whether it fits
+into memory, its step on the best links imaginable, the bound over all placements, a
+placement. The choice with the least bound is asked next. Once a choice whose placement
+is known has the least value of all, no other choice can be better: what was not asked
+has a bound above it.
 
 Placements are constructed; those of few ranks are searched for afterwards, where no
-other choice can be better than what the search may find.
-
-Questions about placements are asked a few at a time, always the same few, so that the
-answer does not depend on how many of them are worked out at once.
+other choice can be better than what the search may find. Questions about placements are
+asked a few at a time, always the same few, so that the answer does not depend on how
+many of them are worked out at once.
 """
 
 from __future__ import annotations
@@ -201,11 +201,11 @@ class Search:
 
     def _sizes(self, shape: Choice) -> Entry:
         self._considered += self.legal.count(shape)
-        return Entry(self.least.work_s(shape), Known.SIZES, shape)
+        return Entry(self.least.busy_s(shape), Known.STAGES, shape)
 
     def _place_early(self, own: Choice | None, stop: Callable[[], bool]) -> None:
         """Place one choice: the job's own, or else the first that fits into memory."""
-        order = self._waiting.first(EARLY)
+        order = self._early()
         if own is not None:
             mine = self._waiting.of(sizes_of(own), own)
             order = [*mine, *(entry for entry in order if entry not in mine)]
@@ -214,14 +214,24 @@ class Search:
                 break
             self._waiting.take(entry)
             fitting = [entry]
-            if entry.known is Known.SIZES:
-                (traffic,) = self._next(entry)
-                fitting = [*self._next(traffic)]
+            while fitting and fitting[0].known > Known.FITS:
+                fitting = [*self._next(fitting[0])]
             if fitting:
                 first = next((e for e in fitting if e.choice == own), min(fitting))
                 fitting.remove(first)
                 self._ask([first._replace(known=Known.BOUND)])
             self._waiting.add(fitting)
+
+    def _early(self) -> list[Entry]:
+        """The first sizes, in line still."""
+        found: list[Entry] = []
+        while len(found) < EARLY and (entry := self._waiting.pop()):
+            if entry.known is Known.STAGES:
+                self._waiting.add(self._next(entry))
+            else:
+                found.append(entry)
+        self._waiting.add(found)
+        return found
 
     def _by_memory(self, best: Row | None, slack: float) -> list[Row]:
         """The best choice, then the best with less memory, and so on."""
@@ -314,9 +324,11 @@ class Search:
     def _next(self, entry: Entry) -> Iterator[Entry]:
         """What is known of a choice, or of its variants, once it is looked at."""
         choice = entry.choice
-        if entry.known is Known.SIZES:
-            bound = max(entry.bound_s, self.least.step_s(choice))
-            yield Entry(bound, Known.TRAFFIC, choice)
+        if entry.known >= Known.SIZES:
+            is_sized = entry.known is Known.SIZES
+            least = self.least.step_s if is_sized else self.least.work_s
+            bound = max(entry.bound_s, least(choice))
+            yield Entry(bound, Known(entry.known - 1), choice)
             return
         # Of modes that compute nothing more again, the first that fits is enough to
         # find the best; the others only need less memory.

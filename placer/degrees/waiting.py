@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -66,10 +66,6 @@ class Waiting:
         self._heap += self._set_aside
         self._set_aside = []
         heapify(self._heap)
-
-    def first(self, count: int) -> list[Entry]:
-        """The first of all, in line still."""
-        return nsmallest(count, self._heap)
 
     def of(self, *choices: Choice) -> list[Entry]:
         """Those of some choices, in line still."""

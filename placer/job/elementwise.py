@@ -12,11 +12,19 @@ two norms, unfused  (8 w + 56) h              twice forward      sequence parall
 two residuals       6 w h, masks 2 h          6 w h, (4 w + 2) h sequence parallelism
 activation function 2 w f, with a gate 3 w f  3 w f, 5 w f       tensor parallelism
 unfused softmax     2 w a s, masks 2 w + 1    3 w, masks 2 w + 1 tensor parallelism
+pieces of a ring    w (3 c - 1) o             below              tensor parallelism
 =================== ========================= ================== =====================
 
 An unfused norm copies to FP32, squares, takes the mean, scales, copies back and applies
 its weight, each a kernel of its own: ``w + 4``, 8, 4, 8, ``4 + w`` and ``2 w`` bytes.
 Masks are those of dropout.
+
+Ring attention over c ranks has outputs (width o) and gradients of queries (q) of c
+pieces: the first is read and written, each further one read with the sum so far, which
+is written. The last rank merges all of them whole, and halves of the gradients of keys
+and values (k), for which it adds to what the others send: backward moves
+``w (3 c - 1) q + 1.5 w (c + 1) k`` (NVIDIA/TransformerEngine 9c61cd7e,
+``pytorch/attention/dot_product_attention/context_parallel.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.job.models import attention_widths
 from placer.job.recompute import layers_again
 
 if TYPE_CHECKING:
@@ -89,4 +98,12 @@ def _inside(job: Job, model: Model) -> _Bytes:
         scores, masks = model.heads * job.sequence, job.memory.dropout * (2 * w + 1)
         forward["core_attn"] = (2 * w + masks) * scores
         backward += (3 * w + masks) * scores
+    pieces = job.parallelism.cp
+    if pieces > 1 and job.context_parallel.communication == "p2p":
+        queries, outputs = attention_widths(model)
+        kept = 1.0 if model.kv_lora_rank else model.kv_heads / model.heads
+        merged = w * (3 * pieces - 1)
+        forward["core_attn"] = forward.get("core_attn", 0.0) + merged * outputs
+        backward += merged * queries
+        backward += 1.5 * w * (pieces + 1) * kept * (queries + outputs)
     return _Bytes(forward, backward)

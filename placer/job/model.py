@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.job.memory import Memory
 from placer.job.parallel import (
+    SM_SHARE,
     Collectives,
     ContextParallel,
     ExpertParallel,
@@ -93,11 +94,6 @@ class ElementBytes:
     activation: float = 2.0
     gradient: float = 2.0
     parameter_gather: float = 2.0
-
-
-# 16 of 132 (Megatron-LM's table of communicators, the most; DeepEP 0297fc80: 20 to 24);
-# Calculon caa4b11f: 0.15 for NVLink, 0.02 for NICs.
-SM_SHARE = 0.12
 
 
 @dataclass(frozen=True)
@@ -231,6 +227,8 @@ class Compute:
         Of a GPU, which products fill in waves; 0 when not known.
     peak_tflops : float, 1e12 FLOP/s
         What a GPU multiplies at the most; 0 when not known.
+    output_tflops : float, 1e12 FLOP/s
+        Rate of the output layer; 0 where it is that of all products.
     """
 
     micro_batch_time: float = 0.0
@@ -241,6 +239,7 @@ class Compute:
     memory_bandwidth: float = 0.0
     multiprocessors: int = 0
     peak_tflops: float = 0.0
+    output_tflops: float = 0.0
 
     @property
     def fixed_s(self) -> float:

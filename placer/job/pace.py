@@ -2,8 +2,8 @@
 
 A stage takes the time of its products, and in each layer that of what no product takes
 (`beside`). A pipeline goes at the pace of its slowest stage. With F FLOPs and l layers
-in a stage, r seconds a FLOP, x seconds beside products in a layer and y of the logits,
-of which the last stage alone has any:
+in a stage, r seconds a FLOP, x seconds beside products in a layer and y of the output
+and its logits, of which the last stage alone has any:
 
     t = max over stages of (F r + l x + y)
     r = min over stages of (t - l x - y) / F
@@ -38,36 +38,39 @@ LOGIT_BYTES = 36.0
 class Stage(NamedTuple):
     """What one stage does with a micro-batch, on one of its GPUs.
 
-    ``end`` is the FLOPs of what follows the last layer, ``memory`` the seconds of its
-    logits.
+    ``end`` is the FLOPs of what follows the last layer at the rate of all products,
+    ``end_s`` the seconds of what has a rate of its own, and of logits.
     """
 
     layers: float
     layer_flops: float
     end: float = 0.0
-    memory: float = 0.0
+    end_s: float = 0.0
 
     @property
     def flops(self) -> float:
         """All of its FLOPs."""
         return self.layers * self.layer_flops + self.end
 
-    def seconds(self, flop: float, beside: float) -> float:
-        """At so many seconds a FLOP, and so many beside them in each layer."""
-        layer = self.layer_flops * flop + beside
-        return self.layers * layer + self.end * flop + self.memory
+    def seconds(self, at: Rates, beside: float) -> float:
+        """At such rates, with so many seconds beside the products of each layer."""
+        return self.flops * at.flop + at.share * self.apart(beside)
+
+    def apart(self, beside: float) -> float:
+        """Seconds that its FLOPs do not take."""
+        return self.layers * beside + self.end_s
 
 
 class Share(NamedTuple):
     """What one GPU does of a micro-batch, whatever stages the layers lie in.
 
-    ``end`` and ``memory`` are those of `Stage`, ``beside`` the seconds of a layer that
+    ``end`` and ``end_s`` are those of `Stage`, ``beside`` the seconds of a layer that
     its products do not take.
     """
 
     layer_flops: float
     end: float
-    memory: float
+    end_s: float
     beside: float
 
     def stage(self, layers: float) -> Stage:
@@ -76,7 +79,7 @@ class Share(NamedTuple):
 
     def last(self, layers: float) -> Stage:
         """The last one, with what follows its layers."""
-        return Stage(layers, self.layer_flops, self.end, self.memory)
+        return Stage(layers, self.layer_flops, self.end, self.end_s)
 
 
 class Held(NamedTuple):
@@ -95,7 +98,8 @@ def share_of(job: Job, model: Model) -> Share:
     The last stage multiplies with the output layer too, and the layers that predict
     further tokens each join two widths into one and have an output of their own
     (Megatron-LM d98e8a64, ``core/transformer/multi_token_prediction.py``). The
-    embedding is looked up.
+    embedding is looked up. Outputs multiply in BF16 whatever layers do (the same,
+    ``core/models/gpt/gpt_model.py``), at a rate of their own where it is known.
     """
     axes = job.parallelism
     share = job.micro_batch / (axes.tp * axes.cp)
@@ -103,10 +107,16 @@ def share_of(job: Job, model: Model) -> Share:
     passes = 6.0 if job.adapters is None else 4.0
     head = passes * job.sequence * model.vocab * model.hidden * share
     joined = 2 * passes * job.sequence * model.hidden**2 * share
+    end, end_s = model.mtp_layers * joined, logit_seconds(job, model)
+    outputs, rate = head * (1 + model.mtp_layers), job.compute.output_tflops * 1e12
+    if rate:
+        end_s += outputs / rate
+    else:
+        end += outputs
     return Share(
         ((sample_work(job) + flops_again(job)) * share - head) / model.layers,
-        head + model.mtp_layers * (head + joined),
-        logit_seconds(job, model),
+        end,
+        end_s,
         beside_seconds(job, model) + host_wait(job, model),
     )
 
@@ -161,7 +171,7 @@ class Rates(NamedTuple):
     flop : float, s
         Of a FLOP of its products.
     share : float
-        Of what goes beside products, what the known time has room for.
+        Of what goes beside them, what the known time has room for.
     """
 
     flop: float
@@ -179,22 +189,20 @@ def rates_at(time: float, share: Share, layers: Held, compute: Compute) -> Rates
 
     With a rate it is that of products and all beside them, as a run shows it.
     """
-    each = share.beside
     # One stage may hold the embedding alone.
-    worked = [stage for stage in stages(share, layers) if stage.flops]
+    worked = [
+        (stage.flops, stage.apart(share.beside))
+        for stage in stages(share, layers)
+        if stage.flops
+    ]
 
     def flop(part: float) -> float:
-        beside = part * each
-        return min((time - s.layers * beside - s.memory) / s.flops for s in worked)
+        return min((time - part * apart) / flops for flops, apart in worked)
 
     least = min(1e-12 / (compute.peak_tflops or PEAK), flop(0.0))
-    if not each or flop(1.0) >= least:
+    if flop(1.0) >= least:
         return Rates(flop(1.0))
-    part = min(
-        (time - s.memory - s.flops * least) / (s.layers * each)
-        for s in worked
-        if s.layers
-    )
+    part = min((time - flops * least) / apart for flops, apart in worked if apart)
     return Rates(flop(part), part)
 
 
@@ -251,8 +259,7 @@ def compute_at(job: Job, changed: Job) -> Compute:
 
 def pace(share: Share, layers: Held, at: Rates) -> float:
     """Seconds of the slowest stage, at such rates."""
-    beside = at.share * share.beside
-    return max(stage.seconds(at.flop, beside) for stage in stages(share, layers))
+    return max(stage.seconds(at, share.beside) for stage in stages(share, layers))
 
 
 def waiting_share(job: Job, model: Model) -> float:

@@ -88,9 +88,8 @@ def _each(
     An embedding or a loss that counts for layers takes as long as they do, unless its
     stage were slower than the slowest then.
     """
-    flop, beside = max(at.flop, 0.0), at.share * share.beside
-    layer = share.stage(1.0).seconds(flop, beside)
-    ended = share.end * flop + share.memory
+    layer = share.stage(1.0).seconds(at, share.beside)
+    ended = share.last(0.0).seconds(at, share.beside)
     times = layer * np.array(layers.chunks)
     times[-1] += ended
     stages = times.reshape(-1, len(layers.stages)).sum(axis=0)

@@ -19,7 +19,7 @@ from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
 from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.pace import held_by
-from placer.job.parallel import NEWER_TENSOR_KEYS
+from placer.job.parallel import NEWER_EXPERT_KEYS, NEWER_TENSOR_KEYS, said
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
 from placer.job.read_groups import decode_groups
@@ -151,6 +151,23 @@ def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
     return max(named, default=0) + 1
 
 
+# What older files and plans lack, by section.
+_NEWER: Mapping[str, Mapping[str, Any]] = {
+    "data_parallel": NEWER_SYNC_KEYS,
+    "tensor_parallel": NEWER_TENSOR_KEYS,
+    "expert_parallel": NEWER_EXPERT_KEYS,
+    "compute": {
+        "step_error": 0.0,
+        "attention_rate": ATTENTION_RATE,
+        "memory_bandwidth": 0.0,
+        "multiprocessors": 0,
+        "peak_tflops": 0.0,
+        "output_tflops": 0.0,
+    },
+    "model": NEWER_KEYS,
+}
+
+
 def job_digest(job: Job) -> str:
     """SHA-256 of what the job says, whatever the layout of its file.
 
@@ -188,28 +205,13 @@ def job_digest(job: Job) -> str:
     for key in ("adapters", "host_time"):
         if content[key] is None:
             del content[key]
-    content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
-    newer = {
-        "step_error": 0.0,
-        "attention_rate": ATTENTION_RATE,
-        "memory_bandwidth": 0.0,
-        "multiprocessors": 0,
-        "peak_tflops": 0.0,
-    }
-    content["compute"] = _said(content["compute"], newer)
+    for key, usual in _NEWER.items():
+        content[key] = content[key] and said(content[key], usual)
     content["compute"]["fixed_time"] = job.compute.fixed_s
     content["collectives"]["gather"] = "auto"  # digests outlive the key that was
-    content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
-    if content["model"] is not None:
-        content["model"] = _said(content["model"], NEWER_KEYS)
     if job.rules:
         content["rules"] = job.rules.to_document()
     return content_digest(content)
-
-
-def _said(section: dict[str, Any], newer: Mapping[str, Any]) -> dict[str, Any]:
-    """The section without newer keys at their defaults: digests outlive them."""
-    return {k: v for k, v in section.items() if k not in newer or v != newer[k]}
 
 
 def _model(root: Section) -> Model | None:

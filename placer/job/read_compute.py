@@ -60,6 +60,7 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
         section.quantity("memory_bandwidth", parse_bandwidth, 0.0),
         section.integer("multiprocessors", 0, minimum=0, maximum=10**6),
         section.number("peak_tflops", 0.0, maximum=1e9),
+        section.number("output_tflops", 0.0, maximum=1e9),
     )
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.job.model import (
-    SM_SHARE,
-    DataParallel,
-    ElementBytes,
-    EndStages,
-    Overlap,
-)
+from placer.job.model import DataParallel, ElementBytes, EndStages, Overlap
 from placer.job.parallel import (
     LOSSES,
+    SM_SHARE,
     Collectives,
     ContextParallel,
     ExpertParallel,
@@ -168,6 +163,7 @@ def decode_expert_parallel(section: Section) -> ExpertParallel:
     return ExpertParallel(
         imbalance=section.number("imbalance", 1.0, minimum=1.0, maximum=1e6),
         dispatch=section.choice("dispatch", DISPATCHES, "flat"),
+        sm_share=section.number("sm_share", SM_SHARE, maximum=1.0),
     )
 
 

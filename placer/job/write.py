@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from placer.assumed import assumed_entry
 from placer.job.axes import AUTO_ORDER
 from placer.job.even import axis_of, is_even
-from placer.job.model import ATTENTION_RATE, SM_SHARE
-from placer.job.parallel import NEWER_TENSOR_KEYS
+from placer.job.model import ATTENTION_RATE
+from placer.job.parallel import NEWER_EXPERT_KEYS, NEWER_TENSOR_KEYS, SM_SHARE, said
 
 if TYPE_CHECKING:
     from placer.job.adapters import Adapters
@@ -43,13 +43,9 @@ def to_document(job: Job) -> dict[str, Any]:
         "data_parallel": _data_parallel(job),
         "overlap": asdict(job.overlap),
         "collectives": asdict(job.collectives),
-        "tensor_parallel": {
-            key: value
-            for key, value in asdict(job.tensor_parallel).items()
-            if NEWER_TENSOR_KEYS.get(key) != value
-        },
+        "tensor_parallel": said(asdict(job.tensor_parallel), NEWER_TENSOR_KEYS),
         "context_parallel": asdict(job.context_parallel),
-        "expert_parallel": asdict(job.expert_parallel),
+        "expert_parallel": said(asdict(job.expert_parallel), NEWER_EXPERT_KEYS),
         "stages": None if job.model is None else asdict(job.stages),
         "compute": _compute(job),
         "require": {a: t for a, t in job.require.items() if not is_even(a)},

@@ -143,7 +143,9 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
             str(draw.choice(["p2p", "all_gather", "a2a"]))
         ),
         expert_parallel=ExpertParallel(
-            float(draw.choice([1.0, 1.3])), str(draw.choice(["flat", "deduplicated"]))
+            float(draw.choice([1.0, 1.3])),
+            str(draw.choice(["flat", "deduplicated"])),
+            float(_aside(draw).choice([0.0, 0.12, 0.3])),
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
         memory=_random_memory(_aside(draw)),
@@ -177,6 +179,7 @@ def _random_compute(draw: np.random.Generator, by_rate: bool) -> Compute:
         attention_rate=attention_rate,
         memory_bandwidth=float(beside.choice([0.0, 1e12, 8e12])),
         peak_tflops=float(beside.choice([0.0, 1e3, 1e5])),
+        output_tflops=float(beside.choice([0.0, 1e2, 1e3])),
     )
 
 

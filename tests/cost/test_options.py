@@ -169,6 +169,17 @@ def test_deduplicated_dispatch() -> None:
     assert seconds == pytest.approx(4 * 4 * once)
 
 
+def test_hidden_exchanges_take_multiprocessors() -> None:
+    """Exchanges that the work hides cost it their share; without, they cost nothing."""
+    hidden = job(Parallelism(dp=4, ep=4), model=EXPERTS, overlap=Overlap(ep=True))
+    waits = step(replace(hidden, overlap=Overlap())).exposed_s()["ep"]
+    assert step(hidden).exposed_s()["ep"] == pytest.approx(0.12 * waits)
+    for share in (0.0, 0.3):
+        mode = ExpertParallel(sm_share=share)
+        found = step(replace(hidden, expert_parallel=mode)).exposed_s()["ep"]
+        assert found == pytest.approx(share * waits)
+
+
 def test_end_stages() -> None:
     """4 layers over 2 stages, whatever both ends count for: TP is seen in 2 of each.
 

@@ -62,6 +62,7 @@ def job(random: Random) -> Job:
             memory_bandwidth=beside.choice([0.0, 0.0, 2e12]),
             multiprocessors=beside.choice([0, 0, 108]),
             peak_tflops=beside.choice([0.0, 1000.0]),
+            output_tflops=beside.choice([0.0, 200.0]),
         ),
         host_time=beside.choice([None, 0.0, 1e-4, 2e-3]),
         tensor_parallel=TensorParallel(loss=beside.choice(losses)),

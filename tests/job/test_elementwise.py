@@ -14,7 +14,7 @@ from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.job.pace import compute_at, rates
-from placer.job.parallel import TensorParallel
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Width 10, feed-forward 40, 2 heads; a sample has 6 tokens.
 SHAPE = Model("tiny", 4, 10, 40, 2, 2, 100, gated=False)
+OTHER_WAYS = ("all_gather", "a2a")
 
 
 def tiny(*, tp: int = 1, sequence: bool = True, **memory: object) -> Job:
@@ -92,6 +93,23 @@ def test_kernels_of_their_own() -> None:
 def test_what_runs_again_moves_again(again: dict[str, object], share: float) -> None:
     """Forward once more: all of it, or what the named modules move."""
     assert moved(tiny(**again)) - moved(tiny()) == 6 * share
+
+
+def test_pieces_of_a_ring_are_merged() -> None:
+    """Of three ranks with 2 of 6 tokens each the last one merges three whole pieces.
+
+    Outputs, and gradients of queries: one copied (1 read, 1 write), two added (2, 1).
+    Gradients of keys and values: half are copied, half zeroed, half added, then all
+    added: 1 + 1/2 + 3/2 + 3 of two of 10. Other ways to send have no pieces.
+    """
+    ring = replace(tiny(), parallelism=Parallelism(cp=3))
+    others = (replace(ring, context_parallel=ContextParallel(k)) for k in OTHER_WAYS)
+    (plain,) = {moved(other) for other in others}
+    assert plain == moved(tiny()) / 3
+    merged = (2 + 2 * 3) * (10 + 10) + 6 * 2 * 10
+    assert moved(ring) - plain == 2 * 2 * merged
+    again = Memory("selective", recompute_modules=("core_attn",))
+    assert moved(replace(ring, memory=again)) - moved(ring) == 2 * 2 * 8 * 10
 
 
 def test_experts_that_run_again_bring_their_parts() -> None:

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from placer.cost.schedule import Stages, pipeline_time
+from placer.cost.work import on_gpu
 from placer.job.axes import Parallelism
 from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
+from placer.job.memory import Memory
 from placer.job.model import Compute, EndStages, Job, Model
 from placer.job.paces import paces, rounds
+from placer.topology.gpu import Gpu
 from tests.marks import slow
 
 MODEL = Model(
@@ -67,6 +70,30 @@ def test_the_last_stage_has_the_output_layer() -> None:
     found = paces(job(2))
     assert found.stage.tolist() == pytest.approx([6 / (6 + HEAD), 1.0], rel=1e-3)
     assert rounds(job(2)) == pytest.approx(4 + 6 / (6 + HEAD), rel=1e-3)
+
+
+def test_outputs_at_a_rate_of_their_own() -> None:
+    """Twelve layers a second, and an output layer that takes a quarter of one."""
+    outputs = 6 * 73728 * 64 / 0.25 / 1e12
+    own = Compute(micro_batch_time=0.75, output_tflops=outputs)
+    found = paces(replace(job(2), compute=own))
+    assert found.stage.tolist() == pytest.approx([0.5 / 0.75, 1.0])
+    short = replace(own, micro_batch_time=0.1)
+    assert paces(replace(job(2), compute=short)).stage.min() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("gemm", "experts", "share"),
+    [("bf16", 0, 0.0), ("fp8", 0, 0.78), ("bf16", 4, 0.78), ("nvfp4", 4, 0.78)],
+)
+def test_outputs_multiply_in_bf16(gemm: str, experts: int, share: float) -> None:
+    """At 0.78 of the GPU's peak, unless dense layers multiply in BF16 as they do."""
+    mixture = replace(MODEL, experts=experts, moe_layers=12 if experts else 0)
+    given = replace(job(2), model=mixture, memory=Memory(gemm=gemm))
+    gpu = Gpu(peak={"bf16": 1e15, "fp8": 2e15})
+    assert on_gpu(given, gpu).compute.output_tflops == pytest.approx(1e3 * share)
+    said = replace(given, compute=replace(given.compute, output_tflops=500.0))
+    assert on_gpu(said, gpu).compute.output_tflops == 500.0
 
 
 def test_chunks_of_a_stage() -> None:

@@ -92,7 +92,7 @@ def test_gathered_logits_are_read_by_every_rank() -> None:
         gathered = job(2, tp, tensor_parallel=TensorParallel(loss="gathered"))
         seconds = 36 * 2 * 2048 * 250_880 / 1.7e12
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
-        assert share_of(gathered, BLOOM).memory == pytest.approx(seconds)
+        assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(job(2, tp), BLOOM) == 0.0
 
 

@@ -69,7 +69,24 @@ def _elementwise(job: Job, model: Model) -> float:
     ):
         passes = once * (1 + whole + (module in modules)) + back
         total += passes * w * width * tokens / axes.tp
-    return total
+    again = 1 + whole + ("core_attn" in modules)
+    return total + _merged(job, model, again) * w * tokens / axes.tp
+
+
+def _merged(job: Job, model: Model, forwards: float) -> float:
+    """Numbers of a token that the last rank of a ring of attention merges."""
+    ranks = job.parallelism.cp
+    if ranks == 1 or job.context_parallel.communication != "p2p":
+        return 0.0
+    value = model.heads * (model.head_dim or model.hidden / model.heads)
+    query, kept = value, model.kv_heads / model.heads
+    if model.kv_lora_rank:
+        query = model.heads * float(model.qk_head_dim + model.rope_head_dim)
+        value, kept = model.heads * float(model.v_head_dim), 1.0
+    # One is copied (2), each further one is read, added to and written (3).
+    pieces = 2 + 3 * (ranks - 1)
+    halves = 1.5 * (ranks + 1) * kept * (query + value)
+    return forwards * pieces * value + pieces * query + halves
 
 
 def layers_twice(job: Job) -> float:

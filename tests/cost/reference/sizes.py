@@ -137,8 +137,8 @@ def _waits(job: Job, model: Model) -> float:
     counts, beside = [sum(row) for row in held], of_layer(job)
     if not beside[2]:
         return 0.0
-    share = _rates(job, counts, layer, head)[1] / sum(beside)
-    return counts[0] * share * beside[2] / _micro_batch_time(job)
+    wait = _rates(job, counts, layer, head)[1]
+    return counts[0] * wait * beside[2] / sum(beside) / _micro_batch_time(job)
 
 
 def _mean_adapters(job: Job, model: Model) -> tuple[float, float] | None:
@@ -215,16 +215,16 @@ def _paces(job: Job, model: Model) -> tuple[list[list[float]], list[list[float]]
     """By rank and chunk, all of its work and its layers alone."""
     axes = job.parallelism
     held, layer, head = _held(job, model)
-    flop, wait = _rates(job, [sum(counts) for counts in held], layer, head)
+    flop, wait, output = _rates(job, [sum(counts) for counts in held], layer, head)
     layers = [[count * (layer * flop + wait) for count in counts] for counts in held]
     times = [list(row) for row in layers]
-    times[-1][-1] += head * flop
+    times[-1][-1] += output
     slowest = max(sum(row) for row in times)
     # What embedding and loss count for they take, if that sets no new pace.
     one = layer * flop + wait
     lacking = job.stages.embedding * one
     times[0][0] += min(lacking, max(0.0, slowest - sum(times[0])))
-    lacking = max(0.0, job.stages.loss * one - head * flop)
+    lacking = max(0.0, job.stages.loss * one - output)
     times[-1][-1] += min(lacking, max(0.0, slowest - sum(times[-1])))
     mean = slowest / axes.vp
     return _in_units(times, mean), _in_units(layers, mean)
@@ -254,34 +254,42 @@ def _held(job: Job, model: Model) -> tuple[list[list[float]], float, float]:
 
 def _rates(
     job: Job, held: list[float], layer: float, head: float
-) -> tuple[float, float]:
-    """Seconds of a FLOP of the whole replica, and beside products in a layer.
+) -> tuple[float, float, float]:
+    """Seconds of a FLOP of the whole replica, beside products in a layer, of outputs.
 
     At the rate no rank takes longer than a micro-batch is said to take. What is beside
-    products shrinks until these are no faster than their GPUs' peak.
+    products shrinks until these are no faster than their GPUs' peak. Outputs are beside
+    them where their rate is known.
     """
     whole, beside = _micro_batch_time(job), sum(of_layer(job))
+    axes = job.parallelism
     flops = [count * layer for count in held]
-    flops[-1] += head
+    apart = [count * beside for count in held]
+    output = job.compute.output_tflops * 1e12 * axes.tp * axes.cp
+    if output:
+        apart[-1] += head * job.micro_batch / output
+    else:
+        flops[-1] += head
 
     def slowest(share: float) -> float:
         return min(
-            (whole - count * share * beside) / work
-            for count, work in zip(held, flops, strict=True)
+            (whole - share * more) / work
+            for more, work in zip(apart, flops, strict=True)
             if work
         )
 
-    axes = job.parallelism
     peak = (job.compute.peak_tflops or 989.0) * 1e12 * axes.tp * axes.cp
     least = min(job.micro_batch / peak, slowest(0.0))
-    if beside == 0.0 or slowest(1.0) >= least:
-        return slowest(1.0), beside
-    share = min(
-        (whole - work * least) / (count * beside)
-        for count, work in zip(held, flops, strict=True)
-        if count
-    )
-    return slowest(share), share * beside
+    share = 1.0
+    if slowest(1.0) < least:
+        share = min(
+            (whole - work * least) / more
+            for more, work in zip(apart, flops, strict=True)
+            if more and work
+        )
+    flop = slowest(share)
+    own = share * head * job.micro_batch / output if output else head * flop
+    return flop, share * beside, own
 
 
 def _head(model: Model) -> float:

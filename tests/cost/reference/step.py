@@ -251,7 +251,9 @@ class _Step:
         rows = self._on(ranks)
         times = all_to_alls(self.machine, rows, self.sizes.tokens, copies)
         hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
-        seen = [max(0.0, t + 0.13e-3 - hidden) for t in times]
+        taken = self.job.expert_parallel.sm_share
+        calls = [t + 0.13e-3 for t in times]
+        seen = [t - min(t, hidden) + taken * min(t, hidden) for t in calls]
         once = [2 * self.sizes.moe_layers * t for t in seen]
         memory = self.job.memory
         of_experts = memory.recompute == "selective" and "moe" in (
