@@ -11,7 +11,7 @@ from contextlib import suppress
 from math import prod
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError
 from placer.files import is_file, read_text
@@ -88,11 +88,11 @@ def job_of(
             f"assumed: usual weights for {shown}; a job prices a step (PLACER_JOB, -j)"
         )
         with suppress(InputError):
-            return _weighed(degrees, ranks)
+            return _of_degrees(degrees, ranks)
     tell(
         "assumed: no tp, cp, ep, pp: NVLink domains are kept together (PLACER_JOB, -j)"
     )
-    return _weighed({}, ranks)
+    return _of_degrees({}, ranks)
 
 
 def _texts(command: Sequence[str]) -> dict[str, str]:
@@ -132,17 +132,32 @@ def _degrees(text: str) -> dict[str, int]:
     return {axis: int(all_[-1]) for axis, all_ in found.items() if all_}
 
 
-def _weighed(degrees: Mapping[str, int], ranks: int) -> Job:
+def weighed(sizes: Mapping[str, int], order: str = "") -> Job:
+    """A job of these axes whose groups lie near by usual weights.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        Axis -> size.
+    order : str, optional
+        In which ranks count, the fastest first.
+    """
     from placer.document import parse_document
     from placer.job.read import decode_job
 
-    sizes = {axis: n for axis, n in degrees.items() if n > 1}
-    sizes["dp"] = ranks // prod(n for axis, n in sizes.items() if axis != "ep")
+    axes: dict[str, Any] = dict(sizes)
     job = {
         "format": "placer/job",
         "version": 1,
         "name": "command",
-        "parallelism": sizes,
-        "weights": {axis: _WEIGHTS[axis] for axis in sizes},
+        "parallelism": axes | ({"order": order} if order else {}),
+        "weights": {axis: _WEIGHTS[axis] for axis in axes},
     }
     return decode_job(parse_document(json.dumps(job), "command"))
+
+
+def _of_degrees(degrees: Mapping[str, int], ranks: int) -> Job:
+    """The job of so many ranks with these degrees."""
+    sizes = {axis: n for axis, n in degrees.items() if n > 1}
+    replicas = ranks // prod(n for axis, n in sizes.items() if axis != "ep")
+    return weighed(sizes | {"dp": replicas})
