@@ -10,18 +10,36 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from placer.api.options import seconds_of
+from placer.arguments import (
+    DURATION,
+    INTEGERS,
+    NOTHING,
+    TEXTS,
+    Kind,
+    sequence,
+    takes,
+)
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import probe
 from placer.injob.processes import mesh_in_order
 
+_DEVICE = Kind("a device", lambda value: hasattr(value, "process_index"))
 
+
+@takes(
+    axis_shapes=INTEGERS,
+    axis_names=TEXTS,
+    devices=sequence("a list of devices", _DEVICE) | NOTHING,
+    time_limit=DURATION,
+)
 def jax_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
     *,
     devices: Sequence[Any] | None = None,
-    limit: float = LIMIT_S,
+    time_limit: float | str = LIMIT_S,
 ) -> Any:
     """A ``jax.sharding.Mesh`` whose groups lie as near as the nodes let them.
 
@@ -38,14 +56,24 @@ def jax_mesh(
         stands.
     devices : sequence of jax.Device, optional
         By default all.
-    limit : float, s
+    time_limit : float, s, or str
         For a placement. Where none is had in time, the devices keep their order.
+
+    Returns
+    -------
+    jax.sharding.Mesh
 
     Raises
     ------
     InputError
-        If JAX is missing, or the mesh has not as many positions as there are devices.
+        If an argument is of a wrong type, JAX is missing, or the mesh has not as many
+        positions as there are devices.
+
+    Examples
+    --------
+    >>> placer.jax_mesh((2, 8), ("data", "model"))  # doctest: +SKIP
     """
+    limit = seconds_of(time_limit)
     jax = needed("jax")
     known = list(jax.devices() if devices is None else devices)
     owners = [device.process_index for device in known]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.api.options import seconds_of
+from placer.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
 from placer.errors import InputError, PlacerError, Problem
 from placer.injob.again import placed_again
 from placer.injob.bounded import LateError
@@ -12,18 +14,21 @@ from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import probe
 from placer.injob.rendezvous import tell
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
+from placer.job.model import Job
 
 _PROBES_S = 60.0
 
 
+@takes(
+    nodes=INTEGER | NOTHING,
+    job=instance(Job) | TEXT | NOTHING,
+    time_limit=DURATION,
+)
 def ray_nodes(
     nodes: int | None = None,
     *,
     job: Job | str | None = None,
-    limit: float = LIMIT_S,
+    time_limit: float | str = LIMIT_S,
 ) -> list[str]:
     """Ids of Ray's nodes that have GPUs, by node rank.
 
@@ -36,15 +41,24 @@ def ray_nodes(
         How many are wanted, the best of those that there are; by default all.
     job : Job, or what `read_job` takes, optional
         By default that of ``PLACER_JOB``, else the degrees that the command names.
-    limit : float, s
+    time_limit : float, s, or str
         For a placement. Where none is had in time, Ray's order stays.
+
+    Returns
+    -------
+    list of str
 
     Raises
     ------
     InputError
-        If Ray is missing or not connected, placer is not on its nodes, there are too
-        few of them, or the job cannot be read.
+        If an argument is of a wrong type, Ray is missing or not connected, placer is
+        not on its nodes, there are too few of them, or the job cannot be read.
+
+    Examples
+    --------
+    >>> placer.ray_nodes(16, job="quickstart")  # doctest: +SKIP
     """
+    limit = seconds_of(time_limit)
     ray = needed("ray")
     if not ray.is_initialized():
         hint = "call ray.init() first"

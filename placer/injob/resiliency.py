@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from placer.api.options import seconds_of
 from placer.errors import InputError
 from placer.injob.again import placed_again
 from placer.injob.needed import needed
@@ -27,7 +28,7 @@ _ORDER_S = 30.0
 
 
 def rank_assignment(
-    nodes: int | None = None, *, multiple_of: int = 1, limit: float = LIMIT_S
+    nodes: int | None = None, *, multiple_of: int = 1, time_limit: float | str = LIMIT_S
 ) -> Any:
     """A ``RankAssignment`` of nvidia-resiliency-ext that places the ranks.
 
@@ -42,7 +43,7 @@ def rank_assignment(
         How many take part, the others being spares; by default all that there are.
     multiple_of : int
         Only so many nodes take part as this divides.
-    limit : float, s
+    time_limit : float, s, or str
         For a placement. Where none is had in time the nodes keep their order.
 
     Raises
@@ -52,7 +53,7 @@ def rank_assignment(
     """
     module = needed("nvidia_resiliency_ext.inprocess.rank_assignment", _PACKAGE)
     mode = needed("nvidia_resiliency_ext.inprocess.state", _PACKAGE).Mode
-    ranks = _Ranks(nodes, multiple_of, limit)
+    ranks = _Ranks(nodes, multiple_of, seconds_of(time_limit))
 
     class PlacedRanks(module.RankAssignment):  # type: ignore[misc, name-defined]
         """Ranks by a placement, kept as far as it allows."""

@@ -11,18 +11,26 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from placer.api.options import seconds_of
+from placer.arguments import DURATION, INTEGERS, NOTHING, TEXT, TEXTS, takes
 from placer.errors import InputError
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.processes import mesh_in_order
 
 
+@takes(
+    device_type=TEXT,
+    mesh_shape=INTEGERS,
+    mesh_dim_names=TEXTS | NOTHING,
+    time_limit=DURATION,
+)
 def torch_mesh(
     device_type: str,
     mesh_shape: Sequence[int],
     mesh_dim_names: Sequence[str] | None = None,
     *,
-    limit: float = LIMIT_S,
+    time_limit: float | str = LIMIT_S,
 ) -> Any:
     """A ``DeviceMesh`` whose groups lie as near as the nodes let them.
 
@@ -38,15 +46,24 @@ def torch_mesh(
     mesh_dim_names : sequence of str, optional
         A dimension called ``tp``, ``cp``, ``pp`` or ``dp`` is as near as such groups
         want to be; another the nearer the further right it stands.
-    limit : float, s
+    time_limit : float, s, or str
         For a placement. Where none is had in time, the mesh is the usual one.
+
+    Returns
+    -------
+    DeviceMesh
 
     Raises
     ------
     InputError
-        If PyTorch is missing or too old, or the mesh has not as many positions as there
-        are processes.
+        If an argument is of a wrong type, PyTorch is missing or too old, or the mesh
+        has not as many positions as there are processes.
+
+    Examples
+    --------
+    >>> placer.torch_mesh("cuda", (2, 8), ("dp", "tp"))  # doctest: +SKIP
     """
+    limit = seconds_of(time_limit)
     dist = needed("torch.distributed", "torch")
     if "sort_ranks" not in inspect.signature(dist.new_group).parameters:
         message = "this PyTorch sorts the members of every group"

@@ -33,7 +33,7 @@ HALF = seconds(seconds=0.5)
 
 @inprocess.Wrapper(
     store_kwargs={"port": int(os.environ["STORE"]), "host_name": "127.0.0.1"},
-    rank_assignment=rank_assignment(4, limit=60),
+    rank_assignment=rank_assignment(4, time_limit=60),
     abort=None,
     monitor_process_interval=HALF,
     monitor_thread_interval=HALF,

@@ -75,7 +75,7 @@ class Job:
         self.hosts = [f"n{k // 2}" for k in range(2 * count)]
         self.base = self.store = Store()
         self.asked = [
-            resiliency.rank_assignment(limit=60, **options) for _ in self.hosts
+            resiliency.rank_assignment(time_limit=60, **options) for _ in self.hosts
         ]
         self.states = [State(k, len(self.hosts)) for k in range(len(self.hosts))]
 
@@ -173,7 +173,7 @@ def test_without_an_order_it_is_the_given_one(
 ) -> None:
     """No time for a placement: the nodes as they are, the last ones spare."""
     job = Job(4, nodes=3)
-    job.asked = [resiliency.rank_assignment(3, limit=1e-9) for _ in job.hosts]
+    job.asked = [resiliency.rank_assignment(3, time_limit=1e-9) for _ in job.hosts]
     assert job.round() == {"n0": [0, 1], "n1": [2, 3], "n2": [4, 5]}
     assert "the nodes keep their order" in capsys.readouterr().err
 
