@@ -40,6 +40,9 @@ if TYPE_CHECKING:
         Problem,
         StoppedError,
     )
+    from placer.injob.jax_mesh import jax_mesh
+    from placer.injob.ray_nodes import ray_nodes
+    from placer.injob.torch_mesh import torch_mesh
     from placer.job.model import Job
     from placer.job.rules import Pin, Rules
     from placer.placement.plan import Plan
@@ -82,8 +85,10 @@ __all__ = [
     "draw",
     "emit",
     "explain",
+    "jax_mesh",
     "place",
     "predict",
+    "ray_nodes",
     "read_job",
     "read_plan",
     "read_topology",
@@ -91,6 +96,7 @@ __all__ = [
     "report_html",
     "score",
     "sweep",
+    "torch_mesh",
     "tune",
     "vary",
     "write_plan",
@@ -122,14 +128,17 @@ _HOME = {
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
+    "jax_mesh": "placer.injob.jax_mesh",
     "place": "placer.api.place",
     "predict": "placer.api.predict",
+    "ray_nodes": "placer.injob.ray_nodes",
     "read_job": "placer.sources.job",
     "read_plan": "placer.placement.plan_file",
     "read_topology": "placer.readers.machine",
     "replace": "placer.api.replace",
     "report_html": "placer.api.report",
     "score": "placer.api.score",
+    "torch_mesh": "placer.injob.torch_mesh",
     "tune": "placer.api.tune",
     "vary": "placer.api.vary",
     "write_plan": "placer.placement.plan_file",

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.arguments import DURATION, FLAG, instance, takes
+from placer.arguments import DURATION, FLAG, NOTHING, TEXT, instance, takes
 from placer.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.loading import load
 from placer.placement.check import violations
+from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.placement import Placement
 from placer.placement.plan_like import PLAN, plan_of
 
@@ -22,13 +23,19 @@ if TYPE_CHECKING:
     from placer.placement.plan_like import PlanLike
 
 
-@takes(plan=instance(Placement) | PLAN, bound=FLAG, time_limit=DURATION)
+@takes(
+    plan=instance(Placement) | PLAN,
+    bound=FLAG,
+    copies=TEXT | NOTHING,
+    time_limit=DURATION,
+)
 def check(
     plan: PlanLike | Placement,
     topology: TopologyLike | None = None,
     job: JobLike | None = None,
     *,
     bound: bool = False,
+    copies: str | None = None,
     time_limit: float | str = 60.0,
 ) -> None:
     """Nothing, when the plan keeps every promise and all that it says is so.
@@ -45,6 +52,9 @@ def check(
         Instead of those that the plan keeps.
     bound : bool
         Prove the lower bound again.
+    copies : str, optional
+        ``JUMP`` or ``JUMP:FACTOR``: copies of checkpoints on ranks so far apart must
+        share no node and no rack.
     time_limit : float, s, or str
         For the search that a bound may rest on.
 
@@ -86,6 +96,8 @@ def check(
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, time_limit)
+    if copies:
+        faults += copy_faults(plan, parse_copies(copies))
     if faults:
         raise CheckError(faults)
 

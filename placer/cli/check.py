@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 @click.argument("plan", shell_complete=complete.placements)
 @placement_options
 @click.option("--bound", is_flag=True, help="Also prove the lower bound again.")
+@click.option(
+    "--copies",
+    metavar="JUMP[:FACTOR]",
+    help="Also check that copies of checkpoints on ranks so far apart share no node "
+    "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
+)
 @time_limit_option("the search that a bound may rest on")
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")
@@ -90,4 +96,8 @@ def _checked(
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, options["time_limit"])
+    if options["copies"]:
+        from placer.placement.copies import copy_faults, parse_copies
+
+        faults += copy_faults(plan, parse_copies(options["copies"]))
     return faults, older

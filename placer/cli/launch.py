@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
-_NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID exec "$@"'
+_NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec "$@"'
 
 _FOR_A_NEW_PLAN = (
     "topology",
@@ -134,8 +134,8 @@ def launch(**options: Any) -> None:
     with interrupts.writing(str(hostfile)):
         write_text(str(hostfile), hosts)
     if not options["quiet"]:
-        if started.remark:
-            click.echo(f"placer: {started.remark}", err=True)
+        if remark := started.remark or _regrouped(plan, started.segment):
+            click.echo(f"placer: {remark}", err=True)
         tasks = ", one task each," if per_node else ""
         text = (
             f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts{tasks} by {path}"
@@ -143,7 +143,7 @@ def launch(**options: Any) -> None:
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
     count = hosts.count("\n")
     environ = step_environment(plan, path, hostfile, count, os.environ)
-    if _is_torchrun(command) and "SLURM_JOB_ID" in os.environ:
+    if _is_agent(command) and "SLURM_JOB_ID" in os.environ:
         ranks = dict.fromkeys(Counter(plan.node_of_rank.tolist()).values())
         if len(ranks) == 1:
             environ |= {"PET_NNODES": str(count), "PET_NPROC_PER_NODE": str(*ranks)}
@@ -190,10 +190,38 @@ def _probed(options: dict[str, Any]) -> Plan:
     return plan
 
 
-def _is_torchrun(command: Sequence[str]) -> bool:
-    return PurePath(command[0]).name == "torchrun" or (
-        PurePath(command[0]).name.startswith("python")
-        and tuple(command[1:3]) == ("-m", "torch.distributed.run")
+def _is_agent(command: Sequence[str]) -> bool:
+    """Whether it is torchrun, or nvidia-resiliency-ext's, which takes its options."""
+    from placer.sources.launched import FT_LAUNCHER
+
+    called = PurePath(command[0]).name
+    if called.startswith("python") and command[1:2] == ("-m",):
+        return command[2:3] in (("torch.distributed.run",), FT_LAUNCHER[1:])
+    return called in ("torchrun", FT_LAUNCHER[0])
+
+
+def _regrouped(plan: Plan, segment: int) -> str:
+    """What nvidia-resiliency-ext's segments make of the plan's order; empty if nothing.
+
+    It puts the nodes of each NVLink domain together, as many as make whole segments
+    (``ft_rendezvous_barrier.py``, ``_assign_group_ranks``).
+    """
+    tiers, scale_up = plan.topology.get("tiers", ()), plan.topology.get("scale_up", 0)
+    if not segment or scale_up < 2 or tiers[scale_up - 1] not in plan.domains:
+        return ""
+    used = list(dict.fromkeys(plan.node_of_rank.tolist()))
+    domain = [plan.domains[tiers[scale_up - 1]][node] for node in used]
+    counts = Counter(domain)
+    after = []
+    for name in counts:
+        whole = counts[name] // segment * segment
+        after += [k for k, own in enumerate(domain) if own == name][:whole]
+    moved = sum(k != own for k, own in enumerate(after)) + len(used) - len(after)
+    if not moved:
+        return ""
+    return (
+        f"--ft-segment={segment} puts NVLink domains together again: {moved:,} of "
+        f"{len(used):,} hosts get another rank than the plan's; leave it out to keep it"
     )
 
 

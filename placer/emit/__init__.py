@@ -42,6 +42,7 @@ FormatName = Literal[
     "gpu-wrapper",
     "megatron",
     "torchtitan",
+    "dlrover",
     "nccl",
     "slurm-request",
     "kueue-request",

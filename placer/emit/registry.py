@@ -217,6 +217,15 @@ FORMATS: dict[str, Format] = {
             alone=False,
         ),
         Format(
+            name="dlrover",
+            description="groups of nodes for DLRover's --enable-topology-rerank",
+            suffix=".json",
+            writer="dlrover.render",
+            free_ranks=False,
+            free_gpus=False,
+            alone=False,
+        ),
+        Format(
             name="nccl",
             description="report: communicators and the rings NCCL will build",
             suffix=".txt",

@@ -11,6 +11,7 @@ from placer.errors import InfeasibleError, InputError
 from placer.injob.bounded import within
 
 if TYPE_CHECKING:
+    from placer.job.model import Job
     from placer.placement.plan import Plan
 
 Probe = dict[str, Any]
@@ -24,13 +25,13 @@ class Order:
 
     Attributes
     ----------
-    ranks : list of int
-        Node rank of each.
+    ranks : list of int or None
+        Node rank of each; None of a spare.
     kept : dict
         What the next round is told: the plan, and the probes of its nodes.
     """
 
-    ranks: list[int]
+    ranks: list[int | None]
     kept: dict[str, Any]
 
 
@@ -40,6 +41,9 @@ def placed_again(
     command: Sequence[str],
     limit: float,
     tell: Callable[[str], None],
+    *,
+    nodes: int | None = None,
+    job: Job | None = None,
 ) -> Order:
     """Node ranks of nodes by what they say, near those of the round before.
 
@@ -54,6 +58,10 @@ def placed_again(
     limit : float, s
         From where everything is loaded.
     tell : callable
+    nodes : int, optional
+        How many take part, the others being spares; by default all.
+    job : Job, optional
+        By default that of the command.
 
     Raises
     ------
@@ -65,20 +73,22 @@ def placed_again(
     if len({one["gpus"] for one in probes}) > 1:
         raise InputError("the nodes start unequal numbers of workers")
     _load()
+    size = min(nodes or len(probes), len(probes))
 
     def search() -> tuple[Plan, dict[str, Probe], list[str]]:
         told: list[str] = []
-        plan, known = _plan(probes, last, command, limit * _SEARCH, told.append)
+        asked = _Asked(command, job, size, limit * _SEARCH, told.append)
+        plan, known = _plan(probes, last, asked)
         return plan, known, told
 
     plan, known, told = within(limit, search)
     for text in told:
         tell(text)
-    nodes = [plan.nodes[node] for node in dict.fromkeys(plan.node_of_rank.tolist())]
-    rank_of = {host: rank for rank, host in enumerate(nodes)}
-    ranks = [rank_of[one["host"]] for one in probes]
-    if sorted(ranks) != list(range(len(probes))):
-        raise InputError("the plan does not use every node")
+    used = [plan.nodes[node] for node in dict.fromkeys(plan.node_of_rank.tolist())]
+    rank_of = {host: rank for rank, host in enumerate(used)}
+    ranks = [rank_of.get(one["host"]) for one in probes]
+    if len(used) != size or len(ranks) - ranks.count(None) != size:
+        raise InputError(f"the plan uses {len(used)} of {size} nodes")
     return Order(ranks, {"plan": plan.to_dict(), "probes": list(known.values())})
 
 
@@ -90,12 +100,19 @@ def _load() -> None:
     del advice, orders, replace
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is placed: so many nodes of the job, or of the command's, in the time."""
+
+    command: Sequence[str]
+    job: Job | None
+    nodes: int
+    seconds: float
+    tell: Callable[[str], None]
+
+
 def _plan(
-    probes: Sequence[Probe],
-    last: Mapping[str, Any] | None,
-    command: Sequence[str],
-    seconds: float,
-    tell: Callable[[str], None],
+    probes: Sequence[Probe], last: Mapping[str, Any] | None, asked: _Asked
 ) -> tuple[Plan, dict[str, Probe]]:
     """The plan, and the probes of its machine by host."""
     from placer.injob.nodes import machine_of
@@ -107,16 +124,17 @@ def _plan(
     before = None if last is None else plan_of(last["plan"])
     if last is not None and before is not None:
         known = {one["host"]: one for one in last["probes"]} | here
-        if found := _kept(before, here, known, seconds, tell):
+        if found := _kept(before, here, known, asked):
             return found, {host: known[host] for host in here}
-    machine = machine_of(_lines(here.values()), tell)
-    job = job_of(command, machine, machine.num_gpus, tell)
+    machine = machine_of(_lines(here.values()), asked.tell)
+    ranks = asked.nodes * machine.num_gpus // len(here)
+    job = asked.job or job_of(asked.command, machine, ranks, asked.tell)
     try:
-        plan = planned(machine, job, tell, seconds=seconds, previous=before)
+        plan = planned(machine, job, asked.tell, seconds=asked.seconds, previous=before)
     except InputError:
         if before is None:
             raise
-        plan = planned(machine, job, tell, seconds=seconds)
+        plan = planned(machine, job, asked.tell, seconds=asked.seconds)
     return plan, here
 
 
@@ -124,8 +142,7 @@ def _kept(
     before: Plan,
     here: Mapping[str, Probe],
     known: Mapping[str, Probe],
-    seconds: float,
-    tell: Callable[[str], None],
+    asked: _Asked,
 ) -> Plan | None:
     """The plan before on the nodes of today; None where it must be made anew."""
     from placer.api.replace import replace
@@ -133,12 +150,12 @@ def _kept(
 
     lost = [host for host in before.nodes if host not in here]
     new = [host for host in here if host not in before.nodes]
-    if not (lost or new):
+    if not lost and len(before.nodes) == asked.nodes:
         return before
-    ranks = sum(one["gpus"] for one in here.values())
+    ranks = asked.nodes * max(one["gpus"] for one in here.values())
     if ranks > before.world_size:
         return None
-    machine = machine_of(_lines(known.values()), tell)
+    machine = machine_of(_lines(known.values()), asked.tell)
     try:
         found = replace(
             before,
@@ -147,14 +164,15 @@ def _kept(
             added=new or None,
             shrink=True,
             force=True,
-            time_limit=seconds,
+            time_limit=asked.seconds,
         )
     except (InputError, InfeasibleError):
         return None
     if found.plan.world_size != ranks:
         return None
     moved = (found.plan.previous or {}).get("moved", 0)
-    tell(f"lost {len(lost)} nodes, {len(new)} new: {moved:,} ranks move")
+    taken = sum(host in found.plan.nodes for host in new)
+    asked.tell(f"lost {len(lost)} nodes, {taken} new: {moved:,} ranks move")
     return found.plan
 
 

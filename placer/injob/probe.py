@@ -45,7 +45,7 @@ def probe(
     return {
         "format": FORMAT,
         "version": VERSION,
-        "host": _host(env),
+        "host": node_name(env),
         "gpus": len(gpus.listed),
         "gpu": gpus.name,
         "memory": gpus.memory,
@@ -65,12 +65,11 @@ def probe_line(found: Mapping[str, Any]) -> str:
     return json.dumps(found)
 
 
-def _host(environ: Mapping[str, str]) -> str:
+def node_name(environ: Mapping[str, str] | None = None) -> str:
     """The node's name; in a pod ``NODE_NAME``, where the downward API gives it."""
-    named = "PLACER_HOST" in environ or "SLURMD_NODENAME" in environ
-    return (
-        host_name(environ) if named else environ.get("NODE_NAME") or host_name(environ)
-    )
+    env = os.environ if environ is None else environ
+    named = "PLACER_HOST" in env or "SLURMD_NODENAME" in env
+    return host_name(env) if named else env.get("NODE_NAME") or host_name(env)
 
 
 def _labels(environ: Mapping[str, str], problems: list[str]) -> dict[str, str]:

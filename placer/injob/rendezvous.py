@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
@@ -132,15 +132,8 @@ class PlacedRendezvous:
         It is decided once: whoever writes it first, the first node or one that is tired
         of waiting, has decided for all.
         """
-        answer = None
-        if rank == 0:
-            answer = self._answer(store, size)
-        else:
-            with suppress(RuntimeError):
-                store.wait([_ORDER], timedelta(seconds=_ORDER_S + self._limit))
-                answer = store.get(_ORDER).decode()
-        if rank == 0 or answer is None:
-            answer = store.compare_set(_ORDER, "", answer or _C10D).decode()
+        own = (lambda: self._answer(store, size)) if rank == 0 else None
+        answer = decided(store, _ORDER, own, _C10D, _ORDER_S + self._limit)
         order: list[int] | None = json.loads(answer).get("ranks")
         return order
 
@@ -175,6 +168,30 @@ class PlacedRendezvous:
             port = self._server.port
         apart = distributed.PrefixStore(_MASTER, store)
         return api.RendezvousStoreInfo.build(rank, apart, address, port)
+
+
+def decided(
+    store: Any, key: str, own: Callable[[], str] | None, otherwise: str, seconds: float
+) -> str:
+    """What all take: what stands there first.
+
+    Parameters
+    ----------
+    store : torch.distributed.Store
+    key : str
+        New in each round.
+    own : callable or None
+        Works it out; None for those who wait for it.
+    otherwise : str
+        What one who is tired of waiting decides.
+    seconds : float
+        How long they wait.
+    """
+    if own is None:
+        with suppress(RuntimeError):
+            store.wait([key], timedelta(seconds=seconds))
+    answer = own() if own else otherwise
+    return str(store.compare_set(key, "", answer).decode())
 
 
 def distinct(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from math import prod
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError
 from placer.files import is_file, read_text
@@ -34,6 +34,17 @@ _DEGREES = {
         "pp": "pipeline",
     }.items()
 }
+# TorchRec's nodes a pod, whose ranks follow each other (``distributed/comm.py``).
+_POD = re.compile(
+    r"(?:topology[-_]domain[-_]multiple|torchrec_resolved_pod_size|--pod[-_]size)"
+    r"[\"']?\s*[=:\s]\s*[\"']?([1-9][0-9]{0,5})\b",
+    re.IGNORECASE,
+)
+# A back end for experts that wants equal parts of their groups in every NVLink domain.
+_HYBRID_EP = re.compile(
+    r"hybridep|NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=[0-9]", re.IGNORECASE
+)
+_POD_VARIABLES = ("TORCHREC_RESOLVED_POD_SIZE", "TOPOLOGY_DOMAIN_MULTIPLE")
 # How near the members of a group are wanted, where nothing says what they send.
 _WEIGHTS = {"tp": 4000, "cp": 400, "ep": 64, "pp": 40, "dp": 4}
 
@@ -77,7 +88,10 @@ def job_of(
     for text in texts.values():
         if found := _read(text, machine, ranks, tell):
             return found
-    degrees = _degrees("\n".join(texts.values()))
+    text = "\n".join(texts.values())
+    if pod := _pod(text, env):
+        return _of_pods(pod, machine, ranks, tell)
+    degrees = _degrees(text)
     if degrees and ranks % prod(n for axis, n in degrees.items() if axis != "ep"):
         shown = " ".join(f"{axis} {n}" for axis, n in degrees.items())
         tell(f"{shown} do not divide {ranks:,} ranks: not used")
@@ -87,12 +101,16 @@ def job_of(
         tell(
             f"assumed: usual weights for {shown}; a job prices a step (PLACER_JOB, -j)"
         )
+        parts = {}
+        if "ep" in degrees and _HYBRID_EP.search(text):
+            parts["ep"] = machine.tiers[max(machine.scale_up_tier, 0)].name
+            tell(f"HybridEP wants equal parts, one a {parts['ep']}")
         with suppress(InputError):
-            return _weighed(degrees, ranks)
+            return _of_degrees(degrees, ranks, even=parts)
     tell(
         "assumed: no tp, cp, ep, pp: NVLink domains are kept together (PLACER_JOB, -j)"
     )
-    return _weighed({}, ranks)
+    return _of_degrees({}, ranks)
 
 
 def _texts(command: Sequence[str]) -> dict[str, str]:
@@ -132,17 +150,74 @@ def _degrees(text: str) -> dict[str, int]:
     return {axis: int(all_[-1]) for axis, all_ in found.items() if all_}
 
 
-def _weighed(degrees: Mapping[str, int], ranks: int) -> Job:
+def _pod(text: str, environ: Mapping[str, str]) -> int:
+    """Nodes of a pod of TorchRec's planner; 0 where nothing says it."""
+    said = [*_POD.findall(text), *(environ.get(name, "") for name in _POD_VARIABLES)]
+    return next((int(number) for number in said if number.isdecimal()), 0)
+
+
+def _of_pods(
+    pod: int, machine: Topology, ranks: int, tell: Callable[[str], None]
+) -> Job:
+    """A job whose pods of consecutive ranks lie in one NVLink domain each.
+
+    TorchRec's planner takes the links inside a pod for NVLink
+    (``distributed/planner/types.py``, ``intra_group_size``).
+
+    Raises
+    ------
+    InputError
+        If the ranks are no whole pods.
+    """
+    size = pod * int(machine.gpus_of_node.max())
+    if ranks % size:
+        raise InputError(
+            f"TorchRec's pods of {pod} nodes do not divide {ranks:,} ranks"
+        )
+    tier = max(machine.scale_up_tier, machine.node_tier)
+    name = machine.tiers[tier].name
+    if size > int(machine.gpus_of_domain(tier).max()):
+        tell(f"TorchRec's pods of {pod} nodes fit in no {name}: kept as near as can be")
+        return weighed({"cp": size, "dp": ranks // size})
+    tell(f"TorchRec's pods of {pod} nodes: each in one {name}")
+    return weighed({"cp": size, "dp": ranks // size}, require={"cp": name})
+
+
+def weighed(
+    sizes: Mapping[str, int],
+    order: str = "",
+    **rules: Mapping[str, str],
+) -> Job:
+    """A job of these axes whose groups lie near by usual weights.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        Axis -> size.
+    order : str, optional
+        In which ranks count, the fastest first.
+    **rules : mapping of str to str
+        Axis -> tier: ``require`` and ``even`` of the job.
+    """
     from placer.document import parse_document
     from placer.job.read import decode_job
 
-    sizes = {axis: n for axis, n in degrees.items() if n > 1}
-    sizes["dp"] = ranks // prod(n for axis, n in sizes.items() if axis != "ep")
+    axes: dict[str, Any] = dict(sizes)
     job = {
         "format": "placer/job",
         "version": 1,
         "name": "command",
-        "parallelism": sizes,
-        "weights": {axis: _WEIGHTS[axis] for axis in sizes},
+        "parallelism": axes | ({"order": order} if order else {}),
+        "weights": {axis: _WEIGHTS[axis] for axis in axes},
+        **{name: dict(rule) for name, rule in rules.items()},
     }
     return decode_job(parse_document(json.dumps(job), "command"))
+
+
+def _of_degrees(
+    degrees: Mapping[str, int], ranks: int, **rules: Mapping[str, str]
+) -> Job:
+    """The job of so many ranks with these degrees."""
+    sizes = {axis: n for axis, n in degrees.items() if n > 1}
+    replicas = ranks // prod(n for axis, n in sizes.items() if axis != "ep")
+    return weighed(sizes | {"dp": replicas}, "", **rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -29,7 +30,11 @@ _BY_NODE = (
     "ray",
     "verl",
 )
-_AGENT = "deepspeed.launcher.launch"
+# nvidia-resiliency-ext's launcher, and the module that is it.
+FT_LAUNCHER = ("ft_launcher", "nvidia_resiliency_ext.fault_tolerance.launcher")
+_AGENTS = ("deepspeed.launcher.launch", *FT_LAUNCHER)
+# It numbers hosts by this, before Slurm's blocks and Slurm's tasks (utils.py).
+_FT_RANK = "CROSS_SLURM_PROCID"
 _RAY = (
     "Ray starts the ranks where its placement groups are, whatever the order of the "
     "nodes: give the program those of placer emit PLAN ray"
@@ -53,25 +58,32 @@ class Launched(NamedTuple):
         What would undo the plan's order of the hosts, with what to write instead.
     remark : str
         What a user should know; may be empty.
+    segment : int
+        Nodes of an NVLink domain that nvidia-resiliency-ext takes together; else 0.
     """
 
     per_node: bool
     problems: list[Problem]
     remark: str = ""
+    segment: int = 0
 
 
 def launched(command: Sequence[str]) -> Launched:
     """What a command line starts, so far as it and the scripts that it names tell."""
     problems: list[Problem] = []
     per_node = by_ray = False
+    segment = 0
     for script in _scripts(command):
         for one in script.commands:
             name = (starter(one.words, script.variables) or ("",))[0]
-            texts = {word.text for word in one.words}
-            per_node |= name in _BY_NODE or _AGENT in texts
+            called = {PurePath(word.text).name for word in one.words}
+            per_node |= name in _BY_NODE or bool(called & {*_AGENTS})
+            if called & {*FT_LAUNCHER}:
+                said = dict(options_of(one.words)).get("ft_segment", "")
+                segment = int(said) if said.isdecimal() else segment
             by_ray |= name in ("ray", "verl")
             problems += _undone(name, one, script)
-    return Launched(per_node, problems, _RAY * by_ray)
+    return Launched(per_node, problems, _RAY * by_ray, segment)
 
 
 def _scripts(command: Sequence[str]) -> Iterator[Script]:
@@ -109,6 +121,12 @@ def _undone(name: str, command: Command, script: Script) -> Iterator[Problem]:
             yield _problem(words, key, message, "write $SLURM_PROCID")
     called = [PurePath(word.text).name for word in words]
     if called[:1] == ["srun"]:
+        blocks = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "").lower()
+        is_told = any(_FT_RANK in word.text for word in words)
+        if blocks == "block.node" and {*called} & {*FT_LAUNCHER} and not is_told:
+            message = "ft_launcher numbers the hosts by Slurm's blocks again"
+            hint = f"leave srun out, or set {_FT_RANK}=$SLURM_PROCID in front of it"
+            yield _problem(words, "ft_launcher", message, hint)
         dealt = _distribution(words)
         if dealt and not dealt.startswith("arbitrary"):
             message = f"{dealt} deals tasks to the hosts by name again"

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,11 @@ PRINT = "import os, json, sys; print(json.dumps([dict(os.environ), sys.argv[1:]]
 
 def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
+    code = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "placer", "launch", *arguments],
         cwd=folder,
-        env=kept | {"PYTHONPATH": str(ROOT)} | env,
+        env=kept | {"PYTHONPATH": code} | env,
         capture_output=True,
         text=True,
     )
@@ -127,6 +129,7 @@ def test_errors(
         ("srun megatron rlhf --model m", [], True),
         ("srun ray start --address=$HEAD --block", [], True),
         ("srun bash -c 'python -m verl.trainer.main_ppo a=b'", [], True),
+        ("srun ft_launcher --nproc-per-node 2 train.py", [], True),
         ("srun python sft.py --task swift sft", [], False),
         ("bash agents.sh", [], True),
         ("srun python train.py --launcher torchrun", [], False),
@@ -183,6 +186,54 @@ def test_what_would_undo_the_plan_is_refused(
     assert not (tmp_path / "p.hosts").exists()
     done = run(tmp_path, "--plan", "one.json", *words, PATH=str(tmp_path))
     assert message not in done.stderr
+
+
+def test_ft_launcher_is_told_its_place(tmp_path: Path) -> None:
+    """A step a node, whose node rank comes before Slurm's blocks."""
+    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
+    show = 'SLURM_PROCID=2 "$@" && env'
+    (tmp_path / "srun").write_text(f"#!/bin/sh\n{show}\n")
+    (tmp_path / "ft_launcher").write_text("#!/bin/sh\nenv | grep PROCID=\n")
+    for name in ("srun", "ft_launcher"):
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    blocks = {"SLURM_TOPOLOGY_ADDR_PATTERN": "block.node", "SLURM_JOB_ID": "1"}
+    command = ("ft_launcher", "--ft-segment=2", "train.py")
+    done = run(tmp_path, "--plan", "p.json", *command, PATH=path, **blocks)
+    assert done.returncode == 0, done.stderr
+    lines = {"CROSS_SLURM_PROCID=2", "PET_NNODES=4", "PET_NPROC_PER_NODE=2"}
+    assert lines <= {*done.stdout.splitlines()}
+    done = run(tmp_path, "--plan", "p.json", "srun", *command, PATH=path, **blocks)
+    assert done.returncode == 2
+    assert "by Slurm's blocks again" in done.stderr
+    assert "CROSS_SLURM_PROCID=$SLURM_PROCID" in done.stderr
+    done = run(tmp_path, "--plan", "p.json", "srun", *command, PATH=path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("racks", "scale_up", "segment", "moved"),
+    [
+        ("abab", 2, "1", "2 of 4 hosts"),
+        ("aabb", 2, "2", ""),
+        ("aaab", 2, "2", "2 of 4 hosts"),
+        ("abab", 1, "2", ""),
+        ("abab", 2, "", ""),
+    ],
+)
+def test_segments_that_reorder_the_plan(
+    tmp_path: Path, racks: str, scale_up: int, segment: str, moved: str
+) -> None:
+    """Those that put NVLink domains together: a line says what that moves."""
+    topology = {"tiers": ["node", "rack", "cluster"], "scale_up": scale_up}
+    plan = plan_of(CONTIGUOUS)
+    plan = replace(
+        plan, topology={**plan.topology, **topology}, domains={"rack": tuple(racks)}
+    )
+    write_plan(plan, tmp_path / "p.json")
+    option = [f"--ft-segment={segment}"] if segment else []
+    done = run(tmp_path, "--plan", "p.json", "env", "ft_launcher", *option)
+    assert (f"{moved} get another rank" in done.stderr) == bool(moved), done.stderr
 
 
 def test_ray_is_told_of(tmp_path: Path) -> None:

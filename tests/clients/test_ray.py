@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placer.emit import emit
-from tests.clients import needs
+from tests.clients import doors, needs
 from tests.emit.readback import Seat, plan_of
 
 # Nodes join in another order than the plan's, and one more than it has.
@@ -72,3 +72,63 @@ def test_actors_find_their_ranks(tmp_path: Path) -> None:
         assert environment["RANK"] == str(rank)
         assert environment["WORLD_SIZE"] == str(len(seats))
         assert environment["MASTER_ADDR"] == seats[0][0]
+
+
+# Five nodes, three in one NVLink domain and two in the other.
+PROBED = """\
+import json
+import ray
+from ray.cluster_utils import Cluster
+from ray.util import placement_group, placement_group_table
+
+import placer
+
+cluster = Cluster()
+cluster.add_node(num_cpus=1, num_gpus=0, include_dashboard=False)
+try:
+    placer.ray_nodes()
+except placer.InputError as error:
+    print(error)
+ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
+for k in range(5):
+    host = {"PLACER_HOST": f"n{k}"}
+    cluster.add_node(num_cpus=1, num_gpus=2, labels={"host": f"n{k}"}, env_vars=host)
+host = {row["NodeID"]: row["Labels"].get("host") for row in ray.nodes()}
+order = placer.ray_nodes(4)
+group = placement_group(
+    [{"GPU": 2}] * len(order),
+    strategy="STRICT_SPREAD",
+    bundle_label_selector=[{"ray.io/node-id": node} for node in order],
+)
+ray.get(group.ready(), timeout=60)
+bundles = placement_group_table(group)["bundles_to_node_id"]
+found = [order, [bundles[k] for k in range(4)]]
+print(json.dumps([[host[node] for node in nodes] for nodes in found]))
+try:
+    placer.ray_nodes(6)
+except placer.InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_nodes_are_asked(tmp_path: Path) -> None:
+    """Ray's nodes in an order that keeps NVLink domains together, and bundles in it."""
+    if not find_spec("ray"):
+        needs.missing("Ray is not installed (Python package ray)")
+    (tmp_path / "driver.py").write_text(PROBED)
+    run = subprocess.run(
+        [sys.executable, str(tmp_path / "driver.py"), "--tensor-parallel-size=4"],
+        env=doors.environment(tmp_path, 2),
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert run.returncode == 0, run.stderr
+    unconnected, _, found, too_few = run.stdout.splitlines()
+    assert "Ray is not connected" in unconnected
+    order, bundles = json.loads(found)
+    assert order == bundles
+    domains = [int(host[1:]) % 2 for host in order]
+    assert domains in ([0, 0, 1, 1], [1, 1, 0, 0])
+    assert too_few.endswith("Ray has 5 nodes with GPUs, 6 are wanted")

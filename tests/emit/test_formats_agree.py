@@ -143,7 +143,7 @@ NOWHERE = Path("/nonexistent/folder")
 # What helps a launcher that has the map, or launches nothing.
 SCHEDULERS = ("slurm", "kueue", "kai", "volcano", "grove")
 REQUESTS = {f"{scheduler}-request" for scheduler in SCHEDULERS}
-REPORTS = {"megatron", "torchtitan", "nccl", "role-map", "patch", *REQUESTS}
+REPORTS = {"megatron", "torchtitan", "dlrover", "nccl", "role-map", "patch", *REQUESTS}
 HELPERS = {"gpu-wrapper", *REPORTS}
 
 

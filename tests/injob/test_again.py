@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
-from placer.errors import InputError
+from placer.errors import InfeasibleError, InputError
 from placer.injob.again import Order, placed_again
 from placer.injob.bounded import LateError
 from placer.injob.nodes import completed, machine_of
 from placer.injob.work import job_of
 from tests.injob.stand_ins import line
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 DEGREES = [
     *("--tensor-model-parallel-size", "4", "--context-parallel-size", "2"),
@@ -73,6 +77,25 @@ def test_fewer_and_more_nodes() -> None:
     fewer, after = ordered([*range(1, 13)], first)
     assert sorted(after) == [*range(1, 13)]
     assert sorted(ordered([*range(1, 17)], fewer)[1]) == [*range(1, 17)]
+
+
+def test_spares_are_what_suits_least() -> None:
+    """Of more nodes than wanted the best take part, and after a loss the best spare."""
+    probes = nodes([0, 1, 4, 5, 8, 2])  # four of domain 0 and 1, one of domain 2
+    first = placed_again(probes, None, DEGREES, 60, str, nodes=4)
+    by_rank = dict(zip(first.ranks, probes, strict=True))
+    domains = [by_rank[rank]["nvlink_domain"] for rank in range(4)]
+    assert "u.2" not in domains
+    assert domains[::2] == domains[1::2] or domains[:2] == domains[2:]
+    assert first.ranks.count(None) == 2
+    same = placed_again(probes[::-1], first.kept, DEGREES, 60, str, nodes=4)
+    assert same.ranks == first.ranks[::-1]
+    lost = by_rank[3]
+    left = [one for one in probes if one is not lost]
+    again = placed_again(left, first.kept, DEGREES, 60, str, nodes=4)
+    kept = dict(zip((one["host"] for one in left), again.ranks, strict=True))
+    for rank in range(3):
+        assert kept[by_rank[rank]["host"]] == rank
 
 
 def test_what_has_no_order() -> None:
@@ -138,3 +161,52 @@ def test_degrees_of_a_command(words: str, sizes: tuple[int, ...]) -> None:
     machine = machine_of("".join(line(f"n{k}") for k in range(8)), str)
     axes = job_of(["srun", *words.split()], machine, 32, str, {}).parallelism
     assert (axes.tp, axes.pp, axes.dp) == sizes
+
+
+def racks(*sizes: int) -> Topology:
+    """A machine of NVLink domains of so many nodes."""
+    domains = [f"u.{k}" for k, size in enumerate(sizes) for _ in range(size)]
+    lines = (line(f"n{k}", nvlink_domain=one) for k, one in enumerate(domains))
+    return machine_of("".join(lines), str)
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        ("python train.py", {"TOPOLOGY_DOMAIN_MULTIPLE": "8"}),
+        ("bash -c 'export TOPOLOGY_DOMAIN_MULTIPLE=8; python train.py'", {}),
+        ("python train.py --topology_domain_multiple=8", {}),
+        ("python train.py", {"TORCHREC_RESOLVED_POD_SIZE": "8"}),
+    ],
+)
+def test_pods_of_torchrec(words: str, environ: dict[str, str]) -> None:
+    """Each of consecutive ranks in one NVLink domain, which may hold several."""
+    machine, told = racks(8, 16), list[str]()
+    job = job_of(shlex.split(words), machine, 96, told.append, environ)
+    plan = placer.place(machine, job, time_limit=20).plan
+    of_rank = [plan.domains["rack"][node] for node in plan.node_of_rank.tolist()]
+    assert all(len({*of_rank[k : k + 32]}) == 1 for k in (0, 32, 64))
+    assert told == ["TorchRec's pods of 8 nodes: each in one rack"]
+
+
+def test_pods_of_torchrec_that_do_not_fit() -> None:
+    """Half pods are refused, as are whole ones that no placement keeps in a domain."""
+    words = ["python", "--pod-size=2"]
+    with pytest.raises(InputError, match="2 nodes do not divide 20 ranks"):
+        job_of(words, racks(2, 3), 20, str, {})
+    machine = racks(3, 5)
+    with pytest.raises(InfeasibleError, match="4 such parts are needed, 3 fit"):
+        placer.place(machine, job_of(words, machine, 32, str, {}), time_limit=20)
+    told: list[str] = []
+    assert not job_of(words, racks(1, 1), 8, told.append, {}).require
+    assert "fit in no" in told[0]
+
+
+@pytest.mark.parametrize("said", ["hybridep", "deepep"])
+def test_equal_parts_where_the_command_says_so(said: str) -> None:
+    """Degrees of a command that names HybridEP have its rule, others none."""
+    words = f"x --expert-model-parallel-size 8 --moe-flex-dispatcher-backend {said}"
+    told: list[str] = []
+    job = job_of(words.split(), racks(2, 2), 16, told.append, {})
+    assert job.require == ({"ep/even": "rack"} if said == "hybridep" else {})
+    assert any("equal parts, one a rack" in text for text in told) == bool(job.require)

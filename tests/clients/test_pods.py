@@ -1,0 +1,92 @@
+"""The JobSet of a page, its pods as processes: they rank themselves by their nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.clients import local_nodes as local
+from tests.clients.definitions import served_schema, unknown_keys
+from tests.clients.doors import environment
+from tests.clients.test_kubernetes_manifests import require_valid
+from tests.clients.torch_jobs import need_torchrun
+from tests.doc_blocks import ROOT, fences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = ROOT / "docs/how-to/pods-that-rank-themselves.md"
+
+
+@pytest.fixture
+def jobset() -> Any:
+    (text,) = (one.body for one in fences(PAGE) if one.file == "jobset.yaml")
+    return yaml.safe_load(text)
+
+
+def pod_of(jobset: Any) -> Any:
+    (workers,) = jobset["spec"]["replicatedJobs"]
+    return workers["template"]["spec"]["template"]["spec"]
+
+
+def test_it_is_what_a_server_takes(jobset: Any, samples: Path) -> None:
+    """A JobSet with only fields of its kind, and a Job in it with those of its own."""
+    schema = served_schema(
+        samples / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml", "v1alpha2"
+    )
+    assert list(unknown_keys(schema, jobset)) == []
+    (workers,) = jobset["spec"]["replicatedJobs"]
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
+    require_valid(job | workers["template"])
+
+
+@pytest.mark.slow
+def test_pods_take_ranks_by_nvlink_domain(jobset: Any, tmp_path: Path) -> None:
+    """However the scheduler has spread them, replicas lie in one domain each."""
+    need_torchrun()
+    pod = pod_of(jobset)
+    (container,) = pod["containers"]
+    (variable,) = container["env"]
+    (volume,) = (one for one in pod["volumes"] if "downwardAPI" in one)
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "spec.nodeName"
+    assert volume["downwardAPI"]["items"][0]["path"] == "labels"
+    script = 'echo "seat $GROUP_RANK $RANK $WORLD_SIZE $NODE_NAME"\n'
+    (tmp_path / "worker.sh").write_text(script)
+    changed = {
+        "train-workers-0-0.train:29400": f"127.0.0.1:{local.free_port()}",
+        "--nproc-per-node=8": "--nproc-per-node=2",
+        "--tensor-model-parallel-size=8": "--tensor-model-parallel-size=2",
+    }
+    words = container["command"]
+    for old, new in changed.items():
+        assert any(old in word for word in words)
+        words = [word.replace(old, new) for word in words]
+    program = words.index("train.py")
+    argv = [
+        *words[:program],
+        *("--local-addr=127.0.0.1", "--no-python", "bash"),
+        *(str(tmp_path / "worker.sh"), *words[program + 1 :]),
+    ]
+    commands: list[local.Command] = []
+    for index in range(4):
+        labels = tmp_path / f"labels-{index}"
+        labels.write_text(f'app="train"\nbatch.kubernetes.io/index="{index}"\n')
+        more = {variable["name"]: f"n{index}", "PLACER_LABELS": str(labels)}
+        environ = environment(tmp_path, 2, HOSTNAME=f"train-workers-0-{index}", **more)
+        commands.append((argv, environ))
+    # The stand-in for nvidia-smi tells nodes apart as processes of other tests do.
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(smi.read_text().replace("PLACER_HOST", "NODE_NAME"))
+    ended = local.run_all(tmp_path / "run", commands)
+    rows = [row.split() for row in local.output(ended).splitlines() if "seat " in row]
+    host = {int(row[1]): row[4] for row in rows}
+    assert sorted(int(row[2]) for row in rows) == [*range(8)]
+    assert {row[3] for row in rows} == {"8"}
+    # Ranks of a pipeline are half the nodes apart.
+    for replica in range(2):
+        stages = {int(host[stage * 2 + replica][1:]) % 2 for stage in range(2)}
+        assert len(stages) == 1
+    said = "".join(one.error for one in ended)
+    assert said.count("4 nodes in order") == 1

@@ -1,0 +1,149 @@
+"""Real nvidia-resiliency-ext: its launcher's base order, and in-process restarts.
+
+Its wheels from 0.5 on need glibc 2.39, so it is no requirement of the tests: they run
+where it can be imported (PYTHONPATH may name it), seen with 0.6.0 and 0.7.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.placement.copies import Copies, cliques
+from tests.clients import local_nodes as local
+from tests.clients.doors import environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAUNCHER = "nvidia_resiliency_ext.fault_tolerance.launcher"
+WORKER = """\
+import os, sys, time
+from datetime import timedelta as seconds
+
+from nvidia_resiliency_ext import inprocess
+from placer.injob.resiliency import rank_assignment
+
+HOST = os.environ["PLACER_HOST"]
+HALF = seconds(seconds=0.5)
+
+
+@inprocess.Wrapper(
+    store_kwargs={"port": int(os.environ["STORE"]), "host_name": "127.0.0.1"},
+    rank_assignment=rank_assignment(4, time_limit=60),
+    abort=None,
+    monitor_process_interval=HALF,
+    monitor_thread_interval=HALF,
+    heartbeat_interval=HALF,
+)
+def train(call: inprocess.CallWrapper = None) -> None:
+    said = os.environ["RANK"], os.environ["WORLD_SIZE"]
+    print("seat", call.iteration, *said, HOST, flush=True)
+    if call.iteration == 0 and HOST == "n2":
+        time.sleep(2)
+        os._exit(9)
+    end = time.time() + (60 if call.iteration == 0 else 1)
+    while time.time() < end:
+        time.sleep(0.1)
+        call.ping()
+
+
+train()
+"""
+
+
+@pytest.fixture(autouse=True)
+def package() -> None:
+    try:
+        found = find_spec(LAUNCHER)
+    except ImportError as error:
+        pytest.skip(f"nvidia-resiliency-ext cannot be imported: {error}")
+    if not found:
+        pytest.skip("nvidia-resiliency-ext is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--ft-segment=2"]])
+def test_launcher_takes_the_base_order(tmp_path: Path, more: list[str]) -> None:
+    """CROSS_SLURM_PROCID gives the node rank, whatever Slurm's blocks and tasks say."""
+    order = ["n2", "n0", "n3", "n1"]
+    script = 'echo "seat $GROUP_RANK $RANK $PLACER_HOST"\n'
+    (tmp_path / "worker.sh").write_text(script)
+    argv = [
+        *(sys.executable, "-m", LAUNCHER, "--nnodes=4", "--nproc-per-node=2"),
+        *("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
+        *("--rdzv-id=j", "--local-addr=127.0.0.1", *more),
+        *("--no-python", "bash", str(tmp_path / "worker.sh")),
+    ]
+    commands: list[local.Command] = [
+        (
+            argv,
+            environment(
+                tmp_path,
+                2,
+                PLACER_HOST=f"n{k}",
+                CROSS_SLURM_PROCID=str(order.index(f"n{k}")),
+                SLURM_JOB_ID="1",
+                SLURM_PROCID=str(k),
+                SLURM_TOPOLOGY_ADDR=f"block{k}.node{k}",
+                SLURM_TOPOLOGY_ADDR_PATTERN="block.node",
+                NVRX_ENABLE_MULTI_LAUNCHERS_PER_NODE="1",
+            ),
+        )
+        for k in range(4)
+    ]
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    rows = sorted(line.split() for line in text.splitlines() if line[:5] == "seat ")
+    assert rows == [
+        ["seat", str(rank // 2), str(rank), order[rank // 2]] for rank in range(8)
+    ]
+
+
+@pytest.mark.slow
+def test_in_process_restart(tmp_path: Path) -> None:
+    """Ranks follow NVLink domains; a spare takes a lost node's ranks, others stay."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    meet, store = str(local.free_port()), str(local.free_port())
+    commands: list[local.Command] = [
+        (
+            [sys.executable, str(tmp_path / "worker.py")],
+            environment(
+                tmp_path,
+                2,
+                PLACER_HOST=f"n{rank // 2}",
+                RANK=str(rank),
+                WORLD_SIZE="10",
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=meet,
+                STORE=store,
+            ),
+        )
+        for rank in range(10)
+    ]
+    ended = local.run_all(tmp_path / "run", commands)
+    assert [one.status for one in ended if one.status] == [9, 9], ended
+    found: dict[str, dict[int, str]] = {"0": {}, "1": {}}
+    for one in ended:
+        for line in one.output.splitlines():
+            if line.startswith("seat "):
+                _, round_, rank, world, host = line.split()
+                assert world == "8"
+                found[round_][int(rank)] = host
+    before, after = ([rows[k] for k in range(8)] for rows in found.values())
+    assert before[::2] in (
+        ["n0", "n2", "n1", "n3"],
+        ["n1", "n3", "n0", "n2"],
+    )
+    assert after == ["n4" if host == "n2" else host for host in before]
+
+
+def test_cliques_are_the_package_s() -> None:
+    """Copies lie where its own rule for local checkpoints puts them."""
+    from nvidia_resiliency_ext.checkpointing.local.replication import group_utils
+
+    for ranks, jump, factor in ((16, 4, 2), (24, 2, 3), (64, 16, 4), (8, 1, 2)):
+        theirs = group_utils.parse_group_sequence(jump, factor, ranks)
+        assert sorted(map(tuple, cliques(ranks, Copies(jump, factor)))) == theirs

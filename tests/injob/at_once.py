@@ -1,0 +1,97 @@
+"""Processes of a job as threads: each with a host of its own, and words for all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from tests.injob.stand_ins import line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    import pytest
+
+_HERE = threading.local()
+
+
+def on_hosts(patch: pytest.MonkeyPatch, module: ModuleType, domains: int) -> None:
+    """Host nK is in NVLink domain K mod ``domains``, and tells it."""
+
+    def probe() -> dict[str, Any]:
+        number = int(_HERE.host[1:])
+        said: dict[str, Any] = json.loads(
+            line(_HERE.host, nvlink_domain=f"u.{number % domains}")
+        )
+        return said
+
+    patch.setattr(module, "node_name", lambda: _HERE.host)
+    patch.setattr(module, "probe", probe)
+
+
+def at_once(hosts: Sequence[str], work: Callable[[int], Any]) -> list[Any]:
+    """What each process returns, or the error that it ended with."""
+
+    def one(rank: int) -> Any:
+        _HERE.host = hosts[rank]
+        try:
+            return work(rank)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        return list(pool.map(one, range(len(hosts))))
+
+
+class Words:
+    """Everybody says something, then everybody knows it."""
+
+    def __init__(self, count: int) -> None:
+        self._barrier = threading.Barrier(count, timeout=60)
+        self._said: list[Any] = [None] * count
+
+    def gather(self, rank: int, said: Any) -> list[Any]:
+        self._said[rank] = said
+        self._barrier.wait()
+        found = [*self._said]
+        self._barrier.wait()
+        return found
+
+
+class Store:
+    """As much of torch's store as agreeing takes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+
+    def set(self, key: str, value: str) -> None:
+        with self._changed:
+            self._kept[key] = value.encode()
+            self._changed.notify_all()
+
+    def get(self, key: str) -> bytes:
+        self.wait([key], None)
+        return self._kept[key]
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        return [self.get(key) for key in keys]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        return all(key in self._kept for key in keys)
+
+    def wait(self, keys: Sequence[str], limit: Any) -> None:
+        seconds = 60 if limit is None else limit.total_seconds()
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.check(keys), seconds):
+                raise RuntimeError("wait timeout")
+
+    def compare_set(self, key: str, expected: str, value: str) -> bytes:
+        with self._changed:
+            if self._kept.get(key, b"").decode() == expected:
+                self._kept[key] = value.encode()
+                self._changed.notify_all()
+            return self._kept[key]

@@ -1,0 +1,106 @@
+"""Meshes in the order of a placement, their processes as threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.errors import InputError
+from placer.injob import processes
+from placer.injob.needed import needed
+from placer.injob.processes import mesh_in_order, mesh_job
+from tests.injob.at_once import Words, at_once, on_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def orders(
+    hosts: Sequence[str], shape: Sequence[int], names: Sequence[str], limit: float = 60
+) -> list[list[int]]:
+    """The mesh that each process gets."""
+    words = Words(len(hosts))
+    return at_once(
+        hosts,
+        lambda own: mesh_in_order(
+            lambda said: words.gather(own, said), own, shape, names, limit
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [((2, 4), ("dp", "tp")), ((2, 2, 2), ("data", "ep", "x")), ((2, 4), ("", ""))],
+)
+def test_neighbours_share_a_domain(
+    monkeypatch: pytest.MonkeyPatch, shape: Sequence[int], names: Sequence[str]
+) -> None:
+    """All get one mesh, whose inner groups lie in one NVLink domain."""
+    on_hosts(monkeypatch, processes, 2)
+    hosts = [f"n{k // 2}" for k in range(8)]
+    first, *others = orders(hosts, shape, names)
+    assert others == [first] * 7
+    assert sorted(first) == [*range(8)]
+    domains = [int(hosts[process][1:]) % 2 for process in first]
+    assert domains in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
+
+
+def test_processes_of_a_node_that_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that alternate between nodes are put together."""
+    on_hosts(monkeypatch, processes, 1)
+    hosts = ["n0", "n1"] * 2
+    first, *_ = orders(hosts, (2, 2), ("dp", "tp"))
+    assert [hosts[k] for k in first] in (
+        ["n0", "n0", "n1", "n1"],
+        ["n1"] * 2 + ["n0"] * 2,
+    )
+
+
+def test_without_an_order_it_is_the_given_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unequal nodes, no time and five dimensions leave the order; a line says why."""
+    on_hosts(monkeypatch, processes, 2)
+    hosts = ["n0", "n1", "n1", "n2"]
+    assert orders(hosts, (4,), ("dp",)) == [[*range(4)]] * 4
+    assert "given order: the nodes start unequal numbers" in capsys.readouterr().err
+    hosts = [f"n{k}" for k in range(32)]
+    assert orders(hosts, (32,), ("dp",), 1e-9) == [[*range(32)]] * 32
+    assert orders(hosts, (2,) * 5, "abcde") == [[*range(32)]] * 32
+    assert "more than four dimensions" in capsys.readouterr().err
+
+
+def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused by all, with both sizes."""
+    on_hosts(monkeypatch, processes, 2)
+    for error in orders(["n0", "n1"], (2, 2), ("dp", "tp")):
+        assert isinstance(error, InputError)
+        assert "a mesh of 2 x 2 for 2 devices" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "sizes", "order"),
+    [
+        ((2, 8, 4), ("pp", "dp", "tp"), {"pp": 2, "dp": 8, "tp": 4}, "tp-dp-pp"),
+        ((2, 8), ("dp_replicate", "fsdp"), {"dp": 2, "tp": 8}, "tp-dp"),
+        ((2, 1, 4), ("a", "b", "c"), {"cp": 2, "tp": 4}, "tp-cp"),
+        ((4, 2), ("tp", "tp"), {"cp": 4, "tp": 2}, "tp-cp"),
+        ((1,), ("dp",), {}, "tp-cp"),
+    ],
+)
+def test_dimensions_are_axes(
+    shape: Sequence[int], names: Sequence[str], sizes: dict[str, int], order: str
+) -> None:
+    """By their names; others are the nearer the further right they stand."""
+    axes = mesh_job(shape, names).parallelism
+    found = {axis: getattr(axes, axis) for axis in ("tp", "cp", "pp", "dp")}
+    assert {axis: n for axis, n in found.items() if n > 1} == sizes
+    assert "-".join(axes.order).startswith(order)
+
+
+def test_a_missing_package_is_named() -> None:
+    """Who opens a door without its package is told which one."""
+    with pytest.raises(InputError, match="no_such cannot be imported") as error:
+        needed("no_such.part")
+    assert "pip install no_such" in str(error.value)

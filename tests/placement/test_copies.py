@@ -1,0 +1,81 @@
+"""Copies of checkpoints on other ranks, against the rule that makes their cliques."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+import placer
+from placer.errors import CheckError, InputError
+from placer.placement.copies import Copies, cliques, copy_faults, parse_copies
+from tests.emit.readback import CONTIGUOUS, plan_of
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def by_the_package(jump: int, factor: int, ranks: int) -> list[tuple[int, ...]]:
+    """Every jump-th rank from each start on, then so many at a time."""
+    found = []
+    for start in range(jump):
+        rest = iter(range(start, ranks, jump))
+        found += iter(lambda rest=rest: tuple(islice(rest, factor)), ())
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "copies"), [(16, (4, 2)), (24, (2, 3)), (8, (1, 2)), (64, (16, 4))]
+)
+def test_cliques(ranks: int, copies: tuple[int, int]) -> None:
+    """They are those of nvidia-resiliency-ext."""
+    found = sorted(map(tuple, cliques(ranks, Copies(*copies))))
+    assert found == by_the_package(*copies, ranks)
+
+
+def racks(*names: str) -> Plan:
+    """Four nodes of two ranks each, in these racks."""
+    return replace(plan_of(CONTIGUOUS), domains={"rack": names})
+
+
+@pytest.mark.parametrize(
+    ("plan", "copies", "fault"),
+    [
+        (racks("a", "a", "b", "b"), "4", ""),
+        (racks("a", "a", "b", "b"), "2", "share a rack: 4 of 4 cliques, the first is"),
+        (racks("a", "a", "b", "b"), "2:2", "of ranks 0, 2; 4 apart they do not"),
+        (racks("a", "b", "a", "b"), "2", ""),
+        (racks("a", "b", "a", "b"), "4", "2 apart they do not"),
+        (racks("a", "a", "a", "b"), "4", "2 of 4 cliques, the first is of ranks 0, 4"),
+        (racks("a", "a", "a", "a"), "1", "share a node: 4 of 4 cliques"),
+        (racks("a", "a", "a", "a"), "2", ""),
+    ],
+)
+def test_copies_leave_what_fails(plan: Plan, copies: str, fault: str) -> None:
+    """The rack, and where there is one alone the node; with a jump that does."""
+    found = copy_faults(plan, parse_copies(copies))
+    assert len(found) == bool(fault)
+    assert fault in "".join(found)
+
+
+def test_no_jump_does() -> None:
+    """Where none does, none is named."""
+    (fault,) = copy_faults(racks("a", "a", "a", "b"), Copies(4, 2))
+    assert fault.endswith("of ranks 0, 4")
+
+
+@pytest.mark.parametrize("copies", ["", "x", "0", "2:1", "2:0", "-4", "2:2:2", "3"])
+def test_what_are_no_copies(copies: str) -> None:
+    """Words that are none, and jumps that do not divide the ranks."""
+    with pytest.raises(InputError, match="copies: "):
+        copy_faults(racks("a", "a", "b", "b"), parse_copies(copies))
+
+
+def test_the_library_checks_them() -> None:
+    """With all else that a plan promises."""
+    plan = placer.place("dgx-h100-4x8", "quickstart", time_limit=5).plan
+    placer.check(plan, copies="8")
+    with pytest.raises(CheckError, match="copies 4 apart share a node"):
+        placer.check(plan, copies="4:2")
