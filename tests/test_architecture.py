@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -161,18 +160,6 @@ def test_methods_that_are_loaded_when_they_run_are_there() -> None:
     ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
     for method in chain(search.AT_ONCE, *ways):
         assert callable(getattr(import_module(method.__module__), method.__name__))
-
-
-def test_every_method_has_its_line() -> None:
-    """The page on the architecture lists the methods that run, and where they are."""
-    page = (ROOT / "docs/architecture.md").read_text()
-    listed = dict(re.findall(r"^(\w+) +.* ([a-z]\S*\.py)$", page, re.MULTILINE))
-    ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
-    run = {
-        method.__name__: method.__module__.removeprefix("placer.solve.")
-        for method in chain(*ways)
-    }
-    assert listed == {name: f"{m.replace('.', '/')}.py" for name, m in run.items()}
 
 
 def test_the_reference_scorer_stands_alone() -> None:
