@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from placer.solve import search
+from tests.marks import runs_on
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
@@ -185,6 +186,14 @@ def test_command_starts_from_a_checkout(start: list[str]) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "place" in run.stdout
+
+
+def test_every_slow_test_has_its_day() -> None:
+    """A change runs a quarter of the slow tests; each runs on one day of four."""
+    names = [f"tests/test_{i}.py::test[{i % 7}]" for i in range(400)]
+    for name in names:
+        assert sum(runs_on(day, name, 4) for day in range(900, 904)) == 1
+    assert 60 < sum(runs_on(900, name, 4) for name in names) < 140
 
 
 def test_one_version() -> None:
