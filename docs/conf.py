@@ -1,5 +1,6 @@
 """The site: ``sphinx-build -W docs site``."""
 
+import ast
 import json
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -34,9 +35,34 @@ def setup(app):
     app.connect("html-page-context", _say_levels, priority=900)
     app.connect("html-page-context", _keep_text)
     app.connect("build-finished", _write_texts)
+    app.connect("source-read", _fill_catalogue)
 
 
 TEXTS = {}
+SOLVE = Path(__file__).parents[1] / "placer" / "solve"
+
+
+def _fill_catalogue(_app, page, source):
+    """The catalogue of the search is what its files say of themselves."""
+    if page == "reference/search":
+        for room in ("construct", "annealing/native/moves", "exact", "bounds"):
+            entries = [_entry(path) for path in sorted((SOLVE / room).rglob("*.[ph]*"))]
+            source[0] = source[0].replace(f"<!-- {room} -->", "\n".join(entries))
+
+
+def _entry(path):
+    """What a file says it is: its docstring, or the comment that it begins with."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        said = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        lines = text.splitlines()
+        end = next(i for i, line in enumerate(lines) if not line.startswith("//"))
+        said = "\n".join(line.removeprefix("//").strip() for line in lines[:end])
+    if path.name == "__init__.py" or not said:
+        return ""
+    name = path.relative_to(SOLVE).as_posix()
+    return f"### `{name}`\n\n{said}\n"
 
 
 def _keep_text(app, page, _template, context, _tree):

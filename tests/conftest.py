@@ -1,14 +1,43 @@
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.marks import runs_on
 
 settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile(
     "ci", settings.get_profile("default"), derandomize=True, database=None
 )
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option with which a change runs some of the slow tests, others each day."""
+    parser.addoption(
+        "--one-of",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run every N-th slow test, which ones depends on the day",
+    )
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out slow tests that are not of this day."""
+    parts, today = config.getoption("--one-of"), datetime.now(UTC).toordinal()
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("slow") and not runs_on(today, item.nodeid, parts)
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    gone = {id(item) for item in left_out}
+    items[:] = [item for item in items if id(item) not in gone]
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from placer.solve import search
+from tests.marks import runs_on
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
@@ -163,18 +163,6 @@ def test_methods_that_are_loaded_when_they_run_are_there() -> None:
         assert callable(getattr(import_module(method.__module__), method.__name__))
 
 
-def test_every_method_has_its_line() -> None:
-    """The page on the architecture lists the methods that run, and where they are."""
-    page = (ROOT / "docs/architecture.md").read_text()
-    listed = dict(re.findall(r"^(\w+) +.* ([a-z]\S*\.py)$", page, re.MULTILINE))
-    ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
-    run = {
-        method.__name__: method.__module__.removeprefix("placer.solve.")
-        for method in chain(*ways)
-    }
-    assert listed == {name: f"{m.replace('.', '/')}.py" for name, m in run.items()}
-
-
 def test_the_reference_scorer_stands_alone() -> None:
     """The scorer that the fast one is tested against takes nothing from the package."""
     script = "import sys, tests.cost.reference; print(*sys.modules)"
@@ -198,6 +186,14 @@ def test_command_starts_from_a_checkout(start: list[str]) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "place" in run.stdout
+
+
+def test_every_slow_test_has_its_day() -> None:
+    """A change runs a quarter of the slow tests; each runs on one day of four."""
+    names = [f"tests/test_{i}.py::test[{i % 7}]" for i in range(400)]
+    for name in names:
+        assert sum(runs_on(day, name, 4) for day in range(900, 904)) == 1
+    assert 60 < sum(runs_on(900, name, 4) for name in names) < 140
 
 
 def test_one_version() -> None:

@@ -16,6 +16,7 @@ must be valid bash here; `tests.clients.test_tutorial` runs it.
 """
 
 import re
+import runpy
 import subprocess
 import tomllib
 from pathlib import Path
@@ -241,17 +242,19 @@ def test_modules_the_method_names_exist() -> None:
     assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
 
 
-def test_paragraphs_that_modules_name_exist() -> None:
-    """Docstrings send the reader to paragraphs and sections of the method page."""
-    method = (ROOT / "docs/method.md").read_text()
-    heads = {head.strip(".") for head in re.findall(r"\*\*([^*]+)\*\*", method)}
-    texts = [path.read_text() for path in (ROOT / "placer/solve").rglob("*.py")]
-    code = " ".join(" ".join(texts).split())
-    named = re.findall(r'docs/method\.md, "([^"]+)"', code)
-    assert len(named) > 12
-    assert {*named} <= heads
-    for number in re.findall(r"docs/method\.md, section ([\d.]*\d)", code):
-        assert re.search(rf"^#+ {re.escape(number)}\.? ", method, re.M)
+def test_the_catalogue_tells_every_bound_and_move() -> None:
+    """The page of the site has what each file of a bound, move or construction says."""
+    conf = runpy.run_path(str(ROOT / "docs/conf.py"))
+    source = [(ROOT / "docs/reference/search.md").read_text()]
+    conf["_fill_catalogue"](None, "reference/search", source)
+    assert "<!--" not in source[0]
+    for room in ("bounds", "annealing/native/moves", "construct"):
+        paths = (ROOT / "placer/solve" / room).rglob("*.[ph][yp]*")
+        files = [path for path in paths if path.name != "__init__.py"]
+        assert len(files) > 5
+        for path in files:
+            name = path.relative_to(ROOT / "placer/solve").as_posix()
+            assert f"### `{name}`\n\n" in source[0]
 
 
 def test_citation_has_the_version() -> None:

@@ -3,8 +3,7 @@
 A *unit* is made of expert groups of one stage, and of what must stay together with
 them; a *piece* is a set of ranks that must. The smallest part of a unit sets the time
 of its stage. At any prices of parts (`part_prices`) some replica has stages whose units
-cost no more than its share, and the fastest such replica is a bound. See
-docs/method.md, "When expert groups leave their scale-up domains". Shapes: P stages.
+cost no more than its share, and the fastest such replica is a bound. Shapes: P stages.
 """
 
 from __future__ import annotations

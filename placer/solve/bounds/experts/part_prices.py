@@ -4,9 +4,7 @@ All units cost no more together than all domains are worth, at any price for a p
 1, 2 .. pieces (Gilmore and Gomory 1961, cutting stock; Lagrange). A *choice* says which
 of several kinds of units are taken together. Prices for which the choices in favour are
 too dear come from a linear program that grows by columns: patterns of domains are paths
-along their room (Valerio de Carvalho 1999, arc flow).
-
-See docs/method.md, "When expert groups leave their scale-up domains". Shapes: K kinds
+along their room (Valerio de Carvalho 1999, arc flow). Shapes: K kinds
 of domains, S pieces of the largest part, L levels, P places.
 """
 

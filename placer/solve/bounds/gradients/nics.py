@@ -4,8 +4,7 @@
 ``s`` alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least
 pipeline time of a lane of which every run fits a domain. A placement that exposes ``x``
 keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at the
-most. So its step takes ``x + g(x)`` or longer. See docs/method.md, "When a pipeline
-leaves its scale-up domain".
+most. So its step takes ``x + g(x)`` or longer.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ each axis ``a``, ``m`` ranks in all, an edge of axis ``a`` stands for
 * ring or chain: ``m / b_a`` edges of ranks; twice as many where a ring of more than two
   is left with two members;
 * clique: ``b_a * m``, since every pair of values of the two sets is joined.
-
-See docs/method.md, "What rules keep together is contracted first".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A lower bound on the hop cost of any placement, from the least cut of every tier.
 
 ``J >= d_0 W + sum_t (d_{t+1} - d_t) C_t`` with ``C_t = 1/2 min sum_i floor(s_i)`` over
-the sizes s_i that the domains of tier t may hold; see docs/method.md, section 9.1.
+the sizes s_i that the domains of tier t may hold;
 
 * `graphs`: the job's graph as sums of products, of ranks or of sets kept whole;
 * `isoperimetric`: the least boundary ``floor(s)`` of any s ranks;

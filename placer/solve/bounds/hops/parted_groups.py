@@ -12,8 +12,7 @@ of ``n`` let ``x`` vertices lie in a domain.
   and for runs with ``max x >= sum x^2 / R``.
 
 Paths count domains by how they are filled, the largest part first, and groups by how
-they are made up (Valerio de Carvalho 1999, arc flow). See docs/method.md, "Whole
-numbers of parts".
+they are made up (Valerio de Carvalho 1999, arc flow).
 
 **Cheapest parts are coarse.** Sizes of groups and rooms are multiples of the *grain*.
 Unless all parts are, single vertices can go around a cycle of groups and domains, or

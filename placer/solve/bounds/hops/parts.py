@@ -13,8 +13,7 @@ holds a *part* of some lines; the sizes of its parts are its *pattern*.
 
 The least of this, patterns and partitions as often as one likes, bounds the cut
 (Gilmore and Gomory 1961, cutting stock), and so does any price for a part of each size
-(Lagrange). Prices come from a linear program that grows by columns. See docs/method.md,
-"Parts of rings add up to rings".
+(Lagrange). Prices come from a linear program that grows by columns.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ A node holds one run of consecutive ranks, of any length up to its GPUs ``g``. S
     members of a group in a domain  <=  the sum of that over the nodes of the domain
     domains that a group touches  >=  fewest whose sums reach its size
 
-since a run shorter than ``g`` lies in one of ``g`` ranks. See docs/method.md, "Runs of
-ranks".
+since a run shorter than ``g`` lies in one of ``g`` ranks.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Axes inside tie their ranks together, and so limit the NICs of gradient groups; 
 pipelines are cut the more often the more NICs those drive (`nics.py`). A case in which
 the tied ranks cannot all be placed does not count. Where a tp, cp or ep group is
 outside, pipelines may still be inside, cut nowhere. Valid because the step is monotone
-in the time of every operation. See docs/method.md, section 9.2.
+in the time of every operation.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ is the next to ask for.
 
 By hand: a grid on nodes of four. With three of its four neighbours a rank has one
 elsewhere, but each of the three has three. Of a square each has two, and no four ranks
-do better. See docs/method.md, "Who keeps company with whom". Shapes: R ranks, F flows.
+do better. Shapes: R ranks, F flows.
 """
 
 from __future__ import annotations

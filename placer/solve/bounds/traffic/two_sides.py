@@ -5,8 +5,7 @@ Let every message go from one side of ranks to the other, either way. A domain t
 ``a`` have for all but ``b`` of the other side, the heaviest messages left out, and what
 those ``b`` have for all but ``a``; it receives as much by the same count. Over
 components that is a knapsack. In a time T an uplink leaves a domain a choice of ``a``
-and ``b``; all domains together must hold both sides. See docs/method.md, "Two sides
-over uplinks".
+and ``b``; all domains together must hold both sides.
 
 Shapes: D domains, A and B vertices of each side, from 0 on; ``s`` and ``r`` of each
 side of a component.

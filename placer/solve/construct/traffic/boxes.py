@@ -5,7 +5,7 @@ grid. A box is how long it is along each axis, and at how many ends it has neigh
 For a time T it fits a domain if its ranks do, its uplink carries what leaves it within
 T, and the domains inside it are enough for its parts; else the fewest domains are the
 least sum over all ways to cut it in two (guillotine cuts; Gilmore and Gomory 1965,
-Oper. Res. 13). See docs/method.md, "Boxes".
+Oper. Res. 13).
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""A move that the page on the architecture adds is built and serves every objective."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+NATIVE = "placer/solve/annealing/native"
+NEEDED = ("pyproject.toml", "README.md", "LICENSE", "topologies", "jobs", "models")
+# The checkout's own package must not stand before the copy.
+RUN = """
+import json, pathlib, sys
+sys.meta_path = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
+sys.path.insert(0, sys.argv[1])
+import placer
+
+folder = pathlib.Path(sys.argv[1])
+found = []
+for job in json.loads(sys.argv[2]):
+    (folder / "job.json").write_text(json.dumps(job))
+    plan = placer.place(
+        folder / "machine.json", folder / "job.json", effort="full", time_limit=4
+    ).plan
+    found.append(plan.to_dict()["solver"].get("moves", {}))
+print(json.dumps([placer.__file__, found]))
+"""
+MACHINE = {
+    "format": "placer/topology",
+    "version": 1,
+    "name": "odd",
+    "tiers": [
+        {"name": "node", "size": 4, "bandwidth": "450GB/s", "latency": "2us",
+         "scale_up": True, "distance": 1},
+        {"name": "rack", "bandwidth": "50GB/s", "latency": "5us", "distance": 4},
+        {"name": "cluster", "bandwidth": "50GB/s", "latency": "8us", "distance": 9},
+    ],
+    "nodes": [
+        {"names": f"r{rack}-n[1-{nodes}]", "rack": f"r{rack}"}
+        for rack, nodes in enumerate((7, 5, 6, 4, 5))
+    ],
+}  # fmt: skip
+HOPS = {
+    "parallelism": {"tp": 2, "pp": 6, "dp": 8},
+    "weights": {"tp": 90, "pp": 9, "dp": 8},
+}
+STEP = {
+    "parallelism": {"tp": 2, "pp": 4, "cp": 2, "dp": 6},
+    "model": "llama3.1-8b",
+    "sequence": 4096,
+    "micro_batches": 8,
+    "bytes": {"activation": 2, "gradient": 2},
+    "compute": {"micro_batch_time": "9ms"},
+}
+
+
+def jobs() -> list[dict[str, object]]:
+    """Both objectives, placed freely and by nodes."""
+    head = {"format": "placer/job", "version": 1, "name": "job"}
+    return [
+        {**head, **job, "launcher": {"ranks": ranks}}
+        for job in (HOPS, STEP)
+        for ranks in ("free", "node-contiguous")
+    ]
+
+
+@pytest.mark.slow
+def test_a_move_takes_one_file_and_one_line(tmp_path: Path) -> None:
+    """It is tried on the hop cost and the step time, by nodes and free."""
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    page = (ROOT / "docs/architecture.md").read_text()
+    move, row = re.findall("```cpp\n(.*?)```", page, re.S)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in (*NEEDED, "schemas", "placer"):
+        source = ROOT / name
+        if source.is_dir():
+            skip = shutil.ignore_patterns("__pycache__", "_kernel*.so", "CMakeFiles")
+            shutil.copytree(source, copy / name, ignore=skip)
+        elif source.exists():
+            shutil.copy(source, copy / name)
+    (copy / NATIVE / "moves/opposite.hpp").write_text(move)
+    rows = copy / NATIVE / "moves.hpp"
+    text = rows.read_text().replace("#pragma once\n", _INCLUDE, 1)
+    rows.write_text(re.sub(r"( MOVES = \{\n)", rf"\g<1>{row}", text))
+    (copy / "machine.json").write_text(json.dumps(MACHINE))
+    wheels = tmp_path / "wheels"
+    build = [sys.executable, "-m", "pip", "wheel", "-q", ".", "--no-deps", "-w", wheels]
+    subprocess.run(build, cwd=copy, check=True)
+    with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
+        built = [name for name in wheel.namelist() if "_kernel" in name]
+        wheel.extractall(copy, [name for name in built if name.endswith(".so")])
+    run = subprocess.run(
+        [sys.executable, "-c", RUN, str(copy), json.dumps(jobs())],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    file, found = json.loads(run.stdout)
+    assert Path(file).is_relative_to(copy)
+    assert len(found) == 4
+    assert all("opposite" in json.dumps(moves) for moves in found), found
+
+
+_INCLUDE = '#pragma once\n#include "moves/opposite.hpp"\n'
