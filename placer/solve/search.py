@@ -183,9 +183,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     fastest_first,
     exchanged,
 )
-# Left out where nothing worse than a value will do, or a placement is near enough
-# to its bound that more is not searched for: these take the longest.
-BEYOND_CONSTRUCTIONS: tuple[Method, ...] = (annealed_step,)
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
@@ -287,18 +284,8 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
     for method in methods:
         if incumbent.ends():
             return
-        if method in BEYOND_CONSTRUCTIONS and _is_enough(problem, incumbent):
-            continue
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
-
-
-def _is_enough(problem: Problem, incumbent: Incumbent) -> bool:
-    """Whether programs and walks of parts are not worth their time."""
-    params = problem.params
-    if params.asks_enough or not params.expert_searches:
-        return True
-    return incumbent.is_within(params.search_gap)
 
 
 def _within_terms(

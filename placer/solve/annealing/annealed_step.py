@@ -39,24 +39,41 @@ FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, l
 SMALL = 1e-4  # a gap that no model of a step can tell
 ASKED = 500  # times dearer is a move whose step asks the scorer
 ANNEALED = "annealed"  # what placements found here are called
+BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
 STARTS = 4  # of all that are known, the best
 
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements annealed on the exact cost."""
-    if not _is_for(problem) or not _is_worth(incumbent):
+    """Placements annealed on the exact cost, or what walks would begin with.
+
+    Constructions alone are wanted where only better ones than a known value will do.
+    """
+    params = problem.params
+    if not _is_for(problem) or not params.expert_searches or incumbent.is_within(SMALL):
         return
     if budget.is_over():
         incumbent.cut_short = True
         return
     spaces = _spaces(problem)
+    walks = incumbent.is_worth_searching and not params.asks_enough
     try:
         for number, fine in enumerate(spaces):
             part = budget.share(len(spaces) - number)
-            _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
+            if walks:
+                _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
+            else:
+                _begin(fine, incumbent)
     except PricedInFull:
         return
+
+
+def _begin(units: Units, incumbent: Incumbent) -> None:
+    """Offer the best of the simple starts."""
+    walks = units.walks(units.problem.seed)
+    for slots in _starts(walks, []):
+        walks.load_slots(slots)
+        incumbent.offer(BEGUN, walks.gpu_of_rank)
 
 
 def _anneal(
