@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SCALES = {"time": (2.0, 0.3, 1.0, 0.1), "hop-cost": (0.03, 1.0, 0.1, 0.3)}
 WALKS = 8  # of the first round of a race
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
+BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
@@ -138,6 +139,9 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     walks = [units.walks(seed + number) for number in range(WALKS)]
     starts = _starts(walks[0], incumbent.elite)
     if starts:
+        walks[0].load_slots(starts[0])
+        walks[0].walk(_moves(walks[0]) // BRIEF, COOL, budget)
+        _offer(walks[0], incumbent)
         for _ in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break
