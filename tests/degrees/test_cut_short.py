@@ -16,16 +16,15 @@ from placer.degrees.least import Least
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
+from placer.solve import search
 from placer.solve.construct.fills.fills import nested
+from placer.solve.score.kernel import is_built
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
     Run = Callable[[list[Question]], list[tuple[int, Answer]]]
 
@@ -130,17 +129,15 @@ def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> Non
     assert found.least_s >= 100.0
 
 
+@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 def test_parts_of_expert_groups_are_searched_for_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A first placement leaves programs and walks out; a search has them."""
+    """A first placement leaves walks out; a search has them."""
     asked: list[str] = []
-
-    def program(_problem: Problem, _incumbent: Incumbent, _budget: Budget) -> None:
-        asked.append("program")
-
-    monkeypatch.setattr("placer.solve.search.METHODS", (nested, program))
-    monkeypatch.setattr("placer.solve.search.BEYOND_CONSTRUCTIONS", (program,))
+    monkeypatch.setattr(search, "METHODS", (nested, search.annealed_step))
+    walks = "placer.solve.annealing.annealed_step._anneal"
+    monkeypatch.setattr(walks, lambda *_: asked.append("walks"))
     work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
     assert work.model
     shape = replace(work.model, experts=6, top_k=2, expert_ffn=512, moe_layers=4)

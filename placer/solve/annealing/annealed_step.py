@@ -43,18 +43,24 @@ CUTS = (0.05, 0.1)
 WALKS = 8  # of the first round of a race
 WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
+BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
 ASKED = 500  # times dearer is a move whose step asks the scorer
 ANNEALED = "annealed"  # what placements found here are called
+BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
 STARTS = 4  # of all that are known, the best
 
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Placements annealed on the exact cost."""
-    if not _is_for(problem) or not _is_worth(incumbent):
+    """Placements annealed on the exact cost, or what walks would begin with.
+
+    Constructions alone are wanted where only better ones than a known value will do.
+    """
+    params = problem.params
+    if not _is_for(problem) or not params.expert_searches or incumbent.is_within(SMALL):
         return
     if budget.is_over():
         incumbent.cut_short = True
@@ -63,12 +69,24 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         annealed_in_full(problem, incumbent, budget)
         return
     spaces = _spaces(problem)
+    walks = incumbent.is_worth_searching and not params.asks_enough
     try:
         for number, fine in enumerate(spaces):
             part = budget.share(len(spaces) - number)
-            _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
+            if walks:
+                _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
+            else:
+                _begin(fine, incumbent)
     except PricedInFull:
         annealed_in_full(problem, incumbent, budget)
+
+
+def _begin(units: Units, incumbent: Incumbent) -> None:
+    """Offer the best of the simple starts."""
+    walks = units.walks(units.problem.seed)
+    for slots in _starts(walks, []):
+        walks.load_slots(slots)
+        incumbent.offer(BEGUN, walks.gpu_of_rank)
 
 
 def _anneal(
@@ -139,6 +157,9 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     starts = _starts(walks[0], incumbent.elite)
     moves = _moves(walks[0])
     if starts:
+        walks[0].load_slots(starts[0])
+        walks[0].walk(_moves(walks[0]) // BRIEF, COOL, budget)
+        _offer(walks[0], incumbent)
         for _ in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break

@@ -147,6 +147,15 @@ def test_no_replica_waits_for_two_groups_in_halves(start: tuple[int, int]) -> No
     assert before > 1.01 * best
 
 
+def test_a_brief_walk_comes_before_all_races() -> None:
+    """Whoever waits has something better soon, however long races take."""
+    problem = Problem.of(HOSTS, GROUPS, "time").with_params(races=0)
+    found = known(problem, placed((0, 4)))
+    before = found.value
+    annealed_step(problem, found, found.budget)
+    assert found.value < 0.99 * before
+
+
 def test_groups_that_nodes_cut_come_together_behind_thin_uplinks() -> None:
     """Tensor groups of 4 on two hosts of 2, each from two racks, find one rack each."""
     tiers = [*THIN_TIERS[:-1], replace(THIN_TIERS[-1], oversubscription=8.0)]

@@ -201,8 +201,3 @@ def _units(job: Job, floor: Floor) -> Iterator[Units]:
         grid = EXPERT if axes.ep > 1 else DENSE
         of_unit = {axis: axes.coordinates[axis][ranks[:, 0]] for axis in grid}
         yield Units.of(name, ranks, of_unit)
-
-
-def divide_evenly(room: IntArray, size: int) -> bool:
-    """Whether domains hold whole units or equal parts of one, and nothing is left."""
-    return bool(np.all((room % size == 0) | (size % np.maximum(room, 1) == 0)))
