@@ -11,14 +11,17 @@ import pytest
 
 import placer
 from placer.degrees.choice import Choice
-from placer.degrees.evaluate import Answer, Evaluation, Question, is_searched
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
+<<<<<<< HEAD
 from placer.solve import search
 from placer.solve.construct.fills.fills import nested
 from placer.solve.score.kernel import is_built
+=======
+>>>>>>> free
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
@@ -127,6 +130,7 @@ def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> Non
     found = _search(work, run, stop).best(1, slack=1.0)
     assert found.is_cut
     assert found.least_s >= 100.0
+<<<<<<< HEAD
 
 
 @pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
@@ -155,3 +159,5 @@ def test_parts_of_expert_groups_are_searched_for_last(
     dense = evaluation.answer(Question(Choice(dp=12), "placement"))
     assert dense is not None
     assert dense.effort != first.effort
+=======
+>>>>>>> free
