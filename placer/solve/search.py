@@ -144,6 +144,7 @@ METHODS: tuple[Method, ...] = (
     cut_alike,
     boxed,
     partitioned_again,
+    tiled,
     apart,
     annealed_step,
     fastest_first,
