@@ -95,6 +95,7 @@ METHODS: tuple[Method, ...] = (
     cut_alike,
     boxed,
     partitioned_again,
+    tiled,
     apart,
     annealed_step,
     fastest_first,

@@ -36,15 +36,14 @@ if TYPE_CHECKING:
 SCALES = {
     "time": (2.0, 0.3, 1.0, 0.1),
     "hop-cost": (0.03, 1.0, 0.1, 0.3),
-    "flows": (1.0, 0.3),
+    "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
 }
-# How far below the best walks aim, of what groups and flows of the user's own take.
-CUTS = (0.05, 0.1)
 WALKS = 8  # of the first round of a race
 WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
+MOVES_OF_FLOWS = 400  # most leave a maximum of many ports alone
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
 ASKED = 500  # times dearer is a move whose step asks the scorer
@@ -158,16 +157,17 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     moves = _moves(walks[0])
     if starts:
         walks[0].load_slots(starts[0])
-        walks[0].walk(_moves(walks[0]) // BRIEF, COOL, budget)
+        walks[0].walk(moves // BRIEF, COOL, budget)
         _offer(walks[0], incumbent)
-        for _ in range(units.problem.params.races):
+        for race in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break
             _one_race(walks, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]
-            if of_flows:
+            if of_flows:  # from the best, or the next best, and longer
                 moves *= LONGER // 2
                 starts = _starts(walks[0], incumbent.elite)
+                starts = starts[race % 2 :] or starts
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
             # Walks of few moves for each unit are far from their ends: go on.
@@ -187,13 +187,12 @@ def _one_race(
     of_flows = racing[0].units.partners is not None
     kind = "flows" if of_flows else racing[0].units.problem.goal.name
     heat = SCALES[kind]
-    heats = {}
+    scales = {}
     for number, walks in enumerate(racing):
-        at = number // len(heat)
-        heats[walks] = heat[number % len(heat)], CUTS[at % len(CUTS)]
-        walks.load_slots(starts[at % len(starts)])
+        scales[walks] = heat[number % len(heat)]
+        walks.load_slots(starts[number // len(heat) % len(starts)])
     while not budget.is_over():
-        in_order(partial(_walk, moves, heats, budget), racing, budget.workers)
+        in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
         for walks in racing:
             _count(walks, incumbent)
         racing = sorted(racing, key=lambda walks: walks.best[0])
@@ -202,14 +201,11 @@ def _one_race(
             break
         racing = racing[: max(len(racing) // LONGER, 1)]
         moves *= LONGER
-        heats = {walks: (heats[walks][0] * COOLER, heats[walks][1]) for walks in racing}
+        scales = {walks: scales[walks] * COOLER for walks in racing}
 
 
-def _walk(
-    moves: int, heats: dict[Walks, tuple[float, float]], budget: Budget, walks: Walks
-) -> None:
-    scale, cut = heats[walks]
-    walks.walk(moves, scale, budget, cut)
+def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
+    walks.walk(moves, scales[walks], budget)
 
 
 def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
@@ -233,7 +229,8 @@ def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
 
 
 def _moves(walks: Walks) -> int:
-    moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.evaluator.slots.ranks))
+    each = MOVES_OF_FLOWS if walks.units.partners is not None else MOVES_A_UNIT
+    moves = min(MOST_MOVES, each * len(walks.evaluator.slots.ranks))
     return moves // ASKED if getattr(walks.evaluator.kernel, "asks", False) else moves
 
 

@@ -21,7 +21,6 @@ HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
 PROBES = 1800
 PIECES = 100  # of a walk, between looks at the time
-CUT = 0.05  # so far below the best a walk aims, of what groups and flows take
 MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
@@ -107,17 +106,11 @@ class Walks:
             for (name, helped, tried), then in zip(now, before, strict=True)
         ]
 
-    def walk(
-        self,
-        moves: int,
-        scale: float,
-        budget: Budget,
-        cut: float = CUT,
-    ) -> None:
+    def walk(self, moves: int, scale: float, budget: Budget) -> None:
         """Anneal from the best so far, so hot, in so many moves."""
         start = self.best[1]
         self.load_slots(start)
-        usual = self.annealer.usual_change(PROBES, HOT, cut)
+        usual = self.annealer.usual_change(PROBES, HOT)
         self.load_slots(start)
         hot = USUAL * usual
         if self.units.problem.goal.name == "time" and self.units.partners is None:
@@ -132,7 +125,6 @@ class Walks:
                 (piece + 1) / PIECES,
                 hot * scale,
                 cold,
-                cut,
             )
 
     @property

@@ -28,20 +28,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 
-def briefly_tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Domains filled with tiles in the first sweep: a short limit leaves that time."""
-    _tiled(problem, incumbent, budget, slice(1))
-
-
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The same in more sweeps."""
-    _tiled(problem, incumbent, budget, slice(1, None))
-
-
-def _tiled(
-    problem: Problem, incumbent: Incumbent, budget: Budget, turns: slice
-) -> None:
-    """Domains filled with tiles, one after the other, in some of the sweeps."""
+    """Domains filled with tiles, one after the other, in several sweeps."""
     job = problem.job
     if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
         return
@@ -50,7 +38,7 @@ def _tiled(
         return
     fill = ground.fill()
     most = max(1, problem.params.tile_vertices // ground.units)
-    for sweep in SWEEPS[:most][turns]:
+    for sweep in SWEEPS[:most]:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
             return

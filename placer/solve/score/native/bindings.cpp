@@ -407,16 +407,13 @@ NB_MODULE(_kernel, module) {
                      return array(found);
                    })
       .def("usual_change",
-           [](Annealer& self, int tries, double hot, double cut) {
+           [](Annealer& self, int tries, double hot) {
              nb::gil_scoped_release free;
-             Schedule schedule{hot, hot};
-             schedule.cut = cut;
-             return self.usual_change(tries, schedule);
+             return self.usual_change(tries, {hot, hot});
            })
       .def("walk",
-           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold, double cut) {
-             Schedule schedule{hot, cold};
-             schedule.cut = cut;
+           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold) {
+             const Schedule schedule{hot, cold};
              nb::gil_scoped_release free;
              self.walk(moves, begin, end, schedule);
            })
