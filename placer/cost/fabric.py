@@ -153,6 +153,17 @@ class Fabric:
         return range(self.scale_up_tier + 1, self.num_tiers)
 
     @property
+    def thin_tiers(self) -> list[int]:
+        """Those that several uplinks lead to, which carry less than what sends."""
+        return [
+            t
+            for t in self.scale_out_tiers
+            if t > 0
+            and self.topology.tiers[t].oversubscription > 1
+            and len(self.uplink_capacity[t]) > 1
+        ]
+
+    @property
     def has_thin_leaves(self) -> bool:
         """Whether uplinks of scale-up domains carry less than what sends over them."""
         outer = self.scale_up_tier + 1

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.degrees.choice import Choice
 from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
-<<<<<<< HEAD
-from placer.solve import search
-from placer.solve.construct.fills.fills import nested
-from placer.solve.score.kernel import is_built
-=======
->>>>>>> free
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placer.degrees.choice import Choice
     from placer.job.model import Job
 
     Run = Callable[[list[Question]], list[tuple[int, Answer]]]
@@ -130,34 +124,3 @@ def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> Non
     found = _search(work, run, stop).best(1, slack=1.0)
     assert found.is_cut
     assert found.least_s >= 100.0
-<<<<<<< HEAD
-
-
-@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
-def test_parts_of_expert_groups_are_searched_for_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A first placement leaves walks out; a search has them."""
-    asked: list[str] = []
-    monkeypatch.setattr(search, "METHODS", (nested, search.annealed_step))
-    walks = "placer.solve.annealing.annealed_step._anneal"
-    monkeypatch.setattr(walks, lambda *_: asked.append("walks"))
-    work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
-    assert work.model
-    shape = replace(work.model, experts=6, top_k=2, expert_ffn=512, moe_layers=4)
-    work = replace(work, model=shape)
-    evaluation = Evaluation(machine("node:4 gpu:4"), work)
-    choice = Choice(ep=6, dp=12)
-    first = evaluation.answer(Question(choice, "placement"))
-    assert first is not None
-    assert not asked
-    assert not is_searched(choice, first)
-    more = evaluation.answer(Question(choice, "search"))
-    assert more is not None
-    assert asked
-    assert is_searched(choice, more.after(first))
-    dense = evaluation.answer(Question(Choice(dp=12), "placement"))
-    assert dense is not None
-    assert dense.effort != first.effort
-=======
->>>>>>> free

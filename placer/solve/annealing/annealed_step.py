@@ -59,7 +59,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     Constructions alone are wanted where only better ones than a known value will do.
     """
     params = problem.params
-    if not _is_for(problem) or not params.expert_searches or incumbent.is_within(SMALL):
+    if not _is_for(problem) or incumbent.is_within(SMALL):
         return
     if budget.is_over():
         incumbent.cut_short = True
