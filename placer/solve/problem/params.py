@@ -89,14 +89,8 @@ class Params(BoundParams):
     # Work of each search of a generation relative to the first search: at least, and
     # after generations that found nothing.
     generation_work: tuple[float, float] = (0.25, 4.0)
-    # Placements that such a search prices at the least, on step time.
-    generation_scores: int = 64
     # Nodes of the tree of a program on what runs domains hold.
     run_nodes: int = 1_000
-    # Work to find which ranks have partners in common that they would both miss.
-    common_work: float = 1e9
-    # Ranks of the largest closed sets of nodes that are cut.
-    set_places: int = 128
     # A gap in which programs that count parts are not worth their time.
     parts_walk_gap: float = 0.01
     # Sets of hosts to avoid that are searched when some must be used.

@@ -6,9 +6,9 @@ built, or the two costs do not agree on a job, changes are priced in full.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,71 +55,6 @@ class Changes:
         """Slots of the pairs of one change."""
         own = slice(self.first[change], self.first[change + 1])
         return self.one[own], self.other[own]
-
-
-class Evaluator(Protocol):
-    """The cost of one placement, kept up to date."""
-
-    @property
-    def value(self) -> float:
-        """Cost of the placement."""
-
-    @property
-    def slot_of_unit(self) -> IntArray:
-        """The placement: slot of each unit; shape (U,)."""
-
-    def load(self, slot_of_unit: IntArray) -> None:
-        """Go to another placement."""
-
-    def delta(self, changes: Changes) -> FloatArray:
-        """What each change would add to the cost; shape (K,)."""
-
-    def apply(self, changes: Changes, chosen: int) -> None:
-        """Make one of the changes."""
-
-    def pressure(self) -> FloatArray:
-        """How much waits for each unit, 1 at most; shape (U,)."""
-
-
-@dataclass(eq=False)
-class FullPrice:
-    """Every placement priced from the beginning."""
-
-    problem: Problem
-    slots: Slots
-    value: float = field(default=0.0, init=False)
-    slot_of_unit: IntArray = field(init=False)
-
-    def load(self, slot_of_unit: IntArray) -> None:
-        """Go to another placement."""
-        self.slot_of_unit = np.array(slot_of_unit)
-        self.value = self._price(self.slot_of_unit)
-
-    def delta(self, changes: Changes) -> FloatArray:
-        """What each change would add to the cost."""
-        count = len(changes.first) - 1
-        after = [self._price(self._after(changes, k)) for k in range(count)]
-        return np.array(after) - self.value
-
-    def apply(self, changes: Changes, chosen: int) -> None:
-        """Make one of the changes."""
-        self.load(self._after(changes, chosen))
-
-    def pressure(self) -> FloatArray:
-        """All units alike."""
-        return np.ones(len(self.slots.ranks))
-
-    def _price(self, slot_of_unit: IntArray) -> float:
-        return float(self.problem.goal.value(self.slots.gpu_of_rank(slot_of_unit)))
-
-    def _after(self, changes: Changes, change: int) -> IntArray:
-        unit = np.full(len(self.slots.gpus), -1)
-        unit[self.slot_of_unit] = np.arange(len(self.slot_of_unit))
-        for one, other in zip(*changes.pairs(change), strict=True):
-            unit[[one, other]] = unit[[other, one]]
-        found = np.empty_like(self.slot_of_unit)
-        found[unit[unit >= 0]] = np.flatnonzero(unit >= 0)
-        return found
 
 
 @dataclass(eq=False)
@@ -195,8 +130,3 @@ def compiled(problem: Problem, slots: Slots) -> Compiled | None:
         fabric, cell = Fabric.of(problem.machine), cell_tier(problem)
         found = hop_kernel(problem.hops, fabric, slots, cell)
     return None if found is None else Compiled(*found)
-
-
-def evaluator_of(problem: Problem, slots: Slots) -> Evaluator:
-    """What prices changes of a placement; nothing is on its slots before `load`."""
-    return compiled(problem, slots) or FullPrice(problem, slots)

@@ -153,25 +153,6 @@ def _of_blocks(_problem: Problem) -> dict[int, list[Transfers | None]]:
     return {}
 
 
-def transfers_by_rank(problem: Problem) -> list[Transfers]:
-    """Transfers of ranks one by one, as if nothing kept them together.
-
-    With the heaviest messages by themselves, where there are some: it matters which
-    partners are near, not only how many. Empty where nobody needs any.
-    """
-    traffic, network = problem.job.traffic, best_of_problem(problem)
-    if traffic is None:
-        return []
-    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
-    network = replace(network, label=alone)
-    found = (
-        Transfers.of(network, of, problem.params)
-        for of in (traffic, heaviest(traffic))
-        if of is not None
-    )
-    return [of for of in found if of is not None]
-
-
 def one_way(traffic: RankTraffic) -> list[RankTraffic]:
     """The traffic, where a rank both sends and receives also each way by itself.
 
