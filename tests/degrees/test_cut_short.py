@@ -10,22 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.degrees.choice import Choice
-from placer.degrees.evaluate import Answer, Evaluation, Question, is_searched
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
-from placer.solve.construct.fills.fills import nested
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placer.degrees.choice import Choice
     from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
     Run = Callable[[list[Question]], list[tuple[int, Answer]]]
 
@@ -128,33 +124,3 @@ def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> Non
     found = _search(work, run, stop).best(1, slack=1.0)
     assert found.is_cut
     assert found.least_s >= 100.0
-
-
-def test_parts_of_expert_groups_are_searched_for_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A first placement leaves programs and walks out; a search has them."""
-    asked: list[str] = []
-
-    def program(_problem: Problem, _incumbent: Incumbent, _budget: Budget) -> None:
-        asked.append("program")
-
-    monkeypatch.setattr("placer.solve.search.METHODS", (nested, program))
-    monkeypatch.setattr("placer.solve.search.BEYOND_CONSTRUCTIONS", (program,))
-    work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
-    assert work.model
-    shape = replace(work.model, experts=6, top_k=2, expert_ffn=512, moe_layers=4)
-    work = replace(work, model=shape)
-    evaluation = Evaluation(machine("node:4 gpu:4"), work)
-    choice = Choice(ep=6, dp=12)
-    first = evaluation.answer(Question(choice, "placement"))
-    assert first is not None
-    assert not asked
-    assert not is_searched(choice, first)
-    more = evaluation.answer(Question(choice, "search"))
-    assert more is not None
-    assert asked
-    assert is_searched(choice, more.after(first))
-    dense = evaluation.answer(Question(Choice(dp=12), "placement"))
-    assert dense is not None
-    assert dense.effort != first.effort
