@@ -1,12 +1,12 @@
 """Deal counts out to named things.
 
-Pools of them are taken from and given to by kind; runs are laid end to end.
+Pools of them are taken from and given to by kind.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=Hashable)
 Name = TypeVar("Name")
-Run = TypeVar("Run")
 
 
 class Pool(defaultdict[Kind, deque[Name]]):
@@ -47,33 +46,3 @@ def outward(
         for kind, names in pools[domain].items():
             target[kind] += names
     return outer
-
-
-def circuit(
-    ahead: Mapping[int, list[Run]],
-    length: Callable[[Run], int],
-    period: int,
-    begin: int = 0,
-) -> list[tuple[int, Run]]:
-    """Runs end to end, each once, that lead back to a place, and where each begins.
-
-    Those that no such walk reaches are left out (Hierholzer 1873).
-
-    Parameters
-    ----------
-    ahead : mapping of int to list
-        Runs that begin at each place of a period, as many as lead there.
-    """
-    left = {place: list(runs) for place, runs in ahead.items()}
-    found: list[tuple[int, Run]] = []
-    open_runs: list[tuple[int, Run]] = []
-    place = begin
-    while True:
-        if left.get(place):
-            open_runs.append((place, left[place].pop()))
-            place = (place + length(open_runs[-1][1])) % period
-        elif open_runs:
-            found.append(open_runs.pop())
-            place = found[-1][0]
-        else:
-            return found[::-1]

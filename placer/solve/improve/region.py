@@ -19,7 +19,7 @@ from placer.arrays import IntArray, by_appearance
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
 from placer.solve.tree.base import linked_tier
-from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
+from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import (
     choose_children,
     fill_domains,
@@ -53,8 +53,6 @@ class MoveRegion:
         Co-location sets inside the units, outermost last.
     capacities : sequence of ndarray
         Ranks each domain of every tier can hold in whole units.
-    enclosure : ndarray, shape (D,)
-        Units may only move between domains with the same number here.
     """
 
     job: Job
@@ -63,7 +61,6 @@ class MoveRegion:
     label: IntArray
     inner: IntArray
     capacities: Sequence[IntArray]
-    enclosure: IntArray
 
     @property
     def units(self) -> int:
@@ -133,11 +130,6 @@ class MoveRegion:
                     home = np.empty(self.units, dtype=np.int64)
                     home[sequence] = domains[share]
                     yield home
-
-
-def one_by_one(room: IntArray, units: int, _values: int) -> Iterator[IntArray]:
-    """Each domain is filled before the next one."""
-    yield np.repeat(np.arange(len(room)), room)[:units]
 
 
 def by_value(room: IntArray, units: int, values: int) -> Iterator[IntArray]:
@@ -247,18 +239,5 @@ def _region(
         tier += 1
     if tier >= last:
         return None
-    outer = max(tier, _enclosing_tier(problem, label, innermost))
-    enclosure = ancestor_of_domain(topology, tier, outer)
     inner = colocation.label[:innermost]
-    return MoveRegion(problem.job, topology, tier, label, inner, capacities, enclosure)
-
-
-def _enclosing_tier(problem: Problem, label: IntArray, tier: int) -> int:
-    """First tier from ``tier`` on whose sets are more than units; else the last."""
-    rows = problem.colocation.label
-    for t in range(tier, len(rows) - 1):
-        unit_of_set = np.empty(int(rows[t].max()) + 1, dtype=np.int64)
-        unit_of_set[rows[t]] = label
-        if (unit_of_set[rows[t]] != label).any():
-            return t
-    return len(rows) - 1
+    return MoveRegion(problem.job, topology, tier, label, inner, capacities)
