@@ -6,7 +6,6 @@ a bound. Shapes: R ranks, E edges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,9 +30,6 @@ MANY, CYCLES = 24, 8
 PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
 
 
-Emphasis = Mapping[str, FloatArray]
-
-
 class Flows(NamedTuple):
     """A weighted graph of ranks.
 
@@ -48,9 +44,7 @@ class Flows(NamedTuple):
     weight: FloatArray
 
 
-def flows_of(
-    problem: Problem, gpu_of_rank: IntArray, emphasis: Emphasis | None = None
-) -> Flows:
+def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
     """What the ranks of a job with groups of its own send each other.
 
     Parameters
@@ -59,18 +53,13 @@ def flows_of(
         Its objective is time.
     gpu_of_rank : ndarray, shape (R,)
         A placement, which tells what each axis sends and what compute hides.
-    emphasis : mapping of str to ndarray, optional
-        Factor on each communicator of a kind, and on each flow of ``traffic``.
     """
     step = problem.model.step(gpu_of_rank)
     edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
-    emphasis = emphasis or {
-        name: np.ones(len(time.group_seconds)) for name, time in step.custom.items()
-    }
     flows = (
         *_of_axes(step),
-        *_of_groups(problem.seed, step, emphasis),
-        *_of_traffic(step, emphasis),
+        *_of_groups(problem.seed, step),
+        *_of_traffic(step),
         *_of_roles(problem, step),
     )
     for pairs, weight in flows:
@@ -95,10 +84,7 @@ def _of_roles(problem: Problem, step: Step) -> Iterator[tuple[IntArray, FloatArr
     for time in step.roles:
         share = time.role.steps * (1.0 if time.seconds == step.roles_s else HIDDEN)
         for offset, own in zip(time.role.offsets, time.steps, strict=True):
-            even = {
-                name: np.ones(len(t.group_seconds)) for name, t in own.custom.items()
-            }
-            for edges, weight in (*_of_axes(own), *_of_groups(problem.seed, own, even)):
+            for edges, weight in (*_of_axes(own), *_of_groups(problem.seed, own)):
                 yield edges + offset, share * weight
 
 
@@ -114,9 +100,7 @@ def _of_axes(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
         yield edges, np.full(len(edges), sent / len(edges))
 
 
-def _of_groups(
-    seed: int, step: Step, emphasis: Emphasis
-) -> Iterator[tuple[IntArray, FloatArray]]:
+def _of_groups(seed: int, step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
     """Edges of each group of the user's own, and the bytes of one of them."""
     rng, job = np.random.default_rng(seed), step.model.job
     for group in job.groups:
@@ -129,27 +113,17 @@ def _of_groups(
             if 1 < size < job.world_size:
                 members = np.array([group.ranks[row] for row in rows])
                 edges, weight = _edges(group, members, rng)
-                factor = emphasis[group.name][rows]
-                each = np.resize(np.repeat(factor, _per_row(group, size)), len(edges))
-                yield edges, share * group.per_step * weight * each
+                each = share * group.per_step * weight
+                yield edges, np.full(len(edges), each)
 
 
-def _of_traffic(
-    step: Step, emphasis: Emphasis
-) -> Iterator[tuple[IntArray, FloatArray]]:
+def _of_traffic(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
     """The flows of the job's traffic, and their bytes."""
     traffic = step.model.job.traffic
     if traffic is not None:
         share = 1.0 if step.exposed_custom_s[TRAFFIC] > 0 else HIDDEN
         edges = np.stack((traffic.senders, traffic.receivers), axis=1)
-        yield edges, share * traffic.size_bytes * emphasis[TRAFFIC]
-
-
-def _per_row(group: Group, size: int) -> int:
-    """Edges of a communicator, one cycle of them where there are several."""
-    if group.collective in ("send_recv", "relay"):
-        return size - 1
-    return size * (size - 1) // 2 if size < MANY else size
+        yield edges, share * traffic.size_bytes
 
 
 def _edges(
