@@ -305,15 +305,12 @@ def test_changes_cost_what_placements_do() -> None:
     machine, job = drawn_case(4)
     problem = Problem.of(machine, job, "time")
     slots = ranks_alone(problem)
-    full, compiled = (
-        FullPrice(problem, slots),
-        compiled(problem, slots) or FullPrice(problem, slots),
-    )
+    full, quick = FullPrice(problem, slots), compiled(problem, slots)
+    assert quick is not None
     start = np.arange(job.world_size)
-    full.load(start)
-    compiled.load(start)
+    quick.load(start)
     changes = Changes.of([(0, 1)], [(0, 2), (1, 3)])
-    places = compiled.slots
+    places = quick.slots
     order = [int(np.flatnonzero(slots.gpus[:, 0] == g)[0]) for g in places.gpus[:, 0]]
     named = Changes(
         changes.first, np.array(order)[changes.one], np.array(order)[changes.other]
