@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import InfeasibleError, InputError
-from placer.injob.bounded import within
+from placer.injob.bounded import LateError, within
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 Probe = dict[str, Any]
-# Between the end of a search and its answer, as a share of the limit.
-_SEARCH = 0.7
+# The rest of the limit is for who waits to see the answer.
+_SEARCH = 0.9
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def placed_again(
     command : sequence of str
         What the agents run.
     limit : float, s
-        From where everything is loaded.
+        From where everything is loaded, with all that is read and written.
     tell : callable
 
     Raises
@@ -66,12 +69,15 @@ def placed_again(
         raise InputError("the nodes start unequal numbers of workers")
     _load()
 
-    def search() -> tuple[Plan, dict[str, Probe], list[str]]:
-        told: list[str] = []
-        plan, known = _plan(probes, last, command, limit * _SEARCH, told.append)
-        return plan, known, told
-
-    plan, known, told = within(limit, search)
+    told: list[str] = []
+    is_late = Event()
+    end = time.monotonic() + limit * _SEARCH
+    search = _Search(command, end, is_late.is_set, told.append)
+    try:
+        plan, known = within(limit, lambda: search.plan(probes, last))
+    except LateError:
+        is_late.set()
+        raise
     for text in told:
         tell(text)
     nodes = [plan.nodes[node] for node in dict.fromkeys(plan.node_of_rank.tolist())]
@@ -90,72 +96,80 @@ def _load() -> None:
     del advice, orders, replace
 
 
-def _plan(
-    probes: Sequence[Probe],
-    last: Mapping[str, Any] | None,
-    command: Sequence[str],
-    seconds: float,
-    tell: Callable[[str], None],
-) -> tuple[Plan, dict[str, Probe]]:
-    """The plan, and the probes of its machine by host."""
-    from placer.injob.nodes import machine_of
-    from placer.injob.planned import planned
-    from placer.injob.work import job_of
-    from placer.placement.plan_like import plan_of
+@dataclass(frozen=True)
+class _Search:
+    """Plans for what a command runs, until ``end`` on the clock or ``stop``."""
 
-    here = {one["host"]: one for one in probes}
-    before = None if last is None else plan_of(last["plan"])
-    if last is not None and before is not None:
-        known = {one["host"]: one for one in last["probes"]} | here
-        if found := _kept(before, here, known, seconds, tell):
-            return found, {host: known[host] for host in here}
-    machine = machine_of(_lines(here.values()), tell)
-    job = job_of(command, machine, machine.num_gpus, tell)
-    try:
-        plan = planned(machine, job, tell, seconds=seconds, previous=before)
-    except InputError:
-        if before is None:
-            raise
-        plan = planned(machine, job, tell, seconds=seconds)
-    return plan, here
+    command: Sequence[str]
+    end: float
+    stop: Callable[[], bool]
+    tell: Callable[[str], None]
 
+    @property
+    def seconds(self) -> float:
+        """What is left, and never nothing: reading alone may take all of it."""
+        return max(self.end - time.monotonic(), 0.01)
 
-def _kept(
-    before: Plan,
-    here: Mapping[str, Probe],
-    known: Mapping[str, Probe],
-    seconds: float,
-    tell: Callable[[str], None],
-) -> Plan | None:
-    """The plan before on the nodes of today; None where it must be made anew."""
-    from placer.api.replace import replace
-    from placer.injob.nodes import machine_of
+    def plan(
+        self, probes: Sequence[Probe], last: Mapping[str, Any] | None
+    ) -> tuple[Plan, dict[str, Probe]]:
+        """The plan, and the probes of its machine by host."""
+        from placer.injob.nodes import machine_of
+        from placer.injob.planned import planned
+        from placer.injob.work import job_of
+        from placer.placement.plan_like import plan_of
 
-    lost = [host for host in before.nodes if host not in here]
-    new = [host for host in here if host not in before.nodes]
-    if not (lost or new):
-        return before
-    ranks = sum(one["gpus"] for one in here.values())
-    if ranks > before.world_size:
-        return None
-    machine = machine_of(_lines(known.values()), tell)
-    try:
-        found = replace(
-            before,
-            machine,
-            failed=lost,
-            added=new or None,
-            shrink=True,
-            force=True,
-            time_limit=seconds,
+        here = {one["host"]: one for one in probes}
+        before = None if last is None else plan_of(last["plan"])
+        if last is not None and before is not None:
+            known = {one["host"]: one for one in last["probes"]} | here
+            if found := self._kept(before, here, known):
+                return found, {host: known[host] for host in here}
+        machine = machine_of(_lines(here.values()), self.tell)
+        job = job_of(self.command, machine, machine.num_gpus, self.tell)
+        plans = partial(
+            planned, machine, job, self.tell, seconds=self.seconds, stop=self.stop
         )
-    except (InputError, InfeasibleError):
-        return None
-    if found.plan.world_size != ranks:
-        return None
-    moved = (found.plan.previous or {}).get("moved", 0)
-    tell(f"lost {len(lost)} nodes, {len(new)} new: {moved:,} ranks move")
-    return found.plan
+        try:
+            return plans(previous=before), here
+        except InputError:
+            if before is None:
+                raise
+            return plans(), here
+
+    def _kept(
+        self, before: Plan, here: Mapping[str, Probe], known: Mapping[str, Probe]
+    ) -> Plan | None:
+        """The plan before on the nodes of today; None where it must be made anew."""
+        from placer.api.replace import replace
+        from placer.injob.nodes import machine_of
+
+        lost = [host for host in before.nodes if host not in here]
+        new = [host for host in here if host not in before.nodes]
+        if not (lost or new):
+            return before
+        ranks = sum(one["gpus"] for one in here.values())
+        if ranks > before.world_size:
+            return None
+        machine = machine_of(_lines(known.values()), self.tell)
+        try:
+            found = replace(
+                before,
+                machine,
+                failed=lost,
+                added=new or None,
+                shrink=True,
+                force=True,
+                time_limit=self.seconds,
+                stop=self.stop,
+            )
+        except (InputError, InfeasibleError):
+            return None
+        if found.plan.world_size != ranks:
+            return None
+        moved = (found.plan.previous or {}).get("moved", 0)
+        self.tell(f"lost {len(lost)} nodes, {len(new)} new: {moved:,} ranks move")
+        return found.plan
 
 
 def _lines(probes: Iterable[Probe]) -> str:
