@@ -66,6 +66,8 @@ def _anneal(
         _race(fine, incumbent, budget)
         return
     _race(coarse, incumbent, budget.share(2))
+    if not incumbent.elite:  # under rules nothing may be known yet
+        return
     walks = fine.walks(fine.problem.seed)
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
