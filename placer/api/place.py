@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-
 class _Asked(NamedTuple):
     """What a search is asked for."""
 

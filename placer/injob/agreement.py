@@ -59,6 +59,8 @@ class Round:
         Of this round alone.
     number, size : int
         This node's number in c10d's order, and how many nodes there are.
+    master : callable
+        Where this node may be met as rank 0: address and port.
     is_broken : callable
         Whether a node of the round is gone.
     tell : callable
@@ -68,6 +70,7 @@ class Round:
     store: Any
     number: int
     size: int
+    master: Callable[[], tuple[str, int]]
     is_broken: Callable[[], bool]
     tell: Callable[[str], None]
 
@@ -82,7 +85,7 @@ class Round:
         Parameters
         ----------
         own : dict
-            This node's probe, with ``master``: where it may be met as rank 0.
+            This node's probe.
         ranks_of : callable
             Node ranks of nodes by their probes; asked at the first node.
         limit : float, s
@@ -92,21 +95,28 @@ class Round:
         ------
         MeetAgainError
         """
-        self.store.set(_PROBE.format(self.number), json.dumps(own))
-        if self.number == 0:
-            self._decide(_ORDER, self._order(own, ranks_of))
+        is_first = self.number == 0
+        # In c10d's order it is rank 0, also where others find that there is no other.
+        master = self.master() if is_first else None
+        self.store.set(_PROBE.format(self.number), json.dumps([own, master]))
+        if is_first:
+            self._decide(_ORDER, self._order(ranks_of, master))
         elif why := self._missing([_ORDER], MUTE_S + LOAD_S + limit):
             self._decide(_ORDER, self._no_order(why))
         order = self._decided(_ORDER)
-        ranks = order.get(_RANKS)
-        if ranks:
-            self._start()
-        address, port = order[_MASTER]
-        rank = ranks[self.number] if ranks else self.number
-        return Agreed(rank, (address, port), bool(ranks))
+        ranks: list[int] | None = order.get(_RANKS)
+        if ranks is None:
+            address, port = order[_MASTER]
+            return Agreed(self.number, (address, port), False)
+        rank = ranks[self.number]
+        if rank == 0:
+            self.store.set(_MASTER, json.dumps(master or self.master()))
+        return Agreed(rank, self._started(), True)
 
     def _order(
-        self, own: Probe, ranks_of: Callable[[Sequence[Probe]], list[int]]
+        self,
+        ranks_of: Callable[[Sequence[Probe]], list[int]],
+        master: tuple[str, int] | None,
     ) -> dict[str, Any]:
         """The decision of the first node."""
         keys = [_PROBE.format(number) for number in range(self.size)]
@@ -116,13 +126,12 @@ class Round:
         try:
             if why:
                 raise LateError(f"a node has not told of itself in {MUTE_S:g} s")
-            probes = [json.loads(text) for text in self.store.multi_get(keys)]
-            ranks = ranks_of(probes)
+            told = [json.loads(text) for text in self.store.multi_get(keys)]
+            return {_RANKS: ranks_of([probe for probe, _ in told])}
         except Exception as error:  # the job must start, whatever is wrong here
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             self.tell(f"the order is c10d's: {said[:300]}")
-            return {_MASTER: own[_MASTER]}
-        return {_RANKS: ranks, _MASTER: probes[ranks.index(0)][_MASTER]}
+            return {_MASTER: master}
 
     def _no_order(self, why: str) -> dict[str, Any]:
         """The decision of a node that waited for one in vain."""
@@ -130,17 +139,25 @@ class Round:
         if why == _GONE or not self.store.check([first]):
             return {_AGAIN: "a node is gone before there was an order"}
         self.tell("the order is c10d's: the first node does not work one out")
-        return {_MASTER: json.loads(self.store.get(first))[_MASTER]}
+        return {_MASTER: json.loads(self.store.get(first))[1]}
 
-    def _start(self) -> None:
-        """Start when all have read the order; one that lives will read it yet."""
+    def _started(self) -> tuple[str, int]:
+        """Start when all have read the order; one that lives will read it yet.
+
+        Returns
+        -------
+        tuple of str and int
+            Address and port of rank 0.
+        """
         is_last = self.store.add(_READY, 1) == self.size
         why = None if is_last else self._missing([_START], MUTE_S)
-        if why == _GONE:
+        if why == _GONE or (why and not self.store.check([_MASTER])):
             self._decide(_START, {_AGAIN: "a node is gone before it read the order"})
         elif is_last or why:
-            self._decide(_START, {})
-        self._decided(_START)
+            master = json.loads(self.store.get(_MASTER))
+            self._decide(_START, {_MASTER: master})
+        address, port = self._decided(_START)[_MASTER]
+        return address, port
 
     def _decide(self, key: str, decision: Mapping[str, Any]) -> None:
         """Decide for all, unless somebody has."""

@@ -130,9 +130,10 @@ class PlacedRendezvous:
             return order.ranks
 
         is_broken = self._watch(info.world_size) if trusts_heartbeats else bool
-        nodes = Round(store, info.rank, info.world_size, is_broken, tell)
-        own = self._own | {"master": [self._address, self._open_port()]}
-        agreed = nodes.agree(own, ranks_of, self._limit)
+        nodes = Round(
+            store, info.rank, info.world_size, self._open_port, is_broken, tell
+        )
+        agreed = nodes.agree(self._own, ranks_of, self._limit)
         if agreed.rank:
             self._server = None
         if kept and agreed.is_placed:
@@ -161,17 +162,17 @@ class PlacedRendezvous:
 
         return is_broken
 
-    def _open_port(self) -> int:
-        """A port of this node where workers can meet, by a store of this round."""
+    def _open_port(self) -> tuple[str, int]:
+        """Where workers can meet on this node, by a store of this round."""
         if not self._inner.use_agent_store:
             module = import_module("torch.distributed.elastic.utils.distributed")
-            return int(module.get_free_port())
+            return self._address, module.get_free_port()
         distributed = import_module("torch.distributed")
         # It listens on every address; by which others reach it must not matter here.
         self._server = distributed.TCPStore(
             "localhost", 0, is_master=True, multi_tenant=True
         )
-        return int(self._server.port)
+        return self._address, self._server.port
 
 
 def distinct(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,11 +1,15 @@
 """Agents that only meet: torch's rendezvous with placer's ranks, and no workers.
 
 Run as a program it loads torch once and forks an agent for each line that it reads,
-``HOST FOLDER ENDPOINT NODES CONF``; it prints its process id. An agent adds a line
-``ROUND RANK SIZE MASTER`` to ``FOLDER/met.HOST@PID`` each time that it has met the
-others, and meets them again once somebody waits or ``FOLDER/again`` has grown, as
-agents of torch do whose workers fail. ``HOST`` may name a domain and number of GPUs:
-``n3:u.1:4``. Who worked out an order writes it to ``FOLDER/order.ROUND``.
+``HOST FOLDER ENDPOINT NODES CONF``; it prints its process id. ``HOST`` may name a
+domain and number of GPUs: ``n3:u.1:4``. Of CONF, ``tell_s`` and ``order_s`` are delays
+before a node tells of itself and works out an order, and ``clock_s`` is how far its
+clock is ahead.
+
+An agent adds a line ``ROUND RANK SIZE MASTER CLOSED STARTED`` to its file in FOLDER
+each time that it has met the others. It meets them again once somebody waits or
+``FOLDER/again`` has grown, as agents of torch do whose workers fail. Who worked out an
+order writes it to ``FOLDER/order.ROUND``.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +39,8 @@ class Row(NamedTuple):
     rank: str
     size: str
     master: str
+    closed: str
+    started: str
     is_last: bool
 
 
@@ -49,11 +56,11 @@ def hosts_by_rank(rows: list[Row]) -> list[str]:
 class LightAgents:
     """Agents by host on this machine, and a store that none of them keeps."""
 
-    def __init__(self, folder: Path, nodes: str, order_s: float = 0) -> None:
-        self.folder, self.nodes = folder, nodes
-        self.conf = f"{CONF},order_s={order_s}"
+    def __init__(self, folder: Path, nodes: str, more: str = "") -> None:
+        self.folder, self.nodes, self.conf = folder, nodes, CONF + more
         self.endpoint = f"127.0.0.1:{local.free_port()}"
-        (folder / "again").touch()
+        for name in ("again", "closed"):
+            (folder / name).touch()
         self._log = (folder / "log").open("ab")
         self._parent = subprocess.Popen(
             [sys.executable, "-m", "tests.clients.light_agents"],
@@ -91,6 +98,17 @@ class LightAgents:
         with (self.folder / "again").open("a") as file:
             file.write("x")
 
+    def lose_store(self) -> None:
+        """The store is gone at once."""
+        os.kill(self.store, signal.SIGKILL)
+
+    def have_ended(self, seconds: float) -> None:
+        """Wait until no agent runs any more."""
+        end = time.monotonic() + seconds
+        while any(Path(f"/proc/{pid}").exists() for pid in self.running.values()):
+            assert time.monotonic() < end, self.said()[-3000:]
+            time.sleep(0.1)
+
     def met(self, size: int, seconds: float, after: int = -1) -> list[str]:
         """Hosts by rank, once ``size`` agents that run are in a round after that one.
 
@@ -101,9 +119,9 @@ class LightAgents:
             time.sleep(0.1)
             number = self.round()
             rows = [row for row in self.rounds().get(number, []) if row.is_last]
-            if number > after and len(rows) == size:
-                if {row.host for row in rows} <= self.running.keys():
-                    return hosts_by_rank(rows)
+            are_alive = {row.host for row in rows} <= self.running.keys()
+            if number > after and len(rows) == size and are_alive:
+                return hosts_by_rank(rows)
         said = self.said()[-3000:]
         raise AssertionError(f"they did not meet: {self.rounds()}\n{said}")
 
@@ -121,6 +139,13 @@ class LightAgents:
                 row = Row(path.name[4:].partition("@")[0], *rest, k == len(lines))
                 found.setdefault(int(number), []).append(row)
         return found
+
+    def has_closed(self, *hosts: str) -> None:
+        """Wait until torch's rendezvous is over for these, and not yet placer's."""
+        end = time.monotonic() + 60
+        while not {*hosts} <= {*(self.folder / "closed").read_text().split()}:
+            assert time.monotonic() < end, self.said()[-3000:]
+            time.sleep(0.05)
 
     def said(self) -> str:
         """What all agents have logged."""
@@ -140,31 +165,41 @@ class LightAgents:
 
 def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None:
     """Meet the others until somebody kills this process."""
-    from torch.distributed.elastic.rendezvous import RendezvousParameters
+    from torch.distributed.elastic.rendezvous import (
+        RendezvousParameters,
+        dynamic_rendezvous,
+    )
 
     from placer.injob import rendezvous
 
     host, _, rest = name.partition(":")
     domain, _, gpus = rest.partition(":")
     config = dict(item.split("=", 1) for item in conf.split(","))
-    known = config.pop("probe_s", "0"), config.pop("order_s", "0")
+    tell_s, order_s, clock_s = (
+        float(config.pop(name, "0")) for name in ("tell_s", "order_s", "clock_s")
+    )
     sys.argv = ["torchrun", f"--nproc-per-node={gpus or 2}", "train.py", *DEGREES]
-    before_probe, before_order = map(float, known)
     told = rendezvous.probe()
     told |= {"host": host, "gpu": "NVIDIA GB200", "nvlink_domain": domain or None}
     placed_again = rendezvous.placed_again
 
     def placed_late(probes: Any, last: Any, command: Any, limit: Any, tell: Any) -> Any:
-        time.sleep(before_order)
-        told: list[str] = []
-        found = placed_again(probes, last, command, limit, told.append)
-        for text in told:
+        time.sleep(order_s)
+        said: list[str] = []
+        found = placed_again(probes, last, command, limit, said.append)
+        for text in said:
             tell(text)
         number = handler._inner._state_holder.state.round
-        written = json.dumps({"last": last, "kept": found.kept, "told": told})
+        written = json.dumps({"last": last, "kept": found.kept, "told": said})
         (folder / f"order.{number}").write_text(written)
         return found
 
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + timedelta(seconds=clock_s)
+
+    dynamic_rendezvous.datetime = Clock
     rendezvous.probe = lambda: told
     rendezvous.placed_again = placed_late
     least, _, most = nodes.partition(":")
@@ -179,13 +214,26 @@ def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None
             **config,
         )
     )
-    time.sleep(before_probe)
+    meet = handler._inner.next_rendezvous
+    closed = 0.0
+
+    def met() -> Any:
+        nonlocal closed
+        info = meet()
+        closed = time.time()
+        with (folder / "closed").open("a") as file:
+            print(host, file=file)
+        time.sleep(tell_s)
+        return info
+
+    handler._inner.next_rendezvous = met
     while True:
         info = handler.next_rendezvous()
         number = handler._inner._state_holder.state.round
         master = info.bootstrap_store_info.master_addr
         with (folder / f"met.{host}@{os.getpid()}").open("a") as file:
-            file.write(f"{number} {info.rank} {info.world_size} {master}\n")
+            words = (number, info.rank, info.world_size, master, closed, time.time())
+            print(*words, file=file)
         failures = (folder / "again").stat().st_size
         while (
             not handler.num_nodes_waiting()

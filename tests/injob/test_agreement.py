@@ -93,10 +93,11 @@ def met(
     start = Barrier(len(left))
 
     def learn(number: int) -> Agreed | Exception:
-        nodes = Round(there, number, size, lambda: shows, told.append)
+        here = (f"n{number}", number)
+        nodes = Round(there, number, size, lambda: here, lambda: shows, told.append)
         start.wait()
         try:
-            return nodes.agree({"master": [f"n{number}", number]}, ranks_of, 0.1)
+            return nodes.agree({"host": here[0]}, ranks_of, 0.1)
         except MeetAgainError as error:
             return error
 
