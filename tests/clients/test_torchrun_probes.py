@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +47,13 @@ class Agents:
         self.port = local.free_port()
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, hosts: Sequence[str], nodes: str, more: str = "") -> None:
+    def start(
+        self,
+        hosts: Sequence[str],
+        nodes: str,
+        more: str = "",
+        degrees: Sequence[str] = DEGREES,
+    ) -> None:
         """One agent a host."""
         code = os.pathsep.join([str(local.ROOT), os.environ.get("PYTHONPATH", "")])
         environ = local.environment(SEATS=str(self.seats_file), PYTHONPATH=code)
@@ -59,7 +66,7 @@ class Agents:
                 *("--monitor-interval=0.2", "--local-addr=127.0.0.1"),
                 *("--rdzv-backend=placer", f"--rdzv-conf={conf}", "--rdzv-id=j"),
                 f"--rdzv-endpoint=127.0.0.1:{self.port}",
-                *("--no-python", "bash", "worker.sh", *DEGREES),
+                *("--no-python", "bash", "worker.sh", *degrees),
             )
             with (self.folder / f"{host}.err").open("ab") as log:
                 self.running[host] = subprocess.Popen(
@@ -90,7 +97,7 @@ class Agents:
 
         Each worker writes a line at each start; the last one of an agent counts.
         """
-        limit = time.monotonic() + 100
+        limit = time.monotonic() + 200
         while time.monotonic() < limit:
             time.sleep(0.3)
             rows = [row for row in map(self._last, self.running) if row]
@@ -158,3 +165,29 @@ def test_restarts_keep_ranks(agents: Agents) -> None:
     assert sorted(after) == sorted({*before, spare} - {lost})
     moved = sum(one != other for one, other in zip(before, after, strict=True))
     assert f"lost 1 nodes, 1 new: {2 * moved} ranks move" in agents.said()
+
+
+@pytest.mark.slow
+def test_losses_of_sixteen_agents(agents: Agents) -> None:
+    """One, then three of sixteen are lost, with two spares: none is left behind.
+
+    The first spare takes the lost node's place; then the job goes on with the other
+    and two nodes fewer, and ranks move as `replace` says.
+    """
+    hosts = [f"n{k}" for k in range(1, 17)]
+    more = ",keep_alive_max_attempt=10"  # 18 agents keep a small machine busy
+    agents.start([*hosts, "n17", "n18"], "14:16", more, DEGREES[:4])
+    before = agents.hosts_by_rank(16)
+    lost = before[5] if before[5] != "n1" else before[6]
+    agents.kill([lost])
+    after = agents.hosts_by_rank(16, before)
+    moved = [one != other for one, other in zip(before, after, strict=True)]
+    assert f"lost 1 nodes, 1 new: {2 * sum(moved)} ranks move" in agents.said()
+    assert lost not in after
+    gone = [host for host in after if host != "n1"][3:6]
+    agents.kill(gone)
+    last = agents.hosts_by_rank(14, after)
+    assert sorted(last) == sorted(agents.running)
+    moves = re.findall(r"lost [0-9]+ nodes, [0-9]+ new: ([0-9]+) ranks", agents.said())
+    assert len(moves) == 2
+    assert "the order is c10d's" not in agents.said()
