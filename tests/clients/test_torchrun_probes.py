@@ -175,7 +175,8 @@ def test_losses_of_sixteen_agents(agents: Agents) -> None:
     and two nodes fewer, and ranks move as `replace` says.
     """
     hosts = [f"n{k}" for k in range(1, 17)]
-    more = ",keep_alive_max_attempt=10"  # 18 agents keep a small machine busy
+    # 18 agents keep a small machine busy.
+    more = ",last_call_timeout=30,keep_alive_max_attempt=20"
     agents.start([*hosts, "n17", "n18"], "14:16", more, DEGREES[:4])
     before = agents.hosts_by_rank(16)
     lost = before[5] if before[5] != "n1" else before[6]
