@@ -186,7 +186,6 @@ def test_losses_of_sixteen_agents(agents: Agents) -> None:
     moved = sum(one != other for one, other in zip(before, after, strict=True))
     # Who takes part is c10d's choice: another node may have become a spare.
     others = len({*before} - {*after})
-    assert moved == others
     said = agents.said()
     assert f"lost {others} nodes, {others} new: {2 * moved} ranks move" in said
     assert lost not in after
