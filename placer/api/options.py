@@ -11,6 +11,8 @@ from placer.solve.problem.effort import EFFORTS, Effort, is_effort
 from placer.units import parse_duration
 
 ObjectiveName = Literal["time", "hop-cost"]
+# Seconds that scores, verdict and check take at the end of the time, and more a rank.
+_ANSWER_S, _RANK_S = 0.3, 6e-5
 
 
 def seconds_of(duration: float | str, key: str = "time_limit") -> float:
@@ -27,6 +29,11 @@ def seconds_of(duration: float | str, key: str = "time_limit") -> float:
         return parse_duration(duration)
     except ValueError as error:
         raise InputError([Problem(str(error), key=key)]) from None
+
+
+def search_seconds(time_limit: float, ranks: int) -> float:
+    """Seconds of a time limit that are for the search; at least half of them, s."""
+    return time_limit - min(_ANSWER_S + _RANK_S * ranks, time_limit / 2)
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from placer.api.options import (
     ObjectiveName,
     effort_problems,
     limit_problems,
+    search_seconds,
     seconds_of,
 )
 from placer.api.result import Result
@@ -49,10 +50,6 @@ if TYPE_CHECKING:
     from placer.placement.plan_like import PlanLike
     from placer.solve.problem.compiled import Problem as PlacementProblem
     from placer.topology.model import Topology
-
-
-# Seconds a rank that scores, verdict and check take at the end of the time.
-ANSWER_S = 4e-5
 
 
 class _Asked(NamedTuple):
@@ -186,8 +183,8 @@ def place(
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
-    answer_s = min(ANSWER_S * ruled_job.world_size, time_limit / 2)
-    budget = Budget(time_limit - answer_s, stop, workers=workers or granted_cores())
+    seconds = search_seconds(time_limit, ruled_job.world_size)
+    budget = Budget(seconds, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
     plan = checked_plan(

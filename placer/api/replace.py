@@ -13,7 +13,7 @@ import numpy as np
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import inputs_of_plan, read_given_job
 from placer.api.judged import judged
-from placer.api.options import limit_problems, seconds_of
+from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.arguments import (
     CALL,
@@ -218,7 +218,8 @@ def replace(
     plan = plan_of(plan)
     time_limit = seconds_of(time_limit)
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    budget = Budget(time_limit, stop, workers=granted_cores())
+    seconds = search_seconds(time_limit, plan.world_size)
+    budget = Budget(seconds, stop, workers=granted_cores())
     task = _task(topology, job, plan, failed, added, max_moves, force)
 
     def search(one: _Task) -> Replaced:

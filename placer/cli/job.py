@@ -182,6 +182,7 @@ def _read_job(
     from placer.sources.job import Options, open_job
 
     others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
+    others["asks_time"] = options.get("asks_time", True)
     opened = open_job(options["job"], Options(gpus=gpus, machine=machine, **others))
     if isinstance(opened, Job):
         return opened

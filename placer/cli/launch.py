@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -174,15 +175,17 @@ def _probed(options: dict[str, Any]) -> Plan:
     tell = teller(options)
     hosts = list(dict.fromkeys(parse_hosts(options["hosts"])))
     lines = completed(probe_step(len(hosts)), hosts)
+    source = click.get_current_context().get_parameter_source("time_limit")
+    is_given = source is not ParameterSource.DEFAULT
+    end = time.monotonic() + (options["time_limit"] if is_given else LIMIT_S)
     machine = machine_of(lines, tell, options["gpus_per_node"])
     if options["job"]:
         job = read_given_job(options, machine, options["hosts"])
     else:
         ranks = options["gpus"] or machine.num_gpus
         job = job_of(options["command"], machine, ranks, tell)
-    source = click.get_current_context().get_parameter_source("time_limit")
-    is_given = source is not ParameterSource.DEFAULT
-    seconds = options["time_limit"] if is_given else LIMIT_S
+    # What reading takes is within the limit; no machine is too large to get an order.
+    seconds = max(end - time.monotonic(), 0.1)
     plan = planned(machine, job, tell, seconds=seconds)
     if not options["quiet"]:
         for line in verdict_lines(plan, PLAIN):

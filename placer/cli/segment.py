@@ -59,11 +59,9 @@ def segment(context: click.Context, /, **options: Any) -> None:
         message = "a job and a number of nodes are needed"
         raise InputError([Problem(message, hint=f"give {' and '.join(hints)}")])
     nodes, gpus = options["nodes"], options["gpus_per_node"]
-    # Of its GPUs a rate is assumed, which no answer here depends on.
-    machine = read_topology("gb200-nvl72-8x72")
-    job = read_given_job(
-        options, machine, ranks=None if options["gpus"] else nodes * gpus
-    )
+    machine = read_topology(f"rack:1 node:{options['domain']} gpu:{gpus}")
+    ranks = None if options["gpus"] else nodes * gpus
+    job = read_given_job(options | {"asks_time": False}, machine, ranks=ranks)
     if job.roles:
         message = "a workload has several jobs: ask for that of each role"
         raise InputError([Problem(message, key="job")])

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import InfeasibleError, InputError
-from placer.injob.bounded import within
+from placer.injob.bounded import LateError, within
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
 
 Probe = dict[str, Any]
-# Between the end of a search and its answer, as a share of the limit.
-_SEARCH = 0.7
+# The rest of the limit is for who waits to see the answer.
+_SEARCH = 0.9
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def placed_again(
     command : sequence of str
         What the agents run.
     limit : float, s
-        From where everything is loaded.
+        From where everything is loaded, with all that is read and written.
     tell : callable
     nodes : int, optional
         How many take part, the others being spares; by default all.
@@ -75,13 +78,15 @@ def placed_again(
     _load()
     size = min(nodes or len(probes), len(probes))
 
-    def search() -> tuple[Plan, dict[str, Probe], list[str]]:
-        told: list[str] = []
-        asked = _Asked(command, job, size, limit * _SEARCH, told.append)
-        plan, known = _plan(probes, last, asked)
-        return plan, known, told
-
-    plan, known, told = within(limit, search)
+    told: list[str] = []
+    is_late = Event()
+    end = time.monotonic() + limit * _SEARCH
+    search = _Search(command, job, size, end, is_late.is_set, told.append)
+    try:
+        plan, known = within(limit, lambda: search.plan(probes, last))
+    except LateError:
+        is_late.set()
+        raise
     for text in told:
         tell(text)
     used = [plan.nodes[node] for node in dict.fromkeys(plan.node_of_rank.tolist())]
@@ -101,79 +106,83 @@ def _load() -> None:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is placed: so many nodes of the job, or of the command's, in the time."""
+class _Search:
+    """Plans for so many nodes of a job, or of a command, until ``end`` on the clock."""
 
     command: Sequence[str]
     job: Job | None
     nodes: int
-    seconds: float
+    end: float
+    stop: Callable[[], bool]
     tell: Callable[[str], None]
 
+    @property
+    def seconds(self) -> float:
+        """What is left, and never nothing: reading alone may take all of it."""
+        return max(self.end - time.monotonic(), 0.01)
 
-def _plan(
-    probes: Sequence[Probe], last: Mapping[str, Any] | None, asked: _Asked
-) -> tuple[Plan, dict[str, Probe]]:
-    """The plan, and the probes of its machine by host."""
-    from placer.injob.nodes import machine_of
-    from placer.injob.planned import planned
-    from placer.injob.work import job_of
-    from placer.placement.plan_like import plan_of
+    def plan(
+        self, probes: Sequence[Probe], last: Mapping[str, Any] | None
+    ) -> tuple[Plan, dict[str, Probe]]:
+        """The plan, and the probes of its machine by host."""
+        from placer.injob.nodes import machine_of
+        from placer.injob.planned import planned
+        from placer.injob.work import job_of
+        from placer.placement.plan_like import plan_of
 
-    here = {one["host"]: one for one in probes}
-    before = None if last is None else plan_of(last["plan"])
-    if last is not None and before is not None:
-        known = {one["host"]: one for one in last["probes"]} | here
-        if found := _kept(before, here, known, asked):
-            return found, {host: known[host] for host in here}
-    machine = machine_of(_lines(here.values()), asked.tell)
-    ranks = asked.nodes * machine.num_gpus // len(here)
-    job = asked.job or job_of(asked.command, machine, ranks, asked.tell)
-    try:
-        plan = planned(machine, job, asked.tell, seconds=asked.seconds, previous=before)
-    except InputError:
-        if before is None:
-            raise
-        plan = planned(machine, job, asked.tell, seconds=asked.seconds)
-    return plan, here
-
-
-def _kept(
-    before: Plan,
-    here: Mapping[str, Probe],
-    known: Mapping[str, Probe],
-    asked: _Asked,
-) -> Plan | None:
-    """The plan before on the nodes of today; None where it must be made anew."""
-    from placer.api.replace import replace
-    from placer.injob.nodes import machine_of
-
-    lost = [host for host in before.nodes if host not in here]
-    new = [host for host in here if host not in before.nodes]
-    if not lost and len(before.nodes) == asked.nodes:
-        return before
-    ranks = asked.nodes * max(one["gpus"] for one in here.values())
-    if ranks > before.world_size:
-        return None
-    machine = machine_of(_lines(known.values()), asked.tell)
-    try:
-        found = replace(
-            before,
-            machine,
-            failed=lost,
-            added=new or None,
-            shrink=True,
-            force=True,
-            time_limit=asked.seconds,
+        here = {one["host"]: one for one in probes}
+        before = None if last is None else plan_of(last["plan"])
+        if last is not None and before is not None:
+            known = {one["host"]: one for one in last["probes"]} | here
+            if found := self._kept(before, here, known):
+                return found, {host: known[host] for host in here}
+        machine = machine_of(_lines(here.values()), self.tell)
+        ranks = self.nodes * machine.num_gpus // len(here)
+        job = self.job or job_of(self.command, machine, ranks, self.tell)
+        plans = partial(
+            planned, machine, job, self.tell, seconds=self.seconds, stop=self.stop
         )
-    except (InputError, InfeasibleError):
-        return None
-    if found.plan.world_size != ranks:
-        return None
-    moved = (found.plan.previous or {}).get("moved", 0)
-    taken = sum(host in found.plan.nodes for host in new)
-    asked.tell(f"lost {len(lost)} nodes, {taken} new: {moved:,} ranks move")
-    return found.plan
+        try:
+            return plans(previous=before), here
+        except InputError:
+            if before is None:
+                raise
+            return plans(), here
+
+    def _kept(
+        self, before: Plan, here: Mapping[str, Probe], known: Mapping[str, Probe]
+    ) -> Plan | None:
+        """The plan before on the nodes of today; None where it must be made anew."""
+        from placer.api.replace import replace
+        from placer.injob.nodes import machine_of
+
+        lost = [host for host in before.nodes if host not in here]
+        new = [host for host in here if host not in before.nodes]
+        if not lost and len(before.nodes) == self.nodes:
+            return before
+        ranks = self.nodes * max(one["gpus"] for one in here.values())
+        if ranks > before.world_size:
+            return None
+        machine = machine_of(_lines(known.values()), self.tell)
+        try:
+            found = replace(
+                before,
+                machine,
+                failed=lost,
+                added=new or None,
+                shrink=True,
+                force=True,
+                time_limit=self.seconds,
+                stop=self.stop,
+            )
+        except (InputError, InfeasibleError):
+            return None
+        if found.plan.world_size != ranks:
+            return None
+        moved = (found.plan.previous or {}).get("moved", 0)
+        taken = sum(host in found.plan.nodes for host in new)
+        self.tell(f"lost {len(lost)} nodes, {taken} new: {moved:,} ranks move")
+        return found.plan
 
 
 def _lines(probes: Iterable[Probe]) -> str:

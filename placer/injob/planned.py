@@ -1,4 +1,4 @@
-"""A plan for the nodes that a job has, in two seconds."""
+"""A plan for the nodes that a job has, in the seconds that it has."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def planned(
     job: Job,
     tell: Callable[[str], None],
     *,
-    seconds: float = LIMIT_S,
+    seconds: float,
     previous: Plan | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Plan:
     """The best plan that is found in time: at least the best of the usual orders.
 
@@ -35,7 +36,8 @@ def planned(
         hosts=machine.node_names,
         time_limit=seconds,
         previous=previous,
+        stop=stop,
     )
     if result.stop_reason == "time-limit":
-        tell(f"the best order that {seconds:g} s found")
+        tell(f"the best order that {seconds:.2g} s found")
     return result.plan

@@ -10,8 +10,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from placer.api.options import seconds_of
@@ -20,7 +22,7 @@ from placer.injob.again import placed_again
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import node_name, probe
-from placer.injob.rendezvous import decided, tell
+from placer.injob.rendezvous import tell
 
 _PACKAGE = "nvidia-resiliency-ext"
 _SEAT, _ORDER, _LAST = "placer/seat/{}", "placer/order", "placer/last"
@@ -132,7 +134,7 @@ class _Ranks:
         spare = [None] * (len(hosts) - wanted)
         given = json.dumps([*range(wanted), *spare])
         own = (lambda: self._placed(hosts, wanted) or given) if is_first else None
-        answer = decided(store, _ORDER, own, given, _ORDER_S + self.limit)
+        answer = _decided(store, _ORDER, own, given, _ORDER_S + self.limit)
         return dict(zip(hosts, json.loads(answer), strict=True))
 
     def _placed(self, hosts: Sequence[str], wanted: int) -> str | None:
@@ -147,3 +149,27 @@ class _Ranks:
             return None
         base.set(_LAST, json.dumps(found.kept))
         return json.dumps(found.ranks)
+
+
+def _decided(
+    store: Any, key: str, own: Callable[[], str] | None, otherwise: str, seconds: float
+) -> str:
+    """What all take: what stands there first.
+
+    Parameters
+    ----------
+    store : torch.distributed.Store
+    key : str
+        New in each round.
+    own : callable or None
+        Works it out; None for those who wait for it.
+    otherwise : str
+        What one who is tired of waiting decides.
+    seconds : float
+        How long they wait.
+    """
+    if own is None:
+        with suppress(RuntimeError):
+            store.wait([key], timedelta(seconds=seconds))
+    answer = own() if own else otherwise
+    return str(store.compare_set(key, "", answer).decode())

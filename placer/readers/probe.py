@@ -218,8 +218,12 @@ def _split(text: str) -> list[str]:
 
 def _notes(probed: Sequence[Probed]) -> Iterator[str]:
     """Nodes whose probe failed, and those that differ from most."""
-    for one in [one for one in probed if one.problems][:20]:
-        yield f"{one.host}: {'; '.join(one.problems)[:300]}"
+    failed: dict[str, list[str]] = {}
+    for one in probed:
+        if one.problems:
+            failed.setdefault("; ".join(one.problems)[:300], []).append(one.host)
+    for problem, hosts in [*failed.items()][:20]:
+        yield f"{some(hosts)}: {problem}"
     yield from _odd(probed, [str(one.gpus) for one in probed], "{} GPUs")
     yield from _odd(probed, [one.gpu for one in probed], "{}")
     domains = Counter(one.domain for one in probed)

@@ -68,11 +68,12 @@ class Options:
     strict: bool = False
     name: str | None = None
     machine: Topology | None = None
+    asks_time: bool = True  # who asks for degrees alone needs no rate
 
     def given(self) -> list[str]:
         """Names of those that say something of the job, as options call them."""
         names = (item.name for item in fields(self) if getattr(self, item.name))
-        return [name for name in names if name != "machine"]
+        return [name for name in names if name not in ("machine", "asks_time")]
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     refuse([*problems, *_unused(options, asked)])
     joined = join(findings)
     joined.source = texts[0].shown
-    settle(joined, options.machine)
+    settle(joined, options.machine, options.asks_time)
     _refuse_all(joined)
     if options.strict:
         refuse(report.doubts(joined))

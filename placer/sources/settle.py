@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
+from placer.assumed import RATE
 from placer.naming import named
 from placer.sources.findings import (
     DP_MULTIPLE,
@@ -35,13 +36,15 @@ _NEEDED = {
 }
 
 
-def settle(found: Findings, machine: Topology | None = None) -> None:
+def settle(
+    found: Findings, machine: Topology | None = None, asks_time: bool = True
+) -> None:
     """Derive sizes, apply the rules of the frameworks, and ask for what is missing.
 
     Problems and questions are added to ``found``. What does not fit where a value is
     asked for may fit once it is told, and is no problem before. Where it is known which
     ``machine`` the job runs on, what is usual there is assumed
-    (`placer.sources.usual`).
+    (`placer.sources.usual`); no rate where nobody ``asks_time``.
     """
     in_doubt, sure = bool(found.asked), len(found.problems)
     _replicas(found)
@@ -55,6 +58,8 @@ def settle(found: Findings, machine: Topology | None = None) -> None:
     if in_doubt:
         found.problems.clear()
     _even_parts(found, machine)
+    if not (asks_time or says_time(found)):
+        found.derive(RATE, 1.0, "nothing that is asked depends on it")
     if machine is not None:
         assume_usual(found, machine)
     _ask(found)

@@ -24,6 +24,14 @@ name: job
 parallelism: {axes}
 weights: {{tp: 8, dp: 1}}
 """
+SCRIPT = """\
+torchrun --nproc_per_node 4 --nnodes 32 pretrain_gpt.py --num-layers 8 \\
+  --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 \\
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 \\
+  --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16 \\
+  --vocab-size 128000
+"""
+NODES = ("--nodes", "32", "--domain", "18")
 
 
 @pytest.mark.parametrize(
@@ -108,3 +116,13 @@ def test_the_job_is_asked_for() -> None:
     """Without a job the command ends with 2 and says what is missing."""
     told = CliRunner().invoke(main, ["segment", "--nodes", "4"])
     assert told.exit_code == 2
+
+
+def test_no_rate_is_assumed(tmp_path: Path) -> None:
+    """A script that says no rate is read without one: no answer depends on it."""
+    path = tmp_path / "train.sh"
+    path.write_text(SCRIPT)
+    told = CliRunner().invoke(main, ["segment", "-j", f"megatron:{path}", *NODES])
+    assert told.exit_code == 0, told.output
+    assert "segment 16: keeps tp, pp" in told.output
+    assert "tflops" not in told.output

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
+import placer.solve.run.budget as budget
 from placer.errors import InfeasibleError, InputError
+from placer.injob import again
 from placer.injob.again import Order, placed_again
 from placer.injob.bounded import LateError
 from placer.injob.nodes import completed, machine_of
@@ -18,6 +21,8 @@ from placer.injob.work import job_of
 from tests.injob.stand_ins import line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from placer.topology.model import Topology
 
 DEGREES = [
@@ -210,3 +215,36 @@ def test_equal_parts_where_the_command_says_so(said: str) -> None:
     job = job_of(words.split(), racks(2, 2), 16, told.append, {})
     assert job.require == ({"ep/even": "rack"} if said == "hybridep" else {})
     assert any("equal parts, one a rack" in text for text in told) == bool(job.require)
+
+
+PRICED = """\
+format: placer/job
+version: 1
+name: priced
+parallelism: {tp: 4, cp: 2, pp: 8, vp: 8, dp: 128, order: tp-cp-ep-pp-dp}
+model: llama3.1-405b
+sequence: 8192
+micro_batch: 1
+micro_batches: 8
+data_parallel: {sharding: zero1, overlap_reduce: true, overlap_gather: true}
+compute: {micro_batch_time: 99ms, fixed_time: 208ms}
+"""
+
+
+def test_a_priced_job_of_a_thousand_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8,192 GPUs and a job whose steps are priced have an order."""
+    (tmp_path / "job.yaml").write_text(PRICED)
+    # Other processes of this machine must not decide: the limit is one of CPU here.
+    monkeypatch.setattr(budget, "monotonic", time.process_time)
+    monkeypatch.setattr(again, "time", SimpleNamespace(monotonic=time.process_time))
+    monkeypatch.setattr(again, "within", lambda _limit, ask: ask())
+    probes = [
+        json.loads(line(f"n{k}", gpus=8, nvlink_domain=f"u.{k // 9}"))
+        for k in range(1024)
+    ]
+    ordered([1, 2, 3, 4])  # what is loaded once
+    monkeypatch.setenv("PLACER_JOB", str(tmp_path / "job.yaml"))
+    order = placed_again(probes, None, [], 2, str)
+    assert sorted(order.ranks) == [*range(1024)]

@@ -95,6 +95,8 @@ def _anneal(
         _race(fine, incumbent, budget)
         return
     _race(coarse, incumbent, budget.share(2))
+    if not incumbent.elite:  # under rules nothing may be known yet
+        return
     walks = fine.walks(fine.problem.seed)
     walks.load(incumbent.elite[0])
     for scale in FINE_SCALES:
@@ -151,8 +153,12 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
     seed, of_flows = units.problem.seed * WALKS, units.partners is not None
-    count = WALKS_OF_FLOWS if of_flows else WALKS
-    walks = [units.walks(seed + number) for number in range(count)]
+    walks: list[Walks] = []
+    for number in range(WALKS_OF_FLOWS if of_flows else WALKS):
+        if budget.is_over():  # those of a large job take a tenth of a second each
+            incumbent.cut_short = True
+            return
+        walks.append(units.walks(seed + number))
     starts = _starts(walks[0], incumbent.elite)
     moves = _moves(walks[0])
     if starts:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.arrays import BoolArray, IntArray, divisors
+from placer.job.even import axis_of, is_even, part_size
 from placer.loading import load
 from placer.solve.count.engine import CP_SAT, cp_sat, solved
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.exact.assignment import Assignment
-from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import node_capacity
@@ -137,6 +138,7 @@ class _Program:
         self._replicas()
         self._spares()
         self._budgets()
+        self._equal_parts()
         if self.job.launcher != "free":
             self._runs()
         avoided = np.unique(self.topology.host_of_node[self.limits.avoided]).tolist()
@@ -201,6 +203,40 @@ class _Program:
                     for node, number in product(inside, sorted({*own})):
                         self.model.add_implication(row[node], held[number])
                 self.model.add(sum(held) <= cap.replicas)
+
+    def _equal_parts(self) -> None:
+        """Groups in parts lie in equal, consecutive numbers of them, one a domain."""
+        require = self.job.require
+        for key, tier in require.items():
+            if not is_even(key):
+                continue
+            sizes = (part_size(k) for k in require if axis_of(k) == axis_of(key))
+            size = max(sizes) or 1
+            row = self.rows[self.topology.tier_index(tier)]
+            for members in groups_of(self.job, axis_of(key)):
+                for group in members[:, ::size].tolist():
+                    self._evenly([self._domains(rank, row) for rank in group])
+
+    def _domains(self, rank: int, row: IntArray) -> dict[int, cp_model.LinearExpr]:
+        """Whether a rank lies in each domain of a tier."""
+        there = self.on[rank // self.homes.block]
+        inside: dict[int, list[cp_model.IntVar]] = {}
+        for node, choice in there.items():
+            inside.setdefault(int(row[node]), []).append(choice)
+        add = load(CP_SAT).LinearExpr.sum
+        return {domain: add(choices) for domain, choices in inside.items()}
+
+    def _evenly(self, parts: list[dict[int, cp_model.LinearExpr]]) -> None:
+        """As many runs of parts as divide them, each in a domain of its own."""
+        ways = {k: self.model.new_bool_var("") for k in divisors(len(parts))}
+        self.model.add_exactly_one(ways.values())
+        for (k, way), domain in product(ways.items(), parts[0]):
+            length = len(parts) // k
+            there = [part[domain] for part in parts]
+            self.model.add(sum(there[::length]) <= 1).only_enforce_if(way)
+            for at, (before, after) in enumerate(pairwise(there), 1):
+                if at % length:
+                    self.model.add(before == after).only_enforce_if(way)
 
     def _runs(self) -> None:
         """A host holds consecutive units: at most one run begins on it."""

@@ -1,0 +1,174 @@
+"""What nodes agree on through a store, whoever is gone or silent; without torch."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Lock
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from placer.injob import agreement
+from placer.injob.agreement import Agreed, MeetAgainError, Round
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Store:
+    """A store of torch's, as far as a round needs it; requests are counted."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._lock = Lock()
+        self.requests = 0
+
+    def set(self, key: str, value: str) -> None:
+        with self._lock:
+            self.requests += 1
+            self._values[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        self.requests += 1
+        return self._values[key]
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        self.requests += 1
+        return [self._values[key] for key in keys]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        self.requests += 1
+        return {*keys} <= self._values.keys()
+
+    def compare_set(self, key: str, _expected: str, value: str) -> bytes:
+        with self._lock:
+            self.requests += 1
+            return self._values.setdefault(key, value.encode())
+
+    def add(self, key: str, number: int) -> int:
+        with self._lock:
+            self.requests += 1
+            count = int(self._values.get(key, b"0")) + number
+            self._values[key] = f"{count}".encode()
+            return count
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that wait for fractions of a second."""
+    for name, seconds in (("_LOOK_S", 0.1), ("MUTE_S", 0.4), ("LOAD_S", 0.2)):
+        monkeypatch.setattr(agreement, name, seconds)
+
+
+def backwards(probes: Sequence[dict[str, Any]]) -> list[int]:
+    """The last node first."""
+    return [*range(len(probes))][::-1]
+
+
+def never(_probes: Sequence[dict[str, Any]]) -> list[int]:
+    raise ValueError("no order\nat all")
+
+
+def silent(probes: Sequence[dict[str, Any]]) -> list[int]:
+    time.sleep(1.5)
+    return backwards(probes)
+
+
+def met(
+    size: int,
+    gone: Sequence[int] = (),
+    ranks_of: Callable[[Sequence[dict[str, Any]]], list[int]] = backwards,
+    *,
+    shows: bool = False,
+    store: Store | None = None,
+) -> tuple[list[Agreed | Exception], list[str]]:
+    """What each node that is left learns, and what was told.
+
+    Those that are gone never come; heartbeats show it, or not.
+    """
+    there = store or Store()
+    told: list[str] = []
+    left = [number for number in range(size) if number not in gone]
+    start = Barrier(len(left))
+
+    def learn(number: int) -> Agreed | Exception:
+        here = (f"n{number}", number)
+        nodes = Round(there, number, size, lambda: here, lambda: shows, told.append)
+        start.wait()
+        try:
+            return nodes.agree({"host": here[0]}, ranks_of, 0.1)
+        except MeetAgainError as error:
+            return error
+
+    with ThreadPoolExecutor(len(left)) as pool:
+        return [*pool.map(learn, left)], told
+
+
+def test_all_learn_one_order() -> None:
+    """Each node learns its rank and where rank 0 is."""
+    found, told = met(5)
+    assert found == [Agreed(rank, ("n4", 4), True) for rank in (4, 3, 2, 1, 0)]
+    assert told == []
+
+
+def test_many_nodes_ask_little() -> None:
+    """64 nodes agree with a few requests each, and fast: nobody asks for all."""
+    store = Store()
+    found, _ = met(64, store=store)
+    assert sorted(one.rank for one in found if isinstance(one, Agreed)) == [*range(64)]
+    assert store.requests < 64 * 60
+
+
+@pytest.mark.parametrize("gone", [[0], [3], [0, 1, 4]])
+def test_a_node_that_is_gone(gone: list[int]) -> None:
+    """Whoever is gone, all others meet again, at once, and one of them says so."""
+    started = time.monotonic()
+    found, told = met(5, gone, shows=True)
+    assert time.monotonic() - started < 2
+    assert all(isinstance(one, MeetAgainError) for one in found)
+    assert len(told) == 1
+    assert "the nodes meet again" in told[0]
+
+
+def test_a_node_that_is_silent() -> None:
+    """A node that lives but does not tell of itself gets the others c10d's order."""
+    found, told = met(4, [2])
+    assert found == [Agreed(rank, ("n0", 0), False) for rank in (0, 1, 3)]
+    assert told == ["the order is c10d's: a node has not told of itself in 0.4 s"]
+
+
+def test_no_order() -> None:
+    """Where there is none it is c10d's, said once, with the first line of why."""
+    found, told = met(4, ranks_of=never)
+    assert found == [Agreed(rank, ("n0", 0), False) for rank in range(4)]
+    assert told == ["the order is c10d's: no order"]
+
+
+def test_the_first_node_hangs() -> None:
+    """An order that comes too late does not count, at the first node either."""
+    found, told = met(4, ranks_of=silent)
+    assert found == [Agreed(rank, ("n0", 0), False) for rank in range(4)]
+    assert told == ["the order is c10d's: the first node does not work one out"]
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_node_lost_after_the_order(shows: bool) -> None:
+    """Nobody starts with a node that died with the order unread; one that is late may.
+
+    That one lives is what heartbeats show.
+    """
+
+    class Losing(Store):
+        """Of a node that never says that it has read the order."""
+
+        def add(self, key: str, number: int) -> int:
+            return super().add(key, number) - 1
+
+    found, told = met(3, shows=shows, store=Losing())
+    if shows:
+        assert all(isinstance(one, MeetAgainError) for one in found)
+        assert told == ["a node is gone before it read the order: the nodes meet again"]
+    else:
+        assert [one.rank for one in found if isinstance(one, Agreed)] == [2, 1, 0]
+        assert told == []
