@@ -6,7 +6,7 @@ Shapes: U units, S slots.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -205,12 +205,13 @@ def run_starts(walks: Walks) -> Iterator[IntArray]:
     by_stage = np.argsort(stage, kind="stable").reshape(axes.pp, -1)
     cells = walks.units.slots_of_cell
     roomy = sorted(cells, key=len, reverse=True)
-    stages = range(1, axes.pp + 1)
-    ways = [*product(stages, stages, range(1, len(roomy[0]) + 1), (cells, roomy))]
-    tried = np.random.default_rng(walks.seed).permutation(len(ways))[:MOST_RUNS]
-    for number, turn, copies, order in map(ways.__getitem__, tried.tolist()):
-        runs = np.array_split(np.roll(by_stage, turn, axis=0), number)
-        if (found := _in_runs(runs, copies, order)) is not None:
+    ways = axes.pp, axes.pp, len(roomy[0]), 2
+    draw, count = np.random.default_rng(walks.seed), prod(ways)
+    tried = draw.choice(count, min(count, MOST_RUNS), replace=False)
+    for number, turn, copies, order in zip(*np.unravel_index(tried, ways), strict=True):
+        runs = np.array_split(np.roll(by_stage, turn, axis=0), number + 1)
+        found = _in_runs(runs, int(copies) + 1, roomy if order else cells)
+        if found is not None:
             yield found
 
 
