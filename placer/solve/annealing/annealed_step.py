@@ -175,6 +175,8 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
                 starts = _starts(walks[0], incumbent.elite)
                 starts = starts[race % 2 :] or starts
                 continue
+            if not incumbent.elite:  # under rules nothing may be known yet
+                continue
             best = units.slot_of_unit(incumbent.elite[0])
             # Walks of few moves for each unit are far from their ends: go on.
             if moves == MOST_MOVES and units.keeps_tied(best):

@@ -14,11 +14,13 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.placement import Placement
+from placer.solve.annealing import annealed_step as annealing
 from placer.solve.annealing import in_full
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.score.kernel import is_built
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
@@ -35,11 +37,9 @@ TIERS = [
 
 
 @pytest.fixture(params=[annealed_step, annealed_in_full])
-def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Method:
-    """With the compiled cost, and as if it had not been built."""
-    if request.param is annealed_in_full:
-        monkeypatch.setattr(in_full, "is_built", lambda: False)
-    elif not in_full.is_built():
+def method(request: pytest.FixtureRequest) -> Method:
+    """With the compiled cost, and priced in full."""
+    if request.param is annealed_step and not is_built():
         pytest.skip("the compiled part is not built")
     found: Method = request.param
     return found
@@ -135,15 +135,28 @@ def test_what_is_found_is_kept_and_counted(method: Method) -> None:
     assert found.moves.tried > 0
 
 
-def test_work_in_full_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_in_full_is_limited() -> None:
     """No more placements are priced than the limit says."""
-    monkeypatch.setattr(in_full, "is_built", lambda: False)
     topology, job = spread(list(range(16))), training(2, 7)
     problem = Problem.of(topology, job, "time").with_params(races=1)
     found = known(problem, np.arange(job.world_size))
     before = found.budget.pulse.placements
     annealed_in_full(problem, found, found.budget)
     assert 10 <= found.budget.pulse.placements - before <= in_full.PRICED
+
+
+def test_without_the_compiled_part_changes_are_priced_in_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search is the same but for what it finds."""
+    monkeypatch.setattr(annealing, "is_built", lambda: False)
+    topology, job = spread(list(range(16))), training(2, 7)
+    problem = Problem.of(topology, job, "time").with_params(races=1)
+    found = known(problem, np.arange(job.world_size))
+    before = found.value
+    annealed_step(problem, found, found.budget)
+    assert found.value < before
+    assert found.method == in_full.NAME
 
 
 def test_no_search_goes_on_when_asked_to_stop(method: Method) -> None:
