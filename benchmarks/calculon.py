@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from benchmarks.grids.ranking import spearman
+from placer.cost.footprint.stages import footprint
 from placer.cost.step import StepModel
 from placer.degrees.space import Legal, Space
-from placer.footprint.stages import footprint
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, ElementBytes, Job, Model, Overlap

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-import placer.errors
+import placer.base.errors
+from placer.base.units import parse_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.degrees.choice import recompute_name
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.fixed import with_fixed_time
 from placer.job.pace import rates as rates_of
 from placer.job.read import decode_job
 from placer.topology.allocation import allocate
-from placer.units import parse_bytes
 from validation.files import SERIES
 from validation.steps import calibrated
 
@@ -294,7 +294,7 @@ def rates() -> Iterator[str]:
 def _line(run: Run, time_limit: float) -> str:
     try:
         return row(judged(run, time_limit))
-    except placer.errors.StoppedError:
+    except placer.base.errors.StoppedError:
         return f"| {run.title} | time was up | | | | |"
 
 

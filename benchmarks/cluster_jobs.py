@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.clusters import FAMILIES, HISTORIES, machine
 from benchmarks.instances import EXPERT_WEIGHTS, PRIORITY_WEIGHTS
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 
 if TYPE_CHECKING:

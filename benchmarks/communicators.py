@@ -19,7 +19,7 @@ import numpy as np
 
 import placer
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 
 MACHINES = {

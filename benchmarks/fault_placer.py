@@ -21,7 +21,7 @@ from benchmarks.fault_replay import (
     Trace,
     states,
 )
-from placer.hostlist import compress
+from placer.base.hostlist import compress
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

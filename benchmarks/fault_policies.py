@@ -19,7 +19,7 @@ from benchmarks.fault_replay import (
     Seats,
 )
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.job.resize import resized
 from placer.job.write import to_document

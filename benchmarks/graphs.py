@@ -43,7 +43,7 @@ from benchmarks.traffic_graphs import (
     weighted_stencil,
 )
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.placement.placement import Placement
 from placer.topology.read import decode_topology

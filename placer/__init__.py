@@ -5,13 +5,13 @@ Public names load with their first use, so that importing the package is cheap.
 
 from __future__ import annotations
 
-import placer.starting  # noqa: F401, first: it takes Ctrl-C from here on
+import placer.base.starting  # noqa: F401, first: it takes Ctrl-C from here on
 
 # isort: split
 
 from typing import TYPE_CHECKING, Any
 
-from placer.loading import load
+from placer.base.loading import load
 from placer.version import __version__
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.api.score import score
     from placer.api.tune import tune
-    from placer.degrees.tuning import Tuning
-    from placer.draw import draw
-    from placer.draw.picture import Picture
-    from placer.emit import emit
-    from placer.errors import (
+    from placer.base.errors import (
         CheckError,
         EmitError,
         InfeasibleError,
@@ -40,6 +36,12 @@ if TYPE_CHECKING:
         Problem,
         StoppedError,
     )
+    from placer.degrees.tuning import Tuning
+    from placer.draw import draw
+    from placer.draw.picture import Picture
+    from placer.emit import emit
+    from placer.formats.jobs.job import read_job
+    from placer.formats.machines.machine import read_topology
     from placer.injob.jax_mesh import jax_mesh
     from placer.injob.ray_nodes import ray_nodes
     from placer.injob.torch_mesh import torch_mesh
@@ -48,9 +50,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.placement.plan_file import read_plan, write_plan
     from placer.placement.score import Score
-    from placer.readers.machine import read_topology
     from placer.report.diff import PlanDiff, diff
-    from placer.sources.job import read_job
     from placer.sweep import sweep
     from placer.sweep.result import Sweep
     from placer.topology.model import Topology
@@ -108,14 +108,14 @@ _HOME = {
     "Sweep": "placer.sweep.result",
     "Topology": "placer.topology.model",
     "Tuning": "placer.degrees.tuning",
-    "CheckError": "placer.errors",
-    "EmitError": "placer.errors",
-    "InfeasibleError": "placer.errors",
-    "InputError": "placer.errors",
-    "OutputError": "placer.errors",
-    "PlacerError": "placer.errors",
-    "Problem": "placer.errors",
-    "StoppedError": "placer.errors",
+    "CheckError": "placer.base.errors",
+    "EmitError": "placer.base.errors",
+    "InfeasibleError": "placer.base.errors",
+    "InputError": "placer.base.errors",
+    "OutputError": "placer.base.errors",
+    "PlacerError": "placer.base.errors",
+    "Problem": "placer.base.errors",
+    "StoppedError": "placer.base.errors",
     "Picture": "placer.draw.picture",
     "Pin": "placer.job.rules",
     "Plan": "placer.placement.plan",
@@ -132,9 +132,9 @@ _HOME = {
     "place": "placer.api.place",
     "predict": "placer.api.predict",
     "ray_nodes": "placer.injob.ray_nodes",
-    "read_job": "placer.sources.job",
+    "read_job": "placer.formats.jobs.job",
     "read_plan": "placer.placement.plan_file",
-    "read_topology": "placer.readers.machine",
+    "read_topology": "placer.formats.machines.machine",
     "replace": "placer.api.replace",
     "report_html": "placer.api.report",
     "score": "placer.api.score",

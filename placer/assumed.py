@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from placer.document import Section, Value
+    from placer.documents import Section, Value
 
 HARDWARE = "hardware"
 LINKS = "links"

@@ -121,9 +121,15 @@ def test_import_is_light() -> None:
             },
         ),
         (
-            "from placer.readers.registry import read; read('hosts', 'n[1-4]', '-')",
-            "placer.readers.hosts",
-            {"placer.readers.kubernetes", "placer.readers.netq", "yaml", "networkx"},
+            "from placer.formats.machines.registry import read; "
+            "read('hosts', 'n[1-4]', '-')",
+            "placer.formats.machines.hosts",
+            {
+                "placer.formats.machines.kubernetes",
+                "placer.formats.machines.netq",
+                "yaml",
+                "networkx",
+            },
         ),
         (
             "from placer.emit.registry import render;"
@@ -147,7 +153,7 @@ def test_formats_load_alone(script: str, own: str, others: set[str]) -> None:
     assert loaded & others == set()
 
 
-@pytest.mark.parametrize("package", ["emit", "readers", "sources"])
+@pytest.mark.parametrize("package", ["emit", "formats.machines", "formats.jobs"])
 def test_formats_name_what_is_there(package: str) -> None:
     """Every row of a registry names a module, and a function in it."""
     for row in import_module(f"placer.{package}.registry").FORMATS.values():

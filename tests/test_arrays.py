@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from placer.arrays import by_appearance, equal_runs, grouped, row_of_number
+from placer.base.arrays import by_appearance, equal_runs, grouped, row_of_number
 
 
 def drawn(seed: int) -> list[int]:

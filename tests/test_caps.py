@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from placer.base.hostlist import HostLists
 from placer.cli.main import main as program
-from placer.hostlist import HostLists
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS, BYTES = 4, 500 << 20  # of processor, so twice what a quiet machine takes

@@ -70,7 +70,7 @@ def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
 def read_format(fence: Fence, folder: Path) -> None:
     import placer
     from placer.calibrate.measurements import read_measurements
-    from placer.sources.job_list import read_job_list
+    from placer.formats.jobs.job_list import read_job_list
 
     readers = {
         "placer/topology": placer.read_topology,

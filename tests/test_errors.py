@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
+from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 
 
 def test_no_problem_is_no_error() -> None:

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from placer import files
-from placer.errors import InputError, OutputError
+from placer.base.errors import InputError, OutputError
+from placer.documents import files
 
 
 def test_bom_and_crlf_are_taken(tmp_path):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from placer.helpers import Helpers, NoHelpError
 from placer.solve.run.workers import in_order
+from placer.workers.helpers import Helpers, NoHelpError
 
 
 def never() -> bool:
@@ -84,7 +84,7 @@ def test_a_killed_process_leaves_no_helpers(tmp_path: Path) -> None:
     script.write_text(
         "import os, sys, threading, time\n"
         f"sys.path.insert(0, {str(Path.cwd())!r})\n"
-        "from placer.helpers import Helpers\n"
+        "from placer.workers.helpers import Helpers\n"
         "helpers = Helpers()\n"
         "print(helpers.ask(lambda: False, os.getpid), flush=True)\n"
         "helpers.ask(lambda: False, time.sleep, 60)\n"
@@ -107,7 +107,7 @@ def test_a_killed_process_leaves_no_helpers(tmp_path: Path) -> None:
 def test_nothing_is_said_when_nobody_reads_the_answer() -> None:
     """A process that asks may end between its request and the answer."""
     helper = subprocess.Popen(
-        [sys.executable, "-c", "from placer.helpers import serve; serve()"],
+        [sys.executable, "-c", "from placer.workers.helpers import serve; serve()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

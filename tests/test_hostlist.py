@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.hostlist import (
+from placer.base.hostlist import (
     MAX_NAMES,
     compress,
     compress_grid,

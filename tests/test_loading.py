@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.loading import load
+from placer.base.loading import load
 from tests.cli.test_signals import HARD, MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.presets import preset_names, preset_path
+from placer.documents.presets import preset_names, preset_path
 from tests.marks import slow
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from placer.presets import preset_names, schemas
+from placer.documents.presets import preset_names, schemas
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from placer import presets
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import presets
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def checkout(tmp_path, monkeypatch):
     jobs.mkdir()
     for name in ("moe-large", "dense-small"):
         (jobs / f"{name}.yaml").touch()
-    monkeypatch.setattr(presets, "__file__", str(package / "presets.py"))
+    monkeypatch.setattr(presets, "__file__", str(package / "documents/presets.py"))
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import sys
 SCRIPT = """
 import sys, time
 sys.path.insert(0, {root!r})
-from placer.threads import start
+from placer.base.threads import start
 start(lambda: (time.sleep(0.3), print("done", flush=True)), "left-behind")
 """
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.units import (
+from placer.base.units import (
     format_bandwidth,
     format_bytes,
     format_seconds,

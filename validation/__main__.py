@@ -1,6 +1,6 @@
 """``python -m validation`` writes the fits into presets, and both pages."""
 
-from placer.files import write_text
+from placer.documents.files import write_text
 from validation.files import ROOT
 from validation.memory_page import memory_page
 from validation.page import page

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.api.score import score
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
 from placer.topology.read import parse_topology, read_topology

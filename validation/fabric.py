@@ -8,11 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from placer.api.score import score
-from placer.document import Value, open_document, parse_document
+from placer.base.units import format_bytes, parse_number
+from placer.documents import Value, open_document, parse_document
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
 from placer.topology.read import parse_topology, read_topology
-from placer.units import format_bytes, parse_number
 from validation.files import FOLDER
 from validation.markdown import percent, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placer.footprint.stages import footprints
+from placer.cost.footprint.stages import footprints
 from validation.markdown import percent, table
 from validation.memory_points import (
     GIB,

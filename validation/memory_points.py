@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from placer.document import parse_document
-from placer.footprint.stages import footprints
+from placer.cost.footprint.stages import footprints
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from validation.files import FOLDER
 
 if TYPE_CHECKING:
-    from placer.footprint.stages import Footprint
+    from placer.cost.footprint.stages import Footprint
     from placer.job.model import Job
 
 GIB = 2.0**30

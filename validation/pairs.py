@@ -15,7 +15,7 @@ import yaml
 
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.fixed import with_fixed_time
 from placer.job.pace import compute_at
 from placer.job.read import decode_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.calibrate.text import compute_line
-from placer.files import write_text
+from placer.documents.files import write_text
 from validation.files import RATES, ROOT
 from validation.steps import calibrated
 

@@ -21,8 +21,8 @@ from benchmarks.grids.series import (
     measured,
 )
 from placer.calibrate.links import with_efficiencies
+from placer.cost.footprint.stages import footprint
 from placer.cost.step import StepModel
-from placer.footprint.stages import footprint
 from placer.job.recompute import layers_again
 from placer.topology.read import parse_topology
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.arrays import BoolArray, IntArray
-    from placer.budget import Budget
+    from placer.base.arrays import BoolArray, IntArray
+    from placer.base.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import lcm
 
-from placer import files
-from placer.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
+from placer.documents import files
 
 # Nodes of one domain, and how often in proportion to the others; the largest first.
 Demand = tuple[tuple[int, int], ...]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
 
 # Placements of one job that are listed, and of all that are priced, at the most.
 LISTED = 2_000

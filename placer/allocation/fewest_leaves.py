@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placer.allocation.question import Question
     from placer.allocation.shared import Uses
     from placer.allocation.together import Together
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
     from placer.topology.model import Topology
 
 # Sets of leaves of one size that are placed for a job, and that are listed.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL
 from placer.solve.run.rest import Rest
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.search import Found
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
 
 
 class Graded(NamedTuple):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
-    from placer.arrays import BoolArray, IntArray
+    from placer.base.arrays import BoolArray, IntArray
 
 Counts = tuple[int, ...]
 

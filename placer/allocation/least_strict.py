@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.allocation.offers import solved_in_time
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of

@@ -10,7 +10,7 @@ from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
     from placer.allocation.demand import Demand
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
     from placer.topology.model import Topology
 
 

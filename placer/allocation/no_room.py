@@ -7,8 +7,8 @@ from math import inf
 
 from placer.allocation.budgets import less
 from placer.allocation.offers import Offers
-from placer.errors import InfeasibleError
-from placer.units import plural
+from placer.base.errors import InfeasibleError
+from placer.base.units import plural
 
 # Jobs named one by one.
 _NAMED = 4

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.budgets import under, use_of
+from placer.base.errors import InfeasibleError
 from placer.cost import DIFFERENCE
-from placer.errors import InfeasibleError
 from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.orders import solve_orders
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
-    from placer.arrays import BoolArray, FloatArray
+    from placer.base.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
     from placer.solve.problem.submachine import Submachine

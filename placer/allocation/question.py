@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray
+from placer.base.arrays import BoolArray
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.rest import DEMAND
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance, Limit
     from placer.allocation.demand import Demand
-    from placer.arrays import FloatArray
+    from placer.base.arrays import FloatArray
     from placer.job.model import Job
     from placer.solve.run.solution import Solution
     from placer.topology.model import Topology

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
-from placer.arrays import divisors
+from placer.base.arrays import divisors
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism

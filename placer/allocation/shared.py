@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.allocation.offers import Offer
-    from placer.arrays import FloatArray
+    from placer.base.arrays import FloatArray
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology

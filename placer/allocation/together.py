@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Use, Uses
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Uses
-    from placer.arrays import BoolArray, IntArray
+    from placer.base.arrays import BoolArray, IntArray
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work
 # of counting them.

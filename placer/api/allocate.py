@@ -14,7 +14,7 @@ from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.checked_plan import OBJECTIVES
 from placer.api.inputs import JOBS, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.arguments import (
+from placer.base.arguments import (
     CALL,
     DURATION,
     FLAG,
@@ -29,12 +29,12 @@ from placer.arguments import (
     sequence,
     takes,
 )
-from placer.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
+from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
 from placer.job.rules import Rules
 from placer.placement.plan_like import PLAN, plan_of
 from placer.solve.run.budget import Budget
-from placer.sources.job_list import Listed, is_job_list, read_job_list
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from placer.allocation.question import Question, Wanted
     from placer.api.inputs import JobLike, JobsLike, TopologyLike
     from placer.api.options import ObjectiveName
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
     from placer.placement.plan_like import PlanLike
 
 _PLANS = sequence("a list of plans", PLAN)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer import files
 from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import files
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from placer.allocation.question import Question
     from placer.api.inputs import JobLike
     from placer.api.options import ObjectiveName
-    from placer.arrays import BoolArray, IntArray
+    from placer.base.arrays import BoolArray, IntArray
     from placer.job.rules import Rules
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
@@ -128,7 +128,7 @@ def _idle(whole: Topology, path: str) -> list[str]:
     InputError
         If the file cannot be read or is no such answer, or none of them is idle.
     """
-    from placer.readers.sinfo import idle_nodes
+    from placer.formats.machines.sinfo import idle_nodes
 
     source = files.shown_name(path)
     idle = idle_nodes(files.read_text(path), source)

@@ -13,8 +13,8 @@ from placer.allocation.fewest_leaves import leaf_tier
 from placer.allocation.left import left
 from placer.api.checked_plan import checked_plan
 from placer.api.judged import judged
+from placer.base.hostlist import compress
 from placer.cost.step import StepModel
-from placer.hostlist import compress
 from placer.report.grade_text import grade_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from placer.allocation.search import Found
     from placer.allocation.shared import Use
     from placer.api.allocation_inputs import Asked, Kept
-    from placer.arrays import BoolArray
+    from placer.base.arrays import BoolArray
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.solve.run.budget import Budget

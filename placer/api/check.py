@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.arguments import DURATION, FLAG, NOTHING, TEXT, instance, takes
-from placer.errors import CheckError, InfeasibleError, InputError, refuse
-from placer.loading import load
+from placer.base.arguments import DURATION, FLAG, NOTHING, TEXT, instance, takes
+from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
+from placer.base.loading import load
 from placer.placement.check import violations
 from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.placement import Placement

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arguments import NUMBER, sequence, takes
-from placer.errors import InputError, Problem, refuse
+from placer.base.arguments import NUMBER, sequence, takes
+from placer.base.errors import InputError, Problem, refuse
 from placer.explain.suspects import Run, Verdict, verdict_of
 from placer.placement.plan_like import PLAN, plan_of
 

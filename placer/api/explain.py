@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.api.inputs import inputs_of_plan
-from placer.arguments import INTEGERS, TEXTS, takes
-from placer.document import closest
-from placer.errors import InputError, Problem, refuse
+from placer.base.arguments import INTEGERS, TEXTS, takes
+from placer.base.errors import InputError, Problem, refuse
+from placer.base.naming import named
+from placer.documents import closest
 from placer.explain.scene import Scene, name_parts
-from placer.naming import named
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from placer.arguments import PATH, instance, sequence, takes
-from placer.errors import read_before, refuse
+from placer.base.arguments import PATH, instance, sequence, takes
+from placer.base.errors import read_before, refuse
+from placer.formats.jobs.hint import host_hint
+from placer.formats.jobs.job import read_job
+from placer.formats.jobs.job_list import Listed
 from placer.job.model import Job
 from placer.placement.inputs import Inputs, inputs_of, kept_topology
 from placer.placement.tier_names import unknown_tiers
-from placer.sources.hint import host_hint
-from placer.sources.job import read_job
-from placer.sources.job_list import Listed
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from placer.formats import Source
+    from placer.documents.recognise import Source
     from placer.placement.plan import Plan
 
     TopologyLike = Topology | Source | Sequence[Source]
@@ -87,7 +87,7 @@ def inputs_of_plan(
 def _read_topology(topology: TopologyLike, job: JobLike | None = None) -> Topology:
     if isinstance(topology, Topology):
         return topology
-    from placer.readers.machine import read_topology
+    from placer.formats.machines.machine import read_topology
 
     known = job is None or isinstance(job, Job)
     hint = None if known else lambda: host_hint(cast("Source", job))

@@ -27,7 +27,7 @@ from placer.report.verdict import (
 )
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.cost.step import StepModel
     from placer.explain.difference import Saving
     from placer.placement.plan import Plan

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import Literal
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.base.units import parse_duration
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
-from placer.units import parse_duration
 
 ObjectiveName = Literal["time", "hop-cost"]
 # Seconds that scores, verdict and check take at the end of the time, and more a rank.

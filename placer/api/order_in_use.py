@@ -16,7 +16,7 @@ from placer.solve.rearrange.settle import settled
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.explain.difference import Saving
     from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem

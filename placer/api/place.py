@@ -17,7 +17,7 @@ from placer.api.options import (
     seconds_of,
 )
 from placer.api.result import Result
-from placer.arguments import (
+from placer.base.arguments import (
     CALL,
     DURATION,
     HOSTS,
@@ -28,9 +28,9 @@ from placer.arguments import (
     instance,
     takes,
 )
-from placer.cores import granted_cores
+from placer.base.cores import granted_cores
+from placer.base.errors import InputError, Problem, StoppedError, refuse
 from placer.cost.step import StepModel
-from placer.errors import InputError, Problem, StoppedError, refuse
 from placer.job.even import evenly
 from placer.job.orders import in_order
 from placer.job.rules import Rules

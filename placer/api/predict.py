@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from placer.api.inputs import read_inputs
 from placer.api.score import score
-from placer.arguments import HOSTS, NOTHING, TEXT, takes
-from placer.errors import InfeasibleError
+from placer.base.arguments import HOSTS, NOTHING, TEXT, takes
+from placer.base.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs

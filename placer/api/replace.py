@@ -15,7 +15,7 @@ from placer.api.inputs import inputs_of_plan, read_given_job
 from placer.api.judged import judged
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
-from placer.arguments import (
+from placer.base.arguments import (
     CALL,
     DURATION,
     FLAG,
@@ -25,14 +25,14 @@ from placer.arguments import (
     NUMBER,
     takes,
 )
-from placer.cores import granted_cores
+from placer.base.cores import granted_cores
+from placer.base.errors import InfeasibleError, InputError, Problem, refuse
+from placer.base.hostlist import compress
+from placer.base.naming import named
 from placer.cost.step import StepModel
-from placer.errors import InfeasibleError, InputError, Problem, refuse
-from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
 from placer.job.orders import closed
 from placer.job.resize import resized
-from placer.naming import named
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import kept_topology
 from placer.placement.inputs_left import inputs_left, machine_left

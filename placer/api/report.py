@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from placer.api.predict import scored_plan
-from placer.arguments import NOTHING, TEXT, Kind, takes
-from placer.files import is_file
-from placer.page.report_page import report_page
-from placer.page.side import Side
+from placer.base.arguments import NOTHING, TEXT, Kind, takes
+from placer.documents.files import is_file
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.started import order_in_use_of
+from placer.report.page.report_page import report_page
+from placer.report.page.side import Side
 from placer.report.verdict import name_in_use
 
 if TYPE_CHECKING:

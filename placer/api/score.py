@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.arguments import NOTHING, instance, takes
+from placer.base.arguments import NOTHING, instance, takes
+from placer.base.errors import InputError
+from placer.cost.footprint.stages import memory_score, needs_of
 from placer.cost.step import StepModel
-from placer.errors import InputError
 from placer.explain.score import score_with
-from placer.footprint.stages import memory_score, needs_of
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement

@@ -11,7 +11,7 @@ from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.judged import judged
 from placer.api.options import limit_problems, seconds_of
-from placer.arguments import (
+from placer.base.arguments import (
     CALL,
     DURATION,
     HOSTS,
@@ -24,6 +24,15 @@ from placer.arguments import (
     Kind,
     takes,
 )
+from placer.base.errors import (
+    InfeasibleError,
+    InputError,
+    Problem,
+    StoppedError,
+    refuse,
+)
+from placer.base.naming import named
+from placer.base.units import format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.degrees.asked import SIZES, problems
@@ -34,25 +43,22 @@ from placer.degrees.own import own, own_choice
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
-from placer.engines.engine import Sequential
-from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
 from placer.job.fixed import with_fixed_time
 from placer.job.rules import Rules
-from placer.naming import named
 from placer.placement.host_rules import with_rules
 from placer.placement.inputs import Inputs
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
-from placer.units import format_bytes
+from placer.workers.engine import Sequential
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.degrees.evaluate import Question
     from placer.degrees.found import Found, State
-    from placer.engines.engine import Engine
     from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model
     from placer.placement.plan import Plan
+    from placer.workers.engine import Engine
 
 _SIZES = INTEGERS | INTEGER | NOTHING
 # No GPU that trains has so few bytes.

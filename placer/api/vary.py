@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from placer.api.inputs import inputs_of_plan
 from placer.api.judged import judged
 from placer.api.score import scored
-from placer.arguments import INTEGER, NOTHING, instance, takes
+from placer.base.arguments import INTEGER, NOTHING, instance, takes
+from placer.base.errors import InfeasibleError, InputError, Problem
 from placer.cost.step import StepModel
-from placer.errors import InfeasibleError, InputError, Problem
 from placer.explain.suspects import Verdict, most_alike
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations

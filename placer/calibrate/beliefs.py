@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 
 Steps = Callable[[FloatArray], FloatArray]
 

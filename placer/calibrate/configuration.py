@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.calibrate.work import timed, work_ratio
 from placer.cost.step import StepModel
 from placer.job.paces import rounds

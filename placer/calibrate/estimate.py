@@ -16,7 +16,7 @@ from math import sqrt
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 from placer.calibrate.student import quantile
 
 CONFIDENCE = 0.95

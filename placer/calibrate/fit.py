@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray
 from placer.assumed import FIXED
+from placer.base.arrays import BoolArray, FloatArray
+from placer.base.errors import InputError, Problem
 from placer.calibrate.calibration import Calibration, Interval, Prediction
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
-from placer.errors import InputError, Problem
 from placer.job.fixed import with_fixed_time
 from placer.job.paces import rounds
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.errors import Problem, refuse
+from placer.base.errors import Problem, refuse
 
 if TYPE_CHECKING:
     from placer.logs.nccl_tests import Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.report.columns import columns
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.calibrate.hardware import HardwareFit, Reading, TierFit

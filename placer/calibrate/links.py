@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.errors import InputError
 from placer.calibrate.beliefs import most_likely
 from placer.calibrate.work import timed
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.errors import InputError
 from placer.job.pace import compute_at
 from placer.job.read import job_digest
 from placer.job.work import micro_batch_time, micro_batch_work
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
+    from placer.base.arrays import FloatArray, IntArray
     from placer.calibrate.measurements import Measurements, Point
     from placer.job.model import Job
     from placer.topology.model import Tier, Topology

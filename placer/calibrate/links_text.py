@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.calibrate.text import rms
 from placer.report.columns import columns
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.calibrate.links import Interval, LinkFit

@@ -7,9 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
+from placer.base.errors import InputError
+from placer.base.units import parse_time
 from placer.calibrate.work import step_flops
-from placer.document import Document, Section, Value, open_document
-from placer.errors import InputError
+from placer.documents import Document, Section, Value, open_document
 from placer.job.axes import Parallelism
 from placer.job.logged import step_of
 from placer.job.memory import RECOMPUTE
@@ -19,7 +20,6 @@ from placer.job.resize import resized
 from placer.logs.formats import read_steps
 from placer.topology.allocation import allocate
 from placer.topology.read import read_topology
-from placer.units import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

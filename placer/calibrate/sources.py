@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from placer import files
+from placer.base.errors import InputError, Problem
 from placer.calibrate.measurements import (
     Measurements,
     Point,
@@ -17,8 +17,7 @@ from placer.calibrate.measurements import (
     usual_name,
 )
 from placer.calibrate.work import step_flops
-from placer.document import parse_document
-from placer.errors import InputError, Problem
+from placer.documents import files, parse_document
 from placer.job.logged import step_of
 from placer.logs import nccl_tests
 from placer.logs.formats import LOGS, log_format

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.calibrate.estimate import CONFIDENCE
 from placer.report.columns import columns
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.calibrate.calibration import Calibration, Interval, Prediction

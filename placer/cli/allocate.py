@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from placer.allocation.allocation import Allocation, JobNodes
+    from placer.formats.jobs.job_list import Listed
     from placer.job.model import Job
-    from placer.sources.job_list import Listed
     from placer.topology.model import Topology
 
     Jobs = Sequence[Job | Listed]
@@ -162,8 +162,8 @@ def _found(
 ) -> Allocation:
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
+    from placer.base.errors import read_all
     from placer.cli.machine import read_machine
-    from placer.errors import read_all
 
     named = options["job"]
     sources = [named] if isinstance(named, str) else [*named]
@@ -201,7 +201,7 @@ def _found(
 def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> Jobs:
     """The jobs that one ``-j`` names."""
     from placer.cli.options import teller
-    from placer.sources.job_list import is_job_list, read_job_list
+    from placer.formats.jobs.job_list import is_job_list, read_job_list
 
     if is_job_list(source):
         return read_job_list(source, teller(options), machine)
@@ -227,8 +227,8 @@ def _write_plans(found: Allocation, folder: str) -> None:
     from pathlib import Path
 
     from placer.cli.output import write_plan, write_text
+    from placer.documents.files import make_folder
     from placer.emit.registry import requests
-    from placer.files import make_folder
 
     make_folder(folder)
     for job, name in zip(found.jobs, file_names(found.jobs), strict=True):

@@ -150,8 +150,8 @@ def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
 
 def _job(options: dict[str, Any]) -> Job:
     """The job of ``-j``; its compute time is what is asked for, so any will do."""
+    from placer.formats.jobs.opened import open_source
     from placer.job.model import Job as Complete
-    from placer.sources.opened import open_source
 
     timed = options["tflops"] or options["micro_batch_time"]
     plain = any(isinstance(open_source(job), Complete) for job in options["job"])

@@ -45,9 +45,9 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     """Check a plan."""
     import json
 
+    from placer.base.units import plural
     from placer.cli.placements import read_placement
     from placer.placement.plan_consistency import ContradictionError
-    from placer.units import plural
 
     holds, older = "", list[str]()
     try:

@@ -39,8 +39,8 @@ def files(_context: Context, _parameter: Parameter, typed: str) -> Items:
 
 def topologies(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.presets import preset_names
-    from placer.readers.registry import FORMATS
+    from placer.documents.presets import preset_names
+    from placer.formats.machines.registry import FORMATS
 
     return _sources(typed, preset_names("topologies"), FORMATS)
 
@@ -54,8 +54,8 @@ def gpus(_context: Context, _parameter: Parameter, typed: str) -> Items:
 
 def jobs(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.presets import preset_names
-    from placer.sources.registry import FORMATS
+    from placer.documents.presets import preset_names
+    from placer.formats.jobs.registry import FORMATS
 
     return _sources(typed, preset_names("jobs"), FORMATS)
 
@@ -197,7 +197,7 @@ def _plan_hosts(context: Context) -> Sequence[str]:
 def _machine(context: Context) -> Topology | None:
     """The machine of ``-t``, or of placer.yaml; None if there is none."""
     from placer.cli.folder import from_folder
-    from placer.readers.machine import read_topology
+    from placer.formats.machines.machine import read_topology
 
     options = context.params
     if "plan" not in options and not options.get("topology"):

@@ -77,8 +77,8 @@ def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
 
 def _run(text: str) -> Run:
     """The run that an argument means."""
-    from placer import files
-    from placer.errors import InputError, Problem
+    from placer.base.errors import InputError, Problem
+    from placer.documents import files
     from placer.explain.suspects import Run
     from placer.placement.plan_file import read_plan
     from placer.placement.rank_times import read_times

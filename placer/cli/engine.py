@@ -10,7 +10,7 @@ import click
 from placer.cli.options import Whole
 
 if TYPE_CHECKING:
-    from placer.engines.engine import Engine
+    from placer.workers.engine import Engine
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,9 +33,9 @@ def engine_options(function: _Function) -> _Function:
 
 def engine_of(options: dict[str, Any]) -> Engine:
     """The engine that the options of `engine_options` ask for."""
-    from placer.cores import granted_cores
-    from placer.engines.cluster import Cluster
-    from placer.engines.pool import Pool
+    from placer.base.cores import granted_cores
+    from placer.workers.cluster import Cluster
+    from placer.workers.pool import Pool
 
     if options["scheduler"] is None:
         return Pool(options["workers"] or granted_cores())

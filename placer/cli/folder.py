@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from placer.document import Document, Value
+    from placer.documents import Document, Value
 
 NAME = "placer.yaml"
 
@@ -71,8 +71,8 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         If it cannot be read, or anything in it is wrong.
     """
-    from placer.document import open_document
-    from placer.files import is_file
+    from placer.documents import open_document
+    from placer.documents.files import is_file
 
     missing = []
     for source, others in (("job", _OF_THE_JOB), ("topology", _OF_THE_MACHINE)):
@@ -95,9 +95,9 @@ def read_folder(document: Document) -> dict[str, Any]:
     InputError
         If anything in it is wrong.
     """
-    from placer.document.scalars import raw
+    from placer.base.units import parse_duration
+    from placer.documents.scalars import raw
     from placer.topology.build import MAX_GPUS_OF_NODE
-    from placer.units import parse_duration
 
     root = document.root
     found = {

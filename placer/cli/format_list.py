@@ -12,7 +12,7 @@ from placer.cli.options import format_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
-    from placer.formats import Format
+    from placer.documents.recognise import Format
 
     Row = dict[str, Any]
 
@@ -36,7 +36,7 @@ def preset_list(
     size : callable
         Its size in the text, from its row.
     """
-    from placer.presets import preset_names
+    from placer.documents.presets import preset_names
 
     @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
     @format_option("text", "json")

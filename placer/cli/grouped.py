@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import iter_params_for_processing
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 
 _WHOLE = "\N{NON-BREAKING HYPHEN}"
 _OWN = "Options"

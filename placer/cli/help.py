@@ -33,7 +33,7 @@ def help(
     are listed.
     """
     from placer.cli.manual import page, pages
-    from placer.files import make_folder
+    from placer.documents.files import make_folder
 
     if output is not None and not man:
         raise click.UsageError("-o is for --man.")

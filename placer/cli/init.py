@@ -22,7 +22,7 @@ from placer.cli.options import hosts_option, quiet_option
 
 if TYPE_CHECKING:
     from placer.assumed import Assumption
-    from placer.formats import Format
+    from placer.documents.recognise import Format
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -50,9 +50,9 @@ def init(**options: Any) -> None:
     Commands in this folder then take machine and job from it. On a terminal it asks for
     the GPUs, the uplinks and the rate that no file says.
     """
+    from placer.base.errors import InputError, Problem
     from placer.cli.output import write_line, write_text
-    from placer.errors import InputError, Problem
-    from placer.files import is_file
+    from placer.documents.files import is_file
 
     if is_file(NAME) and not options["force"]:
         hint = "--force writes over it"
@@ -72,9 +72,9 @@ def init(**options: Any) -> None:
 
 def _found(what: str, option: str) -> tuple[str]:
     """The one file of this folder that shows a format of machines, or of jobs."""
-    from placer.errors import InputError, Problem
-    from placer.readers.registry import FORMATS as MACHINES
-    from placer.sources.registry import FORMATS as JOBS
+    from placer.base.errors import InputError, Problem
+    from placer.formats.jobs.registry import FORMATS as JOBS
+    from placer.formats.machines.registry import FORMATS as MACHINES
 
     formats: Mapping[str, Format] = MACHINES if what == "machine" else JOBS
     found = [*_recognised(formats, _OWN[what])]
@@ -89,7 +89,7 @@ def _found(what: str, option: str) -> tuple[str]:
 
 def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
     """Names of files that show one of the formats, or are of placer's own."""
-    from placer.formats import is_own, recognise
+    from placer.documents.recognise import is_own, recognise
 
     rows = [row for name, row in formats.items() if name not in _WEAK]
     for path in sorted(Path().iterdir())[:_MOST_FILES]:
@@ -136,7 +136,7 @@ def _asked(
 
 
 def _ask_gpu(assumed: Assumption) -> dict[str, Any]:
-    from placer.errors import InputError
+    from placer.base.errors import InputError
     from placer.topology.gpu_kinds import hosts_of_gpu
 
     def checked(text: str) -> str:

@@ -12,7 +12,7 @@ from placer.cli.input_options import SOURCE_OPTIONS
 from placer.cli.options import teller
 
 if TYPE_CHECKING:
-    from placer.errors import InputError, Problem
+    from placer.base.errors import InputError, Problem
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -77,7 +77,7 @@ def _given_job(
     ranks: int | None,
     cuts_batch: bool,
 ) -> Job:
-    from placer.errors import InputError
+    from placer.base.errors import InputError
     from placer.job.resize import reordered
     from placer.topology.allocation import allocate
 
@@ -113,7 +113,7 @@ def _read_job_or_fewer(
 
     A command that cuts the batch itself can do with the job on fewer; a note says so.
     """
-    from placer.errors import InputError
+    from placer.base.errors import InputError
 
     try:
         return _read_job(options, ranks, machine), ""
@@ -150,7 +150,7 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 
     Where it is known how many GPUs the job has, these are not asked for.
     """
-    from placer.errors import InputError, Problem
+    from placer.base.errors import InputError, Problem
 
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
     wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
@@ -164,7 +164,7 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 @contextmanager
 def notes_told(options: dict[str, Any]) -> Iterator[None]:
     """A context in which the notes of an input are told before its error."""
-    from placer.errors import InputError
+    from placer.base.errors import InputError
 
     try:
         yield
@@ -177,9 +177,9 @@ def notes_told(options: dict[str, Any]) -> Iterator[None]:
 def _read_job(
     options: dict[str, Any], gpus: int | None, machine: Topology | None
 ) -> Job:
+    from placer.formats.jobs import report
+    from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
-    from placer.sources import report
-    from placer.sources.job import Options, open_job
 
     others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
     others["asks_time"] = options.get("asks_time", True)

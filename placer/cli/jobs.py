@@ -16,7 +16,7 @@ from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
-    from placer.formats import Format
+    from placer.documents.recognise import Format
     from placer.job.model import Job
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -55,7 +55,7 @@ def _size(row: dict[str, Any]) -> str:
 
 
 def _formats() -> Mapping[str, Format]:
-    from placer.sources.registry import FORMATS
+    from placer.formats.jobs.registry import FORMATS
 
     return FORMATS
 
@@ -85,10 +85,10 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     is missing is asked for, with the option that says it.
     """
     from placer.cli.output import write_document, write_text, yaml_text
+    from placer.formats.jobs import report
+    from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
     from placer.job.write import to_document
-    from placer.sources import report
-    from placer.sources.job import Options, open_job
 
     given = {name: options[name] for name in SOURCE_OPTIONS}
     with notes_told(options):
@@ -121,7 +121,7 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """
     import json
 
-    from placer.errors import InputError, Problem, refuse
+    from placer.base.errors import InputError, Problem, refuse
 
     problems: list[Problem] = []
     rows = []

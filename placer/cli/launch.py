@@ -34,7 +34,7 @@ from placer.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from placer.errors import InputError
+    from placer.base.errors import InputError
     from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
@@ -102,11 +102,11 @@ def launch(**options: Any) -> None:
     SLURM_JOB_NODELIST. A COMMAND that would undo the plan is refused, with what to
     write instead.
     """
+    from placer.base.errors import refuse
+    from placer.documents.files import write_text
     from placer.emit.slurm_hostfile import render, render_nodes
-    from placer.errors import refuse
-    from placer.files import write_text
+    from placer.formats.jobs.launched import launched
     from placer.placement.plan_file import read_plan, write_plan
-    from placer.sources.launched import launched
 
     given = options["plan"]
     options["hosts"] = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST") or None
@@ -195,7 +195,7 @@ def _probed(options: dict[str, Any]) -> Plan:
 
 def _is_agent(command: Sequence[str]) -> bool:
     """Whether it is torchrun, or nvidia-resiliency-ext's, which takes its options."""
-    from placer.sources.launched import FT_LAUNCHER
+    from placer.formats.jobs.launched import FT_LAUNCHER
 
     called = PurePath(command[0]).name
     if called.startswith("python") and command[1:2] == ("-m",):
@@ -230,7 +230,7 @@ def _regrouped(plan: Plan, segment: int) -> str:
 
 def _check_hosts(plan: Plan, given: str) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
-    from placer.errors import InputError, Problem
+    from placer.base.errors import InputError, Problem
     from placer.topology.allocation import parse_hosts
 
     known = set(parse_hosts(given))
@@ -291,7 +291,7 @@ def _placed(options: dict[str, Any]) -> Plan:
 
 
 def _no_hosts() -> InputError:
-    from placer.errors import InputError, Problem
+    from placer.base.errors import InputError, Problem
 
     hint = "give --hosts, or run this in sbatch or salloc"
     message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
@@ -300,7 +300,7 @@ def _no_hosts() -> InputError:
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
     """Become ``command``, found as a shell would find it."""
-    from placer.errors import InputError
+    from placer.base.errors import InputError
 
     sys.stdout.flush()
     sys.stderr.flush()

@@ -46,7 +46,7 @@ def size_in_bytes(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> float | None:
     """Bytes of a quantity such as ``80GB``."""
-    from placer.units import parse_bytes
+    from placer.base.units import parse_bytes
 
     try:
         return None if text is None else parse_bytes(text)

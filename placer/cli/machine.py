@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.options import teller
 
 if TYPE_CHECKING:
-    from placer.readers.combine import Tree
+    from placer.formats.machines.combine import Tree
     from placer.topology.model import Topology
 
 
@@ -34,8 +34,8 @@ def read_machine(
     beside : sequence of callable, optional
         Each reads a job without the machine; by default the one of ``-j``.
     """
+    from placer.base.errors import read_before
     from placer.cli.job import read_quietly
-    from placer.errors import read_before
 
     if beside is None:
         beside = [partial(read_quietly, options)] if options.get("job") else []
@@ -45,9 +45,9 @@ def read_machine(
 def _read(
     options: dict[str, Any], sources: Sequence[str], name: str | None
 ) -> Topology:
-    from placer.presets import RENAMED
-    from placer.readers.machine import read_topology
-    from placer.sources.hint import host_hint
+    from placer.documents.presets import RENAMED
+    from placer.formats.jobs.hint import host_hint
+    from placer.formats.machines.machine import read_topology
 
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():
@@ -71,7 +71,7 @@ def _read(
 
 def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
-    from placer.readers import machine
+    from placer.formats.machines import machine
 
     given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
     if not any(options[name] for name in given):

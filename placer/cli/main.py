@@ -14,17 +14,17 @@ from typing import IO, Any, NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
-from placer.cli.grouped import Context
-from placer.cli.interrupt import interrupts
-from placer.errors import (
+from placer.base.errors import (
     CheckError,
     InfeasibleError,
     InputError,
     OutputError,
     PlacerError,
 )
-from placer.files import inputs_kept
-from placer.naming import as_options
+from placer.base.naming import as_options
+from placer.cli.grouped import Context
+from placer.cli.interrupt import interrupts
+from placer.documents.files import inputs_kept
 from placer.version import __version__
 
 # One module a command, imported when the command is asked for; by what they are for.

@@ -56,7 +56,7 @@ class Whole(click.ParamType[int]):
 
 def seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
-    from placer.units import parse_duration
+    from placer.base.units import parse_duration
 
     try:
         return parse_duration(text)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer import files
 from placer.cli.interrupt import interrupts
+from placer.documents import files
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

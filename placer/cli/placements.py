@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli.options import hosts_option, seed_option
 from placer.cli.plan_inputs import (
     Given,
@@ -16,8 +17,7 @@ from placer.cli.plan_inputs import (
     plan_inputs,
     stated_inputs,
 )
-from placer.errors import InputError, Problem
-from placer.files import is_file
+from placer.documents.files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +189,7 @@ def _inputs_of_plan(
 def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
     """The plan of a placement that is not one yet, under no rules."""
     from placer.api.predict import predict, scored_plan
-    from placer.files import read_text, shown_name
+    from placer.documents.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
     from placer.placement.inputs import Inputs

@@ -22,7 +22,7 @@ def probe(cloud: str | None) -> None:
     problems, and the exit code is 0. The lines of all nodes are a machine: placer
     place -t probe:FILE.
     """
-    from placer.files.writing import write_text
+    from placer.documents.files.writing import write_text
     from placer.injob.probe import probe as find
     from placer.injob.probe import probe_line
 

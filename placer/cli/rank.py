@@ -26,8 +26,8 @@ def rank(plan: str | None) -> None:
     has them for this host. Where nothing says which process of the host this is,
     RANK and LOCAL_RANK are those of the first there.
     """
-    from placer.errors import InputError, Problem
-    from placer.files.writing import write_text
+    from placer.base.errors import InputError, Problem
+    from placer.documents.files.writing import write_text
     from placer.launch.process import local_index, this_process
     from placer.launch.ranks import node_rank_of_this_process, node_ranks
     from placer.placement.plan_file import read_plan

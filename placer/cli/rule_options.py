@@ -73,7 +73,7 @@ def _pins(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[Pin, ...]:
     """Pins, each as ``ranks=hosts``."""
-    from placer.hostlist import expand
+    from placer.base.hostlist import expand
     from placer.job.rules import Pin, parse_ranks
 
     pins = []

@@ -6,7 +6,7 @@ import click
 
 from placer.cli.grouped import Command
 from placer.cli.output import write_text
-from placer.presets import schemas
+from placer.documents.presets import schemas
 
 
 @click.command(cls=Command, epilog="Example: placer schema job > placer-job-1.json")

@@ -49,8 +49,8 @@ def run_search(
         of what to ask whether to stop.
     write : callable
     """
-    from placer.errors import StoppedError
-    from placer.files import check_target
+    from placer.base.errors import StoppedError
+    from placer.documents.files import check_target
     from placer.solve.score.kernel import is_built
 
     interrupts.outcome = "there was no plan yet, nothing is written"

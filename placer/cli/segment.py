@@ -48,8 +48,8 @@ def segment(context: click.Context, /, **options: Any) -> None:
     have room. The exit code is 1 where no segment of so many nodes does.
     """
     from placer.allocation.segment import advice
+    from placer.base.errors import InputError, Problem
     from placer.cli.output import write_text
-    from placer.errors import InputError, Problem
     from placer.placement.plan_encode import json_text
     from placer.topology.read import read_topology
 

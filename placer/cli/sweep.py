@@ -29,8 +29,8 @@ from placer.cli.progress import Due
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.engines.engine import Stop
     from placer.sweep.result import Sweep
+    from placer.workers.engine import Stop
 
     Progress = Callable[[int, int], None]
 
@@ -130,7 +130,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """
-    from placer.files import check_target
+    from placer.documents.files import check_target
 
     for name in ("output", "plot"):
         check_target(options[name] or "-")

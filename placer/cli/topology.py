@@ -15,8 +15,8 @@ from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
-    from placer.formats import Format
-    from placer.readers.combine import Tree
+    from placer.documents.recognise import Format
+    from placer.formats.machines.combine import Tree
     from placer.topology.model import Topology
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ def _size(row: dict[str, Any]) -> str:
 
 
 def _formats() -> Mapping[str, Format]:
-    from placer.readers.registry import FORMATS
+    from placer.formats.machines.registry import FORMATS
 
     return FORMATS
 
@@ -144,8 +144,8 @@ def validate(format_name: str, **options: Any) -> None:
     """
     import json
 
+    from placer.base.errors import InputError, Problem, refuse
     from placer.cli.machine import read_alone
-    from placer.errors import InputError, Problem, refuse
 
     problems: list[Problem] = []
     rows = []

@@ -139,9 +139,9 @@ def tune(context: click.Context, /, **options: Any) -> None:
     left out, and so are those with a lower bound above the best placement found.
     """
     from placer.api.tune import tune as run
+    from placer.base.errors import InputError, Problem, StoppedError
     from placer.cli.machine import read_machine
-    from placer.errors import InputError, Problem, StoppedError
-    from placer.files import check_target
+    from placer.documents.files import check_target
     from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
@@ -198,7 +198,7 @@ class StateLines:
         """Tell the state of the search."""
         if not self._line.is_due(at_once=state.best_s < self._best):
             return
-        from placer.units import format_seconds
+        from placer.base.units import format_seconds
 
         self._best = state.best_s
         said = f"{state.considered:,} choices"
@@ -211,10 +211,10 @@ class StateLines:
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
+    from placer.base.errors import InputError, Problem
     from placer.cli.draw import write_picture
     from placer.cli.output import write_text
     from placer.degrees.plot import tune_plot
-    from placer.errors import InputError, Problem
     from placer.placement.plan_encode import json_text
 
     there = options["row"] <= len(found.rows)

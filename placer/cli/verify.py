@@ -61,8 +61,8 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
     """Print how the reports, or this process, differ from the plan; whether not."""
     import json
 
-    from placer.errors import InputError
-    from placer.files import read_text, shown_name
+    from placer.base.errors import InputError
+    from placer.documents.files import read_text, shown_name
     from placer.launch.compare import compare, seats_of
     from placer.launch.habits import habits
     from placer.launch.process import this_process

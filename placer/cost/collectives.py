@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 
 # Of a buffer in bytes: one for all groups, or one for each.
 Sizes = float | FloatArray

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import BoolArray, FloatArray
+from placer.base.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
     Seconds,
     Sizes,

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad, weighted_counts
 

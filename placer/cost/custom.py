@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.kinds import kind_times
 from placer.cost.links import Traffic, total_traffic
 from placer.cost.network import PlacedNetwork

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.job.model import DataParallel

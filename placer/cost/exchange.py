@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Sizes, share_sent
 from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.copies import Copies
 from placer.cost.links import LinkLoad, Traffic, weighted_counts
 from placer.cost.network import PlacedNetwork

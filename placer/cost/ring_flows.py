@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.fair_share import Crossings
 from placer.cost.links import LinkLoad, weighted_counts
 

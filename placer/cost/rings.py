@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
 from placer.cost.fair_share import fair_pace
 from placer.cost.ring_flows import RingFlows

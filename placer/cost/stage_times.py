@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import Traffic
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.job.recompute import experts_again, layers_again

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import GroupTime, custom_times, hidden_kinds
 from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.fabric import Fabric

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.collectives import tree_buffers
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, flow_load

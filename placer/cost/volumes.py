@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 from placer.job.adapters import adapters_of_layer
 from placer.job.models import (
     attention_widths,

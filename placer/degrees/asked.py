@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING
 
+from placer.base.errors import Problem
+from placer.base.naming import named
 from placer.degrees.choice import JOINED
 from placer.degrees.frameworks import FRAMEWORKS
-from placer.errors import Problem
 from placer.job.memory import MODULES
-from placer.naming import named
 
 if TYPE_CHECKING:
     from placer.degrees.space import Space

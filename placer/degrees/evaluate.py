@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.explain.score import score_with
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
@@ -25,7 +25,7 @@ from placer.solve.run.solution import is_reached
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.degrees.choice import Choice
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort

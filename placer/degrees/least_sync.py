@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.base.units import format_bytes
+from placer.cost.footprint.stages import footprint
 from placer.degrees.choice import Choice
-from placer.footprint.stages import footprint
-from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.degrees.found import Row

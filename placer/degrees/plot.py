@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_bytes, format_seconds
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.report.tune_words import degrees, sharding
-from placer.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from placer.degrees.tuning import Tuning

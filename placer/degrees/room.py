@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.footprint.stages import footprint
+from placer.cost.footprint.stages import footprint
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice

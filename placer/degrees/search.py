@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
+from placer.cost.footprint.stages import restart_bytes
 from placer.degrees import fronts
 from placer.degrees.entries import NEXT, Entry, Known, entry_of, sizes_of
 from placer.degrees.evaluate import Answer, Question, is_enough
@@ -28,14 +29,13 @@ from placer.degrees.found import Found, Row, State
 from placer.degrees.kinds import classes, told_apart
 from placer.degrees.room import Room, needed
 from placer.degrees.waiting import Waiting, every
-from placer.footprint.stages import restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.degrees.least import Least
     from placer.degrees.space import Legal
-    from placer.engines.engine import Run
+    from placer.workers.engine import Run
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from placer.arrays import divisors
+from placer.base.arrays import divisors
 from placer.degrees.choice import JOINED, Choice, recompute_name
 from placer.degrees.frameworks import FRAMEWORKS
 

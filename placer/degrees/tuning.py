@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
+from placer.base.errors import EmitError
 from placer.degrees.kinds import differing, methods
 from placer.degrees.rated import gain, rated
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
-from placer.errors import EmitError
 from placer.job.fixed import fixed_share
 from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text

@@ -1,7 +1,7 @@
 """Pictures of plans and sweeps: pure functions that return SVG text."""
 
+from placer.base.loading import answer_calls
 from placer.draw.picture import draw
-from placer.loading import answer_calls
 
 __all__ = ["draw"]
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 # How bad it is if two have one colour: they touch, share a domain, or are one apart.
 _TOUCH, _SHARE, _NEXT = 64, 8, 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.arrays import BoolArray, IntArray
+    from placer.base.arrays import BoolArray, IntArray
     from placer.draw.grouping import Grouping, Leaving
     from placer.draw.machine_view import MachineView
 

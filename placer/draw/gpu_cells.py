@@ -17,7 +17,7 @@ from placer.draw.outlines import draw_outlines
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.draw.content import Content
     from placer.draw.machine_view import MachineView
 

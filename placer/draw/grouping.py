@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.errors import InputError, Problem
 from placer.draw import palette
 from placer.draw.colouring import Colours, colours_apart
-from placer.errors import InputError, Problem
 from placer.placement.homes import home_level, room_wanted
 
 if TYPE_CHECKING:
-    from placer.arrays import BoolArray, IntArray
+    from placer.base.arrays import BoolArray, IntArray
     from placer.draw.machine_view import MachineView
     from placer.job.axes import Parallelism
     from placer.placement.plan import Plan

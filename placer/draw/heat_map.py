@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError, Problem
+from placer.base.units import format_bytes, format_bytes_beside
 from placer.draw import palette, svg
-from placer.errors import InputError, Problem
-from placer.units import format_bytes, format_bytes_beside
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError, Problem
 from placer.draw.short_names import short_names
-from placer.errors import InputError, Problem
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:

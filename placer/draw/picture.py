@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import TYPE_CHECKING, Literal, get_args
 
-from placer.arguments import NOTHING, PATH, TEXT, takes
-from placer.errors import Problem, refuse
+from placer.base.arguments import NOTHING, PATH, TEXT, takes
+from placer.base.errors import Problem, refuse
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Picture:
         OutputError
             If it cannot be written.
         """
-        from placer.files import write_bytes, write_text
+        from placer.documents.files import write_bytes, write_text
 
         target = os.fspath(path)
         if target.lower().endswith(".png"):

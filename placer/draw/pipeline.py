@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError, Problem
+from placer.base.units import format_seconds
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
 from placer.draw.time_line import PART_COLOURS, Part, exposed_parts
 from placer.draw.timetable import Piece, slowest_pipeline, timetable, work_s
-from placer.errors import InputError, Problem
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml

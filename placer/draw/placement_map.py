@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
+from placer.base.units import plural
 from placer.draw import gpu_cells, svg, tiles
 from placer.draw.content import Content
 from placer.draw.grouping import default_axis, grouping, leaving
 from placer.draw.legend import draw_legend
 from placer.draw.machine_view import MachineView, machine_view
-from placer.units import plural
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml

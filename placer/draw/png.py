@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError, OutputError, Problem
+from placer.base.errors import InputError, OutputError, Problem
 
 if TYPE_CHECKING:
     from types import ModuleType

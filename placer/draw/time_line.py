@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError, Problem
+from placer.base.units import format_beside, format_seconds
 from placer.draw import palette, svg
-from placer.errors import InputError, Problem
-from placer.units import format_beside, format_seconds
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from placer.arguments import NOTHING, PATH, TEXT, takes
-from placer.loading import answer_calls
+from placer.base.arguments import NOTHING, PATH, TEXT, takes
+from placer.base.loading import answer_calls
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def emit(
     >>> placer.emit(plan, "slurm-hostfile").splitlines()[7:9]
     ['n1', 'n2']
     """
+    from placer.documents.files import make_folder, write_text
     from placer.emit.registry import format_called, render, render_files
-    from placer.files import make_folder, write_text
 
     plan = plan_of(plan)
     if role is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import EmitError
+from placer.base.errors import EmitError
 from placer.job.axes import AXES, Parallelism
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.emit.manifest import Object, Text
 from placer.placement.started import started_of
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes

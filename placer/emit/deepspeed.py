@@ -16,6 +16,7 @@ from base64 import urlsafe_b64encode
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
 from placer.emit.nodes import (
     nodes_in_order,
     nodes_of,
@@ -25,7 +26,6 @@ from placer.emit.nodes import (
 from placer.emit.process import part_exports
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node
-from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks

@@ -1,7 +1,8 @@
 """The flags with which a framework trains a job as it is: degrees, batch, memory.
 
 The model, the data and the rates are the user's own. What a flag means is what the
-readers of ``-j`` take it for (`placer.sources`): reading the flags gives the job back.
+readers of ``-j`` take it for (`placer.formats.jobs`): reading the flags gives the job
+back.
 
 Sources: Megatron-LM d98e8a64, ``megatron/training/arguments.py``; torchtitan b5bcd76c,
 ``torchtitan/config/configs.py`` and ``distributed/activation_checkpoint.py``;
@@ -14,8 +15,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
 from placer.emit import megatron, torchtitan
-from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

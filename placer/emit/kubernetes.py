@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from placer.base.errors import EmitError
 from placer.emit import torchrun, torchrun_wrapper
 from placer.emit.compute_domain import claim_channel, compute_domains
 from placer.emit.container import Containers
@@ -21,7 +22,6 @@ from placer.emit.manifest import (
     require_node_names,
 )
 from placer.emit.nodes import nodes_of, require_equal_nodes
-from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

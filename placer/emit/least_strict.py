@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from placer.base.hostlist import compress
+from placer.base.units import format_seconds
 from placer.emit.domains import quoted
-from placer.hostlist import compress
 from placer.placement.host_orders import natural_key
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from placer.errors import EmitError
+from placer.base.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.errors import EmitError
 from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
-from placer.errors import EmitError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.read_axes import pipeline_groups_agree
 

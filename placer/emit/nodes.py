@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
+from placer.base.hostlist import name_problem
 from placer.emit.registry import formats_for
-from placer.errors import EmitError
-from placer.hostlist import name_problem
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
 from placer.emit.nodes import nodes_of, require_gpus_in_order
-from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,11 +14,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
+from placer.documents.files import read_text
 from placer.emit import deepspeed, gpu_wrapper, openmpi, slurm_hostfile, torchrun
 from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.emit.script_lines import Script
-from placer.errors import EmitError
-from placer.files import read_text
 from placer.placement.parts import part_environment
 from placer.placement.started import started_of
 

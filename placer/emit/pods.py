@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
 from placer.emit.domains import innermost_shared
-from placer.errors import EmitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

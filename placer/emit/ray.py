@@ -12,8 +12,8 @@ import re
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 
+from placer.base.errors import EmitError
 from placer.emit.nodes import nodes_of
-from placer.errors import EmitError
 from placer.placement.parts import part_environment
 
 if TYPE_CHECKING:

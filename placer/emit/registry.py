@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import EmitError, InputError, Problem
-from placer.naming import named
+from placer.base.errors import EmitError, InputError, Problem
+from placer.base.naming import named
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

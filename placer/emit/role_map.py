@@ -6,8 +6,8 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from placer.base.hostlist import compress
 from placer.emit.rank_map import rows_of
-from placer.hostlist import compress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from collections import Counter
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
+from placer.base.hostlist import compress
 from placer.emit.nodes import nodes_of, require_consecutive
 from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.sbatch_lines import kept_lines
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
-from placer.errors import EmitError
-from placer.hostlist import compress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

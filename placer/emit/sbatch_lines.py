@@ -6,8 +6,8 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError
-from placer.files import read_text
+from placer.base.errors import InputError
+from placer.documents.files import read_text
 from placer.placement.started import started_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from placer.errors import EmitError
+from placer.base.errors import EmitError
 
 _PLAIN = r"""\$\{[^}]*\}|\$\([^()]*\)|\\.|[^\s"'();&|<>\\]"""
 _INSIDE = re.compile(f"(?:{_PLAIN})+")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.base.hostlist import compress
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import least_segment, not_the_others
 from placer.emit.nodes import nodes_of
-from placer.hostlist import compress
 from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:

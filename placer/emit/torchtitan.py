@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.base.errors import EmitError
 from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
-from placer.errors import EmitError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 
 if TYPE_CHECKING:

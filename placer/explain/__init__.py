@@ -1,6 +1,6 @@
 """The score of a placement, why it is so, and how sure its difference to another is."""
 
-from placer.loading import answer_calls
+from placer.base.loading import answer_calls
 
 __all__ = ["explain"]
 

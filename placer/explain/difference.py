@@ -18,7 +18,7 @@ from placer.explain.uncertain import drawn_models
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.cost.step import StepModel
 
 # Draws for jobs of at most so many ranks, and of more: a draw scores two placements.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.explain.units import Units, units_with
 from placer.explain.worth import exchange_changes
 from placer.job.edges import hop_edges

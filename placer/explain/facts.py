@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.cost.hop_cost import HopCost
 from placer.explain.score import critical_path, hottest_links, slowest_host
 from placer.explain.ways import child_name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_groups
 from placer.cost.links import total_load
 from placer.cost.network import PlacedNetwork

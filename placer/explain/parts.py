@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
 from placer.explain.group_cost import GroupCosts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.explain.exchanges import exchanges
 from placer.explain.parts import Part, messages, parts_of
 

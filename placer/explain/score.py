@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.kinds import batches_of
 from placer.cost.links import Traffic, total_load

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray
 from placer.assumed import HARDWARE, LINKS
+from placer.base.arrays import FloatArray
 from placer.cost.step import StepModel
 
 if TYPE_CHECKING:

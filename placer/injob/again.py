@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.injob.bounded import LateError, within
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from placer.formats.machines.fabric_domain import fabric_domain
 from placer.injob.bounded import LateError, output_of, within
-from placer.readers.fabric_domain import fabric_domain
 
 # A driver that has to wake its GPUs up takes seconds; one that hangs takes for ever.
 LIMIT_S = 5.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.arguments import (
+from placer.base.arguments import (
     DURATION,
     INTEGERS,
     NOTHING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 
 
 def needed(module: str, package: str | None = None) -> Any:

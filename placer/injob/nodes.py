@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.formats.machines.probe import PROBE
 from placer.injob.bounded import LateError, output_of
 from placer.injob.probe import FORMAT, VERSION
-from placer.readers.probe import PROBE
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -80,7 +80,7 @@ def machine_of(
     ------
     InputError
     """
-    from placer.readers.machine import read_topology
+    from placer.formats.machines.machine import read_topology
 
     without: tuple[str, ...] = ()
     with TemporaryDirectory() as folder:

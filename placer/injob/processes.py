@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import InputError, PlacerError
+from placer.base.errors import InputError, PlacerError
 from placer.injob.again import placed_again
 from placer.injob.bounded import LateError
 from placer.injob.planned import LIMIT_S

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
-from placer.errors import InputError, PlacerError, Problem
+from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
+from placer.base.errors import InputError, PlacerError, Problem
 from placer.injob.again import placed_again
 from placer.injob.bounded import LateError
 from placer.injob.needed import needed
@@ -103,6 +103,6 @@ def _probes(ray: Any, nodes: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _read(job: Job | str | None, ranks: int) -> Job | None:
-    from placer.sources.job import read_job
+    from placer.formats.jobs.job import read_job
 
     return read_job(job, gpus=ranks) if isinstance(job, str) else job

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.injob.again import placed_again
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.arguments import DURATION, INTEGERS, NOTHING, TEXT, TEXTS, takes
-from placer.errors import InputError
+from placer.base.arguments import DURATION, INTEGERS, NOTHING, TEXT, TEXTS, takes
+from placer.base.errors import InputError
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.processes import mesh_in_order

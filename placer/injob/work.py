@@ -13,8 +13,8 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import InputError
-from placer.files import is_file, read_text
+from placer.base.errors import InputError
+from placer.documents.files import is_file, read_text
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -76,7 +76,7 @@ def job_of(
     InputError
         If ``PLACER_JOB`` cannot be read.
     """
-    from placer.sources.job import read_job
+    from placer.formats.jobs.job import read_job
 
     env = os.environ if environ is None else environ
     if given := env.get("PLACER_JOB"):
@@ -127,7 +127,7 @@ def _read(
     text: str, machine: Topology, ranks: int, tell: Callable[[str], None]
 ) -> Job | None:
     """The job of a script; None where it does not say enough of one."""
-    from placer.sources.job import read_job
+    from placer.formats.jobs.job import read_job
 
     notes: list[str] = []
     with TemporaryDirectory() as folder:
@@ -199,7 +199,7 @@ def weighed(
     **rules : mapping of str to str
         Axis -> tier: ``require`` and ``even`` of the job.
     """
-    from placer.document import parse_document
+    from placer.documents import parse_document
     from placer.job.read import decode_job
 
     axes: dict[str, Any] = dict(sizes)

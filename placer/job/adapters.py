@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.base.units import parse_count
 from placer.job.models import attention_widths, total_parameters
-from placer.units import parse_count
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.model import Model
 
 _MAX_RANK = 10**6

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 AXES = ("tp", "cp", "ep", "pp", "dp")
 EXPERT_AXES = ("etp", "edp")

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from placer.errors import InputError, Problem
-from placer.files import decode
+from placer.base.errors import InputError, Problem
+from placer.documents.files import decode
 
 _NO_TRACE = "is no trace of torch.profiler"
 # Other records of a run that people call its trace: what they lack, what to give.

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 
 
 class ChunkTimes(NamedTuple):

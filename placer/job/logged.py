@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from placer.units import parse_bytes
+from placer.base.units import parse_bytes
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.model import Job
 
 RecomputeName = Literal["none", "selective", "op", "full"]

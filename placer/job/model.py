@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from placer.base.shown import Shown
 from placer.job.memory import Memory
 from placer.job.parallel import (
     SM_SHARE,
@@ -16,11 +17,10 @@ from placer.job.parallel import (
     TensorParallel,
 )
 from placer.job.rules import Rules
-from placer.shown import Shown
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
     from placer.assumed import Assumption
+    from placer.base.arrays import FloatArray, IntArray
     from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
     from placer.job.roles import Role, Transfer

@@ -6,9 +6,9 @@ left out (below 0.1 % of any model this is meant for).
 
 from __future__ import annotations
 
-from placer.document import Section, open_document
+from placer.documents import Section, open_document
+from placer.documents.presets import preset_path
 from placer.job.model import Model
-from placer.presets import preset_path
 
 _MAX_WIDTH = 10**7
 _LATENT = ("q_lora_rank", "qk_head_dim", "rope_head_dim", "v_head_dim")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
 from placer.job.pace import Held, Rates, Share, held_by, rates, share_of
 

@@ -7,10 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.arguments import PATH, takes
 from placer.assumed import decode_assumed
-from placer.document import Document, Section, closest, content_digest, open_document
-from placer.errors import InputError
+from placer.base.arguments import PATH, takes
+from placer.base.errors import InputError
+from placer.base.units import format_bandwidth, parse_time
+from placer.documents import Document, Section, closest, content_digest, open_document
+from placer.documents.presets import find_file
 from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.beside import beside_seconds, host_seconds
@@ -41,8 +43,6 @@ from placer.job.read_workload import decode_workload
 from placer.job.rules import Rules
 from placer.job.started import decode_started
 from placer.job.work import micro_batch_time
-from placer.presets import find_file
-from placer.units import format_bandwidth, parse_time
 
 if TYPE_CHECKING:
     import os

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from placer.document import Section, closest
+from placer.documents import Section, closest
 from placer.job.axes import AUTO_ORDER, AXES, MEGATRON_DEFAULT_ORDER, Parallelism
 
 MAX_WORLD_SIZE = 2**20

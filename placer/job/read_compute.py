@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError
-from placer.files import beside
+from placer.base.errors import InputError
+from placer.base.units import parse_bandwidth, parse_time
+from placer.documents.files import beside
 from placer.job.logged import step_of
 from placer.job.model import ATTENTION_RATE, Compute
 from placer.job.paces import rounds
 from placer.logs.formats import read_steps
-from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.model import Job
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from placer.document import open_document
-from placer.files import beside
+from placer.base.units import parse_bytes
+from placer.documents import open_document
+from placer.documents.files import beside
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.model import Group
 from placer.job.read_axes import MAX_WORLD_SIZE
-from placer.units import parse_bytes
 
 if TYPE_CHECKING:
-    from placer.document import Section, Value
+    from placer.documents import Section, Value
 
 COLLECTIVES = (
     "all_to_all",

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
-from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
-from placer.files import decode, decompressed, files_beside, read_bytes
+from placer.base.arrays import FloatArray, IntArray
+from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
+from placer.base.units import parse_bytes
+from placer.documents.files import decode, decompressed, files_beside, read_bytes
 from placer.job.model import RankTraffic
 from placer.job.read_axes import MAX_WORLD_SIZE
 from placer.job.read_traces import decode_traces
-from placer.units import parse_bytes
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.model import Group
 
 Columns = tuple[IntArray, IntArray, FloatArray]

@@ -9,7 +9,7 @@ from placer.job.kineto import read_trace
 from placer.job.traced import Traced, traced
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.model import Group
 
 

@@ -15,7 +15,7 @@ from placer.job.parallel import (
 )
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.job.axes import Parallelism
     from placer.job.model import Model
 

@@ -10,22 +10,22 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from placer.document import closest, open_document
-from placer.errors import InputError
-from placer.files import beside, is_file
+from placer.base.errors import InputError
+from placer.base.units import parse_bytes, parse_time
+from placer.documents import closest, open_document
+from placer.documents.files import beside, is_file
+from placer.documents.presets import find_file
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.model import Job
 from placer.job.models import expert_parameters, total_parameters
 from placer.job.read_rules import decode_rules
 from placer.job.roles import Role, Transfer
 from placer.job.shards import PATTERNS, merged, pairs_of, transfer_flows
-from placer.presets import find_file
-from placer.units import parse_bytes, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from placer.document import Document, Section, Value
+    from placer.documents import Document, Section, Value
 
 FORMAT = "placer/workload"
 MAX_INSTANCES, MAX_RANKS = 1 << 16, 1 << 20

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from placer.document import parse_document
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import parse_document
 from placer.job.pace import compute_at
 from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket

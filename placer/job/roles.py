@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.job.axes import AXES, EXPERT_AXES
 
 if TYPE_CHECKING:

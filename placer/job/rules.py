@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import Problem
-from placer.hostlist import compress
+from placer.base.errors import Problem
+from placer.base.hostlist import compress
 
 if TYPE_CHECKING:
-    from placer.budget import Budget
+    from placer.base.budget import Budget
 
 MAX_HOSTS = 1 << 17  # that pins and avoid may name in all
 

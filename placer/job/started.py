@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
 
 # Launchers that are read in scripts, by their names in `placer score --list`, and the
 # order in which each numbers the hosts by itself.

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
 from placer.job.model import Group
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.launch.ranks import node_rank_of_this_process, node_ranks
 
 if TYPE_CHECKING:

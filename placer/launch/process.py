@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 
 
 @dataclass(frozen=True)

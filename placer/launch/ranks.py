@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 from placer.launch.hosts import HostTable
 from placer.launch.process import Process, host_name, local_index, this_process
 

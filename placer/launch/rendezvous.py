@@ -18,8 +18,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from placer.errors import InputError, Problem
-from placer.files import read_text
+from placer.base.errors import InputError, Problem
+from placer.documents.files import read_text
 from placer.launch.hosts import HostTable
 from placer.launch.process import host_name
 

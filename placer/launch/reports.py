@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 from placer.launch.process import RANK_VARIABLES, Process
 
 FORMAT = "placer/report"

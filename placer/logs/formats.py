@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from placer import files
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import files
 from placer.logs import megatron, mlperf, torchtitan
 
 if TYPE_CHECKING:

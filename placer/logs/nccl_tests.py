@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import closest
 from placer.logs.steps import clean_lines
 
 PATTERN = r"(?m)#?\s+size\s+count\s+type\b.*\btime\s+algbw\s+busbw"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 
 ENOUGH = 5
 # Colours, and what launchers put before each line: `vm-07: `, `[1,0]<stdout>:`, `0: `.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.document import closest
-from placer.errors import InfeasibleError, InputError, Problem
+from placer.base.arrays import IntArray
+from placer.base.errors import InfeasibleError, InputError, Problem
+from placer.documents import closest
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.host_orders import slurm_key
 from placer.placement.placement import Placement

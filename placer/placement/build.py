@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
 from placer.assumed import all_assumed, assumed_entry
-from placer.errors import InputError, Problem, refuse
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_section

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

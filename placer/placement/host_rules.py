@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.errors import InfeasibleError, Problem, refuse
+from placer.base.errors import InfeasibleError, Problem, refuse
 from placer.job.rules import Pin, Rules
 from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
-    from placer.budget import Budget
+    from placer.base.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.document.tree import visible
-from placer.errors import Problem, refuse
+from placer.base.errors import Problem, refuse
+from placer.documents.tree import visible
 from placer.placement.placement import Placement
 from placer.placement.rank_maps import EXAMPLE, Entry, entries_of
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from placer.document import Document, document_of
-from placer.errors import InputError, Problem, refuse
-from placer.hostlist import compress, expand
+from placer.base.errors import InputError, Problem, refuse
+from placer.base.hostlist import compress, expand
+from placer.base.naming import named
+from placer.documents import Document, document_of
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
-from placer.naming import named
 from placer.placement.host_rules import rules_left, with_rules
 from placer.placement.plan_rules import form_problems, rules_of
 from placer.placement.planned import planned_job

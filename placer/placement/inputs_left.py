@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.errors import InfeasibleError, Problem, refuse
-from placer.naming import named
+from placer.base.errors import InfeasibleError, Problem, refuse
+from placer.base.naming import named
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError, Problem
+from placer.documents import closest
 from placer.placement.host_orders import natural_key, slurm_key
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError, Problem
-from placer.memory import memory_limit
+from placer.base.errors import InputError, Problem
+from placer.base.memory import memory_limit
+from placer.base.units import format_bytes
 from placer.topology.layout import BYTES_A_NODE
-from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.job.model import Job

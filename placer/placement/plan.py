@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
+from placer.base.loading import load
+from placer.base.shown import Shown
 from placer.job.axes import Parallelism
-from placer.loading import load
 from placer.placement.score import Score
-from placer.shown import Shown
 
 if TYPE_CHECKING:
     import networkx as nx

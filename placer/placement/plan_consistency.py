@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.errors import InputError, Problem, capped
+from placer.base.errors import InputError, Problem, capped
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

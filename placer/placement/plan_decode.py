@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from placer.document.tree import visible
+from placer.documents.tree import visible
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.plan_form import MISSING, Form, shown

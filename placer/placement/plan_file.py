@@ -7,9 +7,9 @@ import math
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from placer import files
-from placer.arguments import PATH, takes
-from placer.errors import InputError, Problem
+from placer.base.arguments import PATH, takes
+from placer.base.errors import InputError, Problem
+from placer.documents import files
 from placer.placement.plan_decode import decode_plan
 from placer.placement.plan_encode import encode_plan
 from placer.placement.plan_like import PLAN, plan_of

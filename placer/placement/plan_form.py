@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.document.tree import CONTROL, MAX_DEPTH, visible
-from placer.errors import InputError, Problem, capped
-from placer.hostlist import name_problem
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError, Problem, capped
+from placer.base.hostlist import name_problem
+from placer.documents.tree import CONTROL, MAX_DEPTH, visible
 
 MISSING = object()
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from placer.arguments import PATH, TEXT, Kind
+from placer.base.arguments import PATH, TEXT, Kind
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.hostlist import HostLists
+from placer.base.hostlist import HostLists
 from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
 
 if TYPE_CHECKING:

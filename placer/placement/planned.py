@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.orders import as_planned
 
 if TYPE_CHECKING:

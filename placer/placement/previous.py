@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray, grouped
-from placer.errors import InputError, Problem
+from placer.base.arrays import BoolArray, IntArray, grouped
+from placer.base.errors import InputError, Problem
 from placer.job.axes import unlike_sizes
 from placer.topology.islands import inner_tiers, island_on
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.document.tree import visible
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents.tree import visible
 from placer.placement.plan_form import Form
 
 _HOST_LINE = re.compile(

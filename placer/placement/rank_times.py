@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
-from placer.errors import InputError, Problem, refuse
+from placer.base.arrays import FloatArray, IntArray
+from placer.base.errors import InputError, Problem, refuse
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism

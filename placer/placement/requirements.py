@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.document import closest
-from placer.errors import Problem, refuse
+from placer.base.errors import Problem, refuse
+from placer.documents import closest
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.rules import Rules

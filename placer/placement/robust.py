@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
+from placer.base.units import format_power
 from placer.placement.wording import share
-from placer.units import format_power
 
 if TYPE_CHECKING:
     from placer.job.model import Job

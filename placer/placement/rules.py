@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.job.even import axis_of, is_even
 from placer.placement.wording import share, some_ranks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from placer.units import format_seconds
+from placer.base.units import format_seconds
 
 
 class HotLink(TypedDict):

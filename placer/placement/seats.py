@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.placement.wording import share
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.errors import InputError
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError
 from placer.job.resize import resized
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.started import KEYS, SORTING, decode_started
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.document import closest
-from placer.errors import Problem
+from placer.base.errors import Problem
+from placer.documents import closest
 
 if TYPE_CHECKING:
     from placer.job.rules import Rules

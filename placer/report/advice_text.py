@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.cost import JITTER
 from placer.job.orders import how_to_number
 from placer.report.columns import WIDTH, wrapped
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.arguments import NOTHING, instance, takes
+from placer.base.arguments import NOTHING, instance, takes
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
 from placer.placement.plan_like import PLAN, plan_of

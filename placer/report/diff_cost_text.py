@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import table
-from placer.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from placer.report.before_after import EntryChange

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from placer.base.units import format_bytes
 from placer.report.columns import WIDTH, fitted, paragraphs, wrapped
 from placer.report.diff_cost_text import (
     cost_lines,
@@ -13,7 +14,6 @@ from placer.report.diff_cost_text import (
 )
 from placer.report.diff_verdict import diff_sentence
 from placer.report.host_text import hosts_text
-from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.report.diff import PlanDiff

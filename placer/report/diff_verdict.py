@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.report.words import compared, gpu_hours_a_day, saved_text
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.report.diff import PlanDiff

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.base.units import format_bytes, format_seconds, plural
 from placer.report.columns import columns, paragraphs, table, wrapped
 from placer.report.words import hop_cost, largest_island, slowest_host
-from placer.units import format_bytes, format_seconds, plural
 
 _SHOWN_LINKS = 5
 _SHOWN_HOPS = 8

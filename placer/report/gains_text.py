@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
@@ -14,7 +15,6 @@ from placer.report.words import (
     hop_cost,
     knows_work,
 )
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from placer.base.units import plural
 from placer.report.words import amount, share_text
-from placer.units import plural
 
 # Names in a row, and groups of domains, at the most.
 _NAMED = 4

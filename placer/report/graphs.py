@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import closest
 from placer.job.edges import all_edges
 from placer.placement.inputs import inputs_of
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
 

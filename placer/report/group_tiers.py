@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.errors import InputError
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError
 from placer.report.moves import home_tier
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from placer.hostlist import compress
+from placer.base.hostlist import compress
 
 _MOST = 200  # characters
 # Commas inside brackets belong to a range of hosts.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from placer.base.units import format_bytes, format_count
 from placer.job.adapters import trained_parameters
 from placer.job.even import told
 from placer.job.models import total_parameters
-from placer.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from placer.job.model import Job

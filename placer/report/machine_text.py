@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.hostlist import compress
+from placer.base.hostlist import compress
+from placer.base.units import format_bandwidth, format_seconds
 from placer.topology.affinity import gpu_words
-from placer.units import format_bandwidth, format_seconds
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.topology.machine import Machine
     from placer.topology.model import Tier, Topology
 

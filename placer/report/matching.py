@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.errors import InputError
+from placer.base.arrays import IntArray
+from placer.base.errors import InputError
 from placer.job.axes import unlike_sizes
 from placer.placement.shrink import ranks_of_replicas
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from placer.units import format_bytes
+from placer.base.units import format_bytes
 
 # Parts that are told apart from the smallest share of the total on.
 _WORTH_TELLING = 0.05

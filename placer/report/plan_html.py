@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from placer.base.units import format_seconds
 from placer.report.html_table import html_table
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

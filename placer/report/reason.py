@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds, plural
 from placer.report.homes import Home, homes_of
-from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from placer.hostlist import expand
+from placer.base.hostlist import expand
 from placer.report.columns import WIDTH, columns, wrapped
 from placer.report.host_text import hosts_text
 from placer.report.words import NOUN, amount

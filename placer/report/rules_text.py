@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from placer.hostlist import compress, expand
+from placer.base.hostlist import compress, expand
 from placer.report.columns import WIDTH, wrapped
 
 MOST_NAMED = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan import period_of
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
 from placer.report.memory_text import misfit
 from placer.report.words import hop_cost, largest_island, slowest_host
-from placer.units import format_bytes, format_seconds, plural
 
 _SHOWN_LINKS = 3
 _PARTS = {"compute_s": "compute", "bubble_s": "pipeline bubble", "fixed_s": "fixed"}

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
+from placer.base.errors import InputError
 from placer.cost.volumes import volumes
-from placer.errors import InputError
 from placer.job.axes import unlike_sizes
 
 if TYPE_CHECKING:

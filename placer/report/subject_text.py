@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.hostlist import compress
+from placer.base.hostlist import compress
+from placer.base.units import format_bandwidth, format_bytes, format_seconds, plural
 from placer.report.columns import WIDTH, fitted, paragraphs
 from placer.report.explain_text import rank_text, where
 from placer.report.words import amount, hop_cost, largest_island
-from placer.units import format_bandwidth, format_bytes, format_seconds, plural
 
 Facts = Mapping[str, Any]
 

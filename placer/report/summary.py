@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.naming import named
+from placer.base.naming import named
+from placer.base.units import format_seconds, plural
 from placer.placement.parts import (
     domain_of_members,
     even_tier,
@@ -32,7 +33,6 @@ from placer.report.words import (
     slowest_group,
     withdrawn,
 )
-from placer.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

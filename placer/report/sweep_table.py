@@ -7,10 +7,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from placer.base.units import format_bandwidth, format_seconds
 from placer.report.columns import narrowed, wrapped
 from placer.report.html_table import html_table
 from placer.report.words import gap_text
-from placer.units import format_bandwidth, format_seconds
 
 Row = Mapping[str, Any]
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.base.units import format_bytes, format_seconds
 from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.html_table import html_table
@@ -28,7 +29,6 @@ from placer.report.tune_words import (
     verdict,
     why_not,
 )
-from placer.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.base.naming import named
+from placer.base.units import format_bytes, format_seconds
 from placer.cost import DIFFERENCE
-from placer.naming import named
 from placer.report.words import compared, share_text, within_noise
-from placer.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 

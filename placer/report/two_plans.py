@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError
 from placer.cost.step import StepModel
-from placer.errors import InputError
 from placer.explain.difference import saving
 from placer.explain.uncertain import links_are_assumed
 from placer.placement.build import placement_of_plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from placer.base.units import plural
 from placer.placement.host_orders import in_natural_order
 from placer.report.columns import WIDTH, wrapped
 from placer.report.host_text import hosts_text
 from placer.report.verdict import inner_domains
-from placer.units import plural
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

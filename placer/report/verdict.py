@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_bytes, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
 from placer.placement.robust import uses_needless_hosts
@@ -25,10 +26,9 @@ from placer.report.words import (
     share_text,
     unbeaten,
 )
-from placer.units import format_bytes, plural
 
 if TYPE_CHECKING:
-    from placer.errors import InfeasibleError
+    from placer.base.errors import InfeasibleError
     from placer.placement.plan import Plan
 
 KEEP, MOVE, INFEASIBLE = "keep", "move", "infeasible"

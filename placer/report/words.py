@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.units import format_seconds, unit_of_seconds
+from placer.base.units import format_seconds, unit_of_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

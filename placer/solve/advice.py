@@ -14,7 +14,7 @@ from itertools import chain, islice
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills.fills import nested_fills, uneven_fills

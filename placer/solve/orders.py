@@ -7,7 +7,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.job.orders import framework_orders, in_order
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.even import with_parts_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.solve.bounds.certificate import (
     counted_parts,
     prove,

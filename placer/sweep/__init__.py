@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.arguments import (
+from placer.base.arguments import (
     CALL,
     DURATION,
     HOSTS,
@@ -18,14 +18,14 @@ from placer.arguments import (
     Kind,
     takes,
 )
-from placer.loading import answer_calls
+from placer.base.loading import answer_calls
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.api.options import ObjectiveName
     from placer.degrees.frameworks import FrameworkName
-    from placer.engines.engine import Engine
     from placer.sweep.result import Sweep
+    from placer.workers.engine import Engine
 
 _SIZES = INTEGERS | NOTHING
 _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
@@ -121,9 +121,9 @@ def sweep(
     """
     from placer.api.inputs import read_inputs
     from placer.api.options import seconds_of
+    from placer.base.errors import refuse
     from placer.degrees.asked import unknown_framework
     from placer.degrees.frameworks import in_framework
-    from placer.errors import refuse
     from placer.job.fixed import with_fixed_time
     from placer.sweep.grid import grid, listed_axes
     from placer.sweep.inputs import check_axes

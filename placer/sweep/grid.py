@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from placer.errors import InputError, Problem, refuse
-from placer.naming import named
-from placer.units import parse_bandwidth, parse_number
+from placer.base.errors import InputError, Problem, refuse
+from placer.base.naming import named
+from placer.base.units import parse_bandwidth, parse_number
 
 Point = Mapping[str, int | float]
 Value = TypeVar("Value", int, float)

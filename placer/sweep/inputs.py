@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.degrees.choice import Choice, overlap_at
 from placer.degrees.space import broken
-from placer.document import closest
-from placer.errors import InputError, Problem, refuse
+from placer.documents import closest
 from placer.job.read import job_digest
 from placer.job.resize import resized
 from placer.sweep.grid import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from placer.base.units import format_seconds
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.report.sweep_table import cell, label
-from placer.units import format_seconds
 
 Row = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.api.place import place
+from placer.base.errors import InfeasibleError, InputError, PlacerError
+from placer.cost.footprint.stages import memory_score
 from placer.cost.work import on_gpu
-from placer.errors import InfeasibleError, InputError, PlacerError
-from placer.footprint.stages import memory_score
 from placer.report.memory_text import misfit
 from placer.solve.problem.effort import NORMAL
 from placer.sweep.inputs import job_at, machine_at

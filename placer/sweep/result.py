@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
+from placer.base.units import format_seconds
 from placer.draw.picture import Picture
 from placer.job.fixed import fixed_share
 from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import paragraphs
 from placer.report.sweep_table import sweep_csv, sweep_html, sweep_text
-from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.api.result import Result

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placer.document import open_document
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
+from placer.documents import open_document
 from placer.sweep.grid import MAX_POINTS, NIC_RATE, OVERSUBSCRIPTION, SIZES
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
 
 _TIMES = ("step_time_s", "exposed_scale_out_s")
 # Above zero: a value may lie on a logarithmic axis.

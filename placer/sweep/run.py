@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.api.inputs import read_inputs
-from placer.engines.engine import Engine, Sequential, Stop
+from placer.workers.engine import Engine, Sequential, Stop
 
 if TYPE_CHECKING:
     from placer.sweep.grid import Point

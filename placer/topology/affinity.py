@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from placer.hostlist import compress
+from placer.base.hostlist import compress
 
 if TYPE_CHECKING:
-    from placer.document import Section, Value
+    from placer.documents import Section, Value
 
 MAX_NUMA = 1023
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer import files
-from placer.errors import InputError, Problem, refuse
-from placer.hostlist import HostLists, compress, expand
+from placer.base.errors import InputError, Problem, refuse
+from placer.base.hostlist import HostLists, compress, expand
+from placer.documents import files
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:

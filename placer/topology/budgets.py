@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.budget import Budget
-from placer.hostlist import matching
-from placer.units import parse_power
+from placer.base.budget import Budget
+from placer.base.hostlist import matching
+from placer.base.units import parse_power
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
     from placer.topology.gpu import Gpu
 
 LIMITS = ("gpus", "replicas", "watts")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.topology.islands import launcher_indices
 from placer.topology.model import Islands, Tier, Topology
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.assumed import assumed_entry
-from placer.document.tree import MAX_TEXT
-from placer.hostlist import fold
+from placer.base.hostlist import fold
+from placer.documents.tree import MAX_TEXT
 from placer.topology.budgets import budgets_entry
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out

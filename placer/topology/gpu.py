@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from placer.units import parse_bandwidth, parse_bytes, parse_power
+from placer.base.units import parse_bandwidth, parse_bytes, parse_power
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from placer.document import closest
-from placer.errors import InputError, Problem
-from placer.naming import named
-from placer.presets import preset_names
+from placer.base.errors import InputError, Problem
+from placer.base.naming import named
+from placer.documents import closest
+from placer.documents.presets import preset_names
 
 # The preset of a machine of the usual hosts of each GPU.
 HOSTS = {

@@ -14,7 +14,7 @@ import numpy as np
 from placer.topology.machine import Machine
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
+    from placer.base.arrays import FloatArray, IntArray
     from placer.topology.build import Nodes
     from placer.topology.model import Islands, Topology
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from placer.document import closest
-from placer.hostlist import expand
+from placer.base.hostlist import expand
+from placer.documents import closest
 
 if TYPE_CHECKING:
-    from placer.document import Section
+    from placer.documents import Section
 
 STOPS = ("NoSchedule", "NoExecute")
 GPU = "nvidia.com/gpu"

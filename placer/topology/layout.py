@@ -20,9 +20,9 @@ from math import prod
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.hostlist import name_problem
-from placer.units import format_bytes
+from placer.base.arrays import IntArray
+from placer.base.hostlist import name_problem
+from placer.base.units import format_bytes
 
 MAX_NODES = 1 << 20
 BYTES_A_NODE = 400  # names, and where they are listed

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.base.units import format_seconds, parse_bandwidth, parse_time
 from placer.topology.suggest import Suggester
-from placer.units import format_seconds, parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from placer.document import Section, Value
+    from placer.documents import Section, Value
     from placer.topology.build import Nodes
     from placer.topology.model import Tier
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
-from placer.shown import Shown
+from placer.base.arrays import IntArray
+from placer.base.loading import load
+from placer.base.shown import Shown
 from placer.topology.affinity import Affinity
 from placer.topology.kubernetes import Kubernetes
 from placer.topology.machine import Domains, Machine
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from placer.assumed import Assumption
-    from placer.budget import Budget
+    from placer.base.budget import Budget
     from placer.topology.build import Nodes
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.hostlist import HostLists
+from placer.base.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
 from placer.topology.links import read_links
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
-    from placer.document import Document, Section, Value
+    from placer.documents import Document, Section, Value
     from placer.topology.tiers import Tiers
 
 _SMALLEST = 1e-6

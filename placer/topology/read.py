@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.assumed import decode_assumed
-from placer.document import Document, open_document, parse_document
-from placer.presets import is_preset, preset_path
+from placer.documents import Document, open_document, parse_document
+from placer.documents.presets import is_preset, preset_path
 from placer.topology.affinity import read_affinity
 from placer.topology.budgets import read_budgets
 from placer.topology.build import NO_NODES, build

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from placer.document import closest
+from placer.documents import closest
 
 _NEIGHBOURS = 500
 _MAX_HINTS = 10

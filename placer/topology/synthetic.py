@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.assumed import HARDWARE, Assumption
-from placer.errors import InputError, Problem
+from placer.base.errors import InputError, Problem
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
 from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
@@ -28,7 +28,7 @@ from placer.topology.model import Tier, Topology
 from placer.topology.uplinks import assumed_uplinks
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
 
 NODE_BANDWIDTH = 450e9  # B/s
 NODE_LATENCY = 1e-6  # s

@@ -9,13 +9,13 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
+from placer.base.units import parse_bandwidth, parse_time
 from placer.topology.build import MAX_GPUS_OF_NODE
 from placer.topology.model import Islands, Tier
-from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
-    from placer.document import Document, Section
+    from placer.base.arrays import IntArray
+    from placer.documents import Document, Section
 
 MAX_TIERS = 32
 MAX_RAILS = 63

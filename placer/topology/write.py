@@ -10,7 +10,7 @@ from placer.topology.budgets import budgets_entry
 from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
+    from placer.base.arrays import FloatArray, IntArray
     from placer.topology.model import Islands, Tier, Topology
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.topology.read import parse_topology
 

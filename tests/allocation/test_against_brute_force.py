@@ -12,9 +12,9 @@ import pytest
 
 from placer.allocation import offers
 from placer.api.allocate import allocate
+from placer.base.errors import InfeasibleError
+from placer.base.hostlist import expand
 from placer.cost import JITTER
-from placer.errors import InfeasibleError
-from placer.hostlist import expand
 from tests.marks import slow
 from tests.solve.oracle import hop_cost, legal_placements, step_time
 from tests.solve.random_cases import random_job, random_machine

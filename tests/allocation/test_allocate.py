@@ -15,10 +15,10 @@ import yaml
 import placer
 from placer.allocation import offers
 from placer.allocation.least_strict import Slices, worst_machine
+from placer.base.errors import InfeasibleError, InputError
+from placer.base.hostlist import expand
 from placer.cost import JITTER
 from placer.emit.registry import requests
-from placer.errors import InfeasibleError, InputError
-from placer.hostlist import expand
 from placer.job.rules import Rules
 from placer.solve.bounds import certificate
 from placer.solve.orders import solve_orders

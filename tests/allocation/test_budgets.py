@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.budget import Budget
-from placer.errors import InfeasibleError
+from placer.base.budget import Budget
+from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from tests.allocation.machines import racks

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.base.hostlist import expand
 from placer.cli import progress
 from placer.cli.allocate import file_names
 from placer.cli.main import main
-from placer.hostlist import expand
 
 if TYPE_CHECKING:
     from click.testing import Result

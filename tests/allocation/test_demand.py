@@ -9,8 +9,8 @@ import pytest
 
 import placer
 from placer.allocation.demand import demand_of
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.read import decode_job
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 
 import placer
 from placer.api.allocate import allocate
-from placer.document import parse_document
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement

@@ -15,8 +15,8 @@ import pytest
 
 from placer.allocation.left import slurm_fragmentation
 from placer.api.allocate import allocate
-from placer.errors import InfeasibleError
-from placer.hostlist import expand
+from placer.base.errors import InfeasibleError
+from placer.base.hostlist import expand
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from tests.allocation.machines import racks, training

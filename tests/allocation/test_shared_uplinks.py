@@ -13,7 +13,7 @@ import pytest
 import placer
 from placer.allocation.shared import left_by, use_of
 from placer.api.allocate import allocate
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.problem.compiled import Problem
 from tests.allocation.machines import racks, training

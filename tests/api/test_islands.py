@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.topology.read import parse_topology
 

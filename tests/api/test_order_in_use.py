@@ -17,7 +17,7 @@ from placer.placement.build import placement_of_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.topology.model import Topology
 
 RACKS = "rack:{racks} node:4 gpu:8"

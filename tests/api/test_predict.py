@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import placer
 from placer.api.predict import predict
+from placer.base.errors import InfeasibleError, InputError
 from placer.cli.main import main
-from placer.errors import InfeasibleError, InputError
 from placer.placement.host_orders import (
     in_natural_order,
     slurm_key,

@@ -12,7 +12,7 @@ from benchmarks.traffic_graphs import (
     stencil,
     weighted_stencil,
 )
-from placer.document import document_of
+from placer.documents import document_of
 from placer.topology.read import decode_topology
 
 SMALL = [case for case in cases() if case.ranks < 2000]

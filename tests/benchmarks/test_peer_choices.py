@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.calculon import CASES, Both, choices, job_of, main, place, row
 from benchmarks.choices import Judged, behind, held_out, runs
+from placer.cost.footprint.stages import footprint
 from placer.degrees.choice import Choice
-from placer.footprint.stages import footprint
 from placer.job.models import layer_parameters
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from placer.api.score import score
+from placer.base.errors import InputError
 from placer.calibrate import fit as fitting
 from placer.calibrate.fit import calibrate
 from placer.calibrate.measurements import Measurements, Point
 from placer.calibrate.text import as_data, as_text
 from placer.cost.step import StepModel
-from placer.errors import InputError
 from placer.job.model import Compute, DataParallel, Job
 from placer.job.read import read_job
 from placer.job.resize import resized

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
 from placer.calibrate.hardware import fit_hardware
 from placer.cli.main import main
-from placer.errors import InputError
 from placer.logs.nccl_tests import Row, Table
 from placer.topology.read import read_topology
 

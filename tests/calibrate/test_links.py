@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
 from placer.calibrate.fit import calibrate
 from placer.calibrate.links import LinkFit, fit_links, with_efficiencies
 from placer.calibrate.measurements import Measurements, decode_measurements
 from placer.calibrate.work import timed
 from placer.cli.main import main
 from placer.cost.step import StepModel
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.documents import parse_document
 from placer.job.pace import compute_at
 from placer.placement.baselines import baseline
 from placer.topology.read import read_topology

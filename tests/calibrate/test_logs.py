@@ -7,9 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
 from placer.calibrate.measurements import read_measurements
 from placer.cli.main import main
-from placer.errors import InputError
 from placer.job.read import read_job
 
 JOB = """format: placer/job

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from placer.base.errors import InputError, Problem
 from placer.calibrate.measurements import decode_measurements, read_measurements
-from placer.document import parse_document
-from placer.errors import InputError, Problem
+from placer.documents import parse_document
 
 FULL = """\
 format: placer/measurements

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from placer.base.errors import InputError
 from placer.cli.check import check
 from placer.cli.diff import diff
 from placer.cli.place import place
-from placer.errors import InputError
 from placer.job.read import read_job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement

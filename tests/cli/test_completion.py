@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from placer.cli.completion import _SHELLS
 from placer.cli.main import COMMANDS, COMPLETE, main
+from placer.documents.presets import preset_names
 from placer.emit.registry import FORMATS
-from placer.presets import preset_names
 
 MACHINE = """\
 format: placer/topology

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from placer.base.errors import InputError
 from placer.cli.diff import diff
 from placer.cli.main import main
 from placer.cli.predict import predict
 from placer.cli.score import score
-from placer.errors import InputError
 from placer.job.read import read_job
 from placer.placement.baselines import baseline
 from placer.placement.build import build_plan

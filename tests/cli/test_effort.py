@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import placer.api.place
+from placer.base.errors import InputError
 from placer.cli.main import main
-from placer.errors import InputError
 
 INPUTS = ["place", "-t", "node:2 gpu:8", "-j", "quickstart"]
 

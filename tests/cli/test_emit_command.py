@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import EmitError, InputError
 from placer.cli.emit import emit as command
 from placer.emit import emit
 from placer.emit.registry import FORMATS
-from placer.errors import EmitError, InputError
 from placer.placement.plan_file import write_plan
 from tests.emit.readback import CONTIGUOUS, FREE, OF_PLANS, plan_of
 

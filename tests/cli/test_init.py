@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from placer.cli.folder import read_folder
 from placer.cli.main import main
-from placer.document import parse_document
-from placer.presets import schemas
+from placer.documents import parse_document
+from placer.documents.presets import schemas
 from tests.cli.test_assumed import SCRIPT, TOPOLOGY
 
 EVERY_KEY = """\

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from placer.cli.main import main
+from placer.documents.presets import preset_names
 from placer.job.read import read_job
-from placer.presets import preset_names
 
 JOBS = preset_names("jobs")
 

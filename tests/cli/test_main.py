@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from placer.cli.main import COMMANDS, main
-from placer.errors import (
+from placer.base.errors import (
     CheckError,
     EmitError,
     InfeasibleError,
     InputError,
     OutputError,
 )
+from placer.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = "rack:2 node:2 gpu:2"
@@ -176,7 +176,7 @@ def test_exit_codes(
         raise error
 
     monkeypatch.setattr("placer.cli.main._drop_output", lambda: None)
-    monkeypatch.setattr("placer.readers.machine.read_topology", fail)
+    monkeypatch.setattr("placer.formats.machines.machine.read_topology", fail)
     args = ["score", "-t", MACHINE, "-j", "quickstart", "baseline:random"]
     if place_of_flag != "none":
         args.insert(0 if place_of_flag == "before" else len(args), "--debug")

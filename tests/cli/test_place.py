@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from placer import read_job, read_plan, read_topology
+from placer.base.hostlist import expand
 from placer.cli.main import main
 from placer.cost.hop_cost import hop_cost
-from placer.hostlist import expand
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from placer.cli.main import main
-from placer.presets import schemas
+from placer.documents.presets import schemas
 
 
 @pytest.mark.parametrize("name", schemas())

@@ -191,7 +191,7 @@ def test_unwritable_plot_keeps_the_rows(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A figure that cannot be written in the end ends with 4, after the rows."""
-    monkeypatch.setattr("placer.files.check_target", lambda _path: None)
+    monkeypatch.setattr("placer.documents.files.check_target", lambda _path: None)
     found = sweep(
         job, "--dp", "2", "--plot", tmp_path / "no" / "a.svg", "--format", "csv"
     )
@@ -261,7 +261,7 @@ import sys
 sys.path.insert(0, {root!r})
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import placer.engines.pool as pool
+import placer.workers.pool as pool
 quiet = pool.wait
 
 def telling(*args):

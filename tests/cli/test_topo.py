@@ -9,10 +9,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
 from placer.cli.main import main
 from placer.cli.topology import topology as topo
-from placer.errors import InputError
-from placer.presets import preset_names
+from placer.documents.presets import preset_names
 from placer.topology.read import parse_topology, read_topology
 from tests.readers.cases import FABRIC, MATRIX
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placer.hostlist import expand
+from placer.base.hostlist import expand
 from tests.clients import needs
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.readers.infiniband import Fabric, read_fabric
+from placer.formats.machines.infiniband import Fabric, read_fabric
 from tests.clients.fake_hosts import Done, run
 from tests.clients.needs import missing, program
 from tests.readers import cases

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.errors import EmitError
 from tests.clients.fake_hosts import Done, run, ssh_stand_in
 from tests.clients.needs import missing
 from tests.clients.reports import REPORT, environment, reported_seats, verdict

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from placer.hostlist import MAX_NAMES, compress, expand
+from placer.base.hostlist import MAX_NAMES, compress, expand
 from tests.clients import needs
 from tests.clients.slurm_cluster import version
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.clients.slurm_cluster import TOPOLOGY, Slurm, version
 from tests.readers import cases
 

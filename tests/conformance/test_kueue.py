@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.solve.tree.fill import fill

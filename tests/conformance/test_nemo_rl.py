@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InfeasibleError
-from placer.readers.machine import read_topology
+from placer.base.errors import InfeasibleError
+from placer.formats.machines.machine import read_topology
 from tests.conformance.machines import (
     crossings,
     domains_of,

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.topology.read import parse_topology

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from tests.conformance.machines import (
     Host,
     crossings,

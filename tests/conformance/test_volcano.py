@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from tests.conformance.machines import domains_of, job, machine, ranks_in
 from tests.solve.solving import solve
 

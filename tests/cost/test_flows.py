@@ -6,7 +6,7 @@ import pytest
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Job, RankTraffic
 from placer.job.read import decode_job

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from placer.api.place import place
+from placer.base.errors import InputError
 from placer.cost.exchange import send_cost
 from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
-from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.build import placement_of_plan

@@ -1,4 +1,4 @@
-"""Memory of a GPU by the published formulas, and nothing of `placer.footprint`.
+"""Memory of a GPU by the published formulas, and nothing of `placer.cost.footprint`.
 
 States: Rajbhandari et al. 2020, arXiv 1910.02054, over dp x cp, of experts over tp cp
 dp / (etp ep); what DeepSpeed keeps by its ``docs/code-docs/source/memory.rst``.

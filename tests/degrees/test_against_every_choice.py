@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import placer
+from placer.base.errors import InfeasibleError
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.kinds import methods
-from placer.engines.engine import Sequential
-from placer.errors import InfeasibleError
 from placer.job.recompute import flops_again
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 from placer.topology.allocation import allocate
+from placer.workers.engine import Sequential
 from tests.degrees.cases import GB, job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand

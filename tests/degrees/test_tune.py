@@ -13,18 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 import placer
-from placer.budget import Budget
+from placer.base.budget import Budget
+from placer.base.errors import InfeasibleError, InputError
 from placer.cli.main import main
 from placer.degrees.evaluate import Answer, Evaluation, Question
 from placer.degrees.least import Least
 from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
-from placer.engines.pool import Pool
-from placer.errors import InfeasibleError, InputError
 from placer.job.rules import Pin, Rules
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK
+from placer.workers.pool import Pool
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.marks import slow

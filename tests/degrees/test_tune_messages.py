@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.base.errors import InputError
 from placer.cli.main import main
-from placer.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

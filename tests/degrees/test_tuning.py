@@ -14,18 +14,17 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import placer
+from placer.base.errors import InputError
 from placer.cli import progress
 from placer.cli import tune as command
+from placer.cost.footprint.stages import footprint, restart_bytes
 from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
 from placer.degrees.found import State
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
-from placer.document import parse_document
-from placer.engines.cluster import Cluster
-from placer.errors import InputError
-from placer.footprint.stages import footprint, restart_bytes
+from placer.documents import parse_document
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import DataParallel, Overlap
@@ -33,6 +32,7 @@ from placer.job.read import decode_job
 from placer.job.write import to_document
 from placer.report.tune_table import tune_text
 from placer.report.tune_words import ties, verdict, why_not
+from placer.workers.cluster import Cluster
 from tests.degrees.cases import GB, job, machine
 
 if TYPE_CHECKING:

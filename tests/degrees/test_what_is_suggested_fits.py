@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 
 import placer
+from placer.base.errors import InfeasibleError
+from placer.cost.footprint.stages import footprint
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
-from placer.errors import InfeasibleError
-from placer.footprint.stages import footprint
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Overlap
 from placer.job.models import read_model

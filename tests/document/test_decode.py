@@ -2,9 +2,9 @@
 
 import pytest
 
-from placer.document import closest, content_digest, open_document, parse_document
-from placer.errors import InputError
-from placer.units import parse_time
+from placer.base.errors import InputError
+from placer.base.units import parse_time
+from placer.documents import closest, content_digest, open_document, parse_document
 
 GOOD = """\
 format: placer/job

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.document import parse_document
-from placer.document.scalars import kind_of, raw
-from placer.document.tree import MAX_TEXT
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
+from placer.documents.scalars import kind_of, raw
+from placer.documents.tree import MAX_TEXT
 
 
 def written(value):
@@ -100,7 +100,7 @@ def test_a_doubt_changes_no_value(content, source):
 @pytest.mark.parametrize("source", ["x.yaml", "x.json"])
 def test_a_good_text_needs_no_tree(name, source, monkeypatch):
     """Places are looked up only when a problem is told."""
-    monkeypatch.delattr(f"placer.document.parse.{name}")
+    monkeypatch.delattr(f"placer.documents.parse.{name}")
     document = parse_document('{"a": [1, {"b": "c"}]}', source)
     assert document.root.items("a")[1].section().text("b") == "c"
     document.finish()
@@ -205,7 +205,7 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor():
 
 def test_too_many_values_are_refused(monkeypatch):
     """The number of values is capped while reading."""
-    monkeypatch.setattr("placer.document.parse.MAX_VALUES", 100)
+    monkeypatch.setattr("placer.documents.parse.MAX_VALUES", 100)
     with pytest.raises(InputError, match="more than 100 values"):
         parse_document("a: [" + "1," * 200 + "]", "x.yaml")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placer.base.errors import InputError
+from placer.base.units import format_bytes_beside
 from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.time_line import time_line
-from placer.errors import InputError
 from placer.placement.plan import Plan
-from placer.units import format_bytes_beside
 from tests.draw.pictures import SCORE, SVG, hover, of_class, parse
 from tests.plan_cases import TIERS, tiny_plan
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from placer.base.errors import InputError
 from placer.cost.step import Step, StepModel
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.draw import pipeline as module
 from placer.draw.pipeline import pipeline_chart
-from placer.errors import InputError
 from placer.job.read import decode_job
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case

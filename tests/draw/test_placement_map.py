@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placer.base.errors import InputError
 from placer.draw import placement_map as module
 from placer.draw.grouping import COLOURS
 from placer.draw.placement_map import placement_map
-from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan

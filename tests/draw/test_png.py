@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from placer.base.errors import InputError, OutputError
 from placer.draw import png as module
 from placer.draw import svg
 from placer.draw.placement_map import placement_map
 from placer.draw.png import png
-from placer.errors import InputError, OutputError
 from tests.clients import needs
 from tests.plan_cases import tiny_plan
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.errors import EmitError
 from tests.emit.readback import Seat, plan_of, run_script, write_script
 from tests.emit.stubs import deepspeed_node_seats, read_deepspeed
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.errors import EmitError
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 

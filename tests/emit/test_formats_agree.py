@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 
+from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.registry import FORMATS
-from placer.errors import EmitError
 from tests.emit.readback import (
     CONTIGUOUS,
     FREE,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.manifest import object_name
-from placer.errors import EmitError
 from tests.emit.readback import OF_PLANS, Seat, plan_of, run_script, texts, write_script
 from tests.emit.stubs import run_sbatch
 from tests.emit.test_formats_agree import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.errors import EmitError
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 from tests.emit.stubs import FakeJax, load_jax
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placer.base.errors import EmitError
 from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
-from placer.errors import EmitError
+from placer.formats.jobs.job import read_job
 from placer.job.model import DataParallel
-from placer.sources.job import read_job
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
+from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.manifest import object_name
-from placer.errors import EmitError
 from tests.emit.readback import FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from placer.base.errors import EmitError, InputError
 from placer.emit import emit
-from placer.errors import EmitError, InputError
 from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
 
 if TYPE_CHECKING:

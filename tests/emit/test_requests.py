@@ -11,10 +11,10 @@ import pytest
 import yaml
 from hypothesis import given
 
+from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.domains import tiers_of
 from placer.emit.nodes import nodes_of
-from placer.errors import EmitError
 from placer.placement.plan import Plan
 from tests.emit.readback import plan_of
 from tests.emit.tiered import tiered, tiered_plans

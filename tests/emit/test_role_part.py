@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.base.errors import InputError
 from placer.cli.main import main
 from placer.emit.role_part import role_part
-from placer.errors import InputError
 from tests.emit.readback import OF_PLANS
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from placer.base.errors import EmitError, InputError, OutputError
 from placer.emit import emit
-from placer.errors import EmitError, InputError, OutputError
 from placer.placement.plan import Plan
 from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, OF_PLANS, plan_of, texts
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.errors import EmitError
 from placer.job.axes import Parallelism
 from placer.placement.plan import Plan
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of

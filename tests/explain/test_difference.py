@@ -17,7 +17,7 @@ from placer.explain.uncertain import TABLE, drawn_models, model_at
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
 
 MODEL = {"layers": 16, "hidden": 4096, "ffn": 16384, "heads": 32, "vocab": 32000}
 COST_MODEL = Path(__file__).parents[2] / "docs" / "cost-model.md"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import placer
+from placer.base.errors import InputError
 from placer.cost.step import StepModel
-from placer.errors import InputError
 from placer.explain.group_cost import GroupCosts
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of

@@ -2,7 +2,7 @@
 
 import json
 
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 
 SMALL = {

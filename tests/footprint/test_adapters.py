@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.footprint.stages import footprint, restart_bytes
+from placer.cost.footprint.stages import footprint, restart_bytes
 from placer.job.adapters import Adapters, trained_parameters
 from placer.job.models import total_parameters
 from tests.footprint.cases import EXPERTS, SMALL, job_of

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from placer.cost.footprint.layer import LayerActivations
+from placer.cost.footprint.parameters import held_of_layer
+from placer.cost.footprint.stages import PARTS, footprint, footprints, memory_score
 from placer.cost.volumes import volumes
-from placer.footprint.layer import LayerActivations
-from placer.footprint.parameters import held_of_layer
-from placer.footprint.stages import PARTS, footprint, footprints, memory_score
 from placer.job.models import layer_parameters, total_parameters
 from placer.job.read import read_job
 from tests.footprint.cases import EXPERTS, SMALL, job_of

@@ -12,7 +12,7 @@ import pytest
 
 import placer
 import placer.solve.run.budget as budget
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.injob import again
 from placer.injob.again import Order, placed_again
 from placer.injob.bounded import LateError

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from placer.documents.presets import schemas
 from placer.injob import gpus
 from placer.injob.probe import probe
-from placer.presets import schemas
 from tests.injob.stand_ins import UUID, ZEROS, line, program, smi_xml
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.injob import processes
 from placer.injob.needed import needed
 from placer.injob.processes import mesh_in_order, mesh_job

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.injob import resiliency
 from tests.injob.at_once import Store, at_once, on_hosts
 

@@ -8,9 +8,10 @@ from math import ceil
 
 import pytest
 
+from placer.base.errors import InputError
+from placer.base.units import parse_count
 from placer.cost.work import forward_share
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.documents import parse_document
 from placer.job.adapters import Adapters, adapters_of_layer, trained_parameters
 from placer.job.model import Compute
 from placer.job.models import attention_flops, read_model
@@ -19,7 +20,6 @@ from placer.job.waves import fill
 from placer.job.work import micro_batch_time, sample_work
 from placer.job.write import to_document
 from placer.report.job_facts import facts
-from placer.units import parse_count
 from tests.footprint.cases import EXPERTS, job_of
 
 

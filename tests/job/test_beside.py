@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.beside import (

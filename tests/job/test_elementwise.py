@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.beside import beside_seconds
 from placer.job.elementwise import elementwise_bytes

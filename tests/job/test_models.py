@@ -2,7 +2,8 @@
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents.presets import preset_names
 from placer.job import models
 from placer.job.model import Model
 from placer.job.models import (
@@ -14,7 +15,6 @@ from placer.job.models import (
     read_model,
     total_parameters,
 )
-from placer.presets import preset_names
 
 
 @pytest.mark.parametrize("name", preset_names("models"))

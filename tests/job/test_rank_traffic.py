@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import placer
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
 from placer.job.write import to_document
 

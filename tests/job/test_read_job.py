@@ -12,8 +12,8 @@ from dataclasses import asdict
 
 import pytest
 
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,

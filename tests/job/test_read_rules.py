@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
 from placer.job.write import to_document

@@ -7,8 +7,8 @@ from time import process_time
 
 import pytest
 
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.model import Group
 from placer.job.read import decode_job, read_job
 from placer.job.resize import resized

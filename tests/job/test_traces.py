@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.read import read_job
 
 WORLD = 4

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from placer.footprint.stages import footprint
+from placer.cost.footprint.stages import footprint
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.job.models import attention_flops

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from placer.document import document_of, parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import document_of, parse_document
 from placer.job.read import decode_job
 from placer.job.resize import reordered, resized
 from placer.job.write import to_document

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.launch.hosts import HostTable
 from placer.launch.process import Process, this_process
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.launch import (
     device_of_rank,
     devices_in_plan_order,

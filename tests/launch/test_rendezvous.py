@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from placer.base.errors import InputError
 from placer.emit import emit
-from placer.errors import InputError
 from placer.launch.rendezvous import handler, read_node_map
 from tests.emit.readback import CONTIGUOUS, plan_of
 

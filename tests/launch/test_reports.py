@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.launch.process import Process
 from placer.launch.reports import read_reports, report_line
 

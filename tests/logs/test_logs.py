@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.logged import step_of
 from placer.job.read import read_job
 from placer.logs import megatron, mlperf, torchtitan

@@ -9,6 +9,7 @@ import pytest
 
 from placer.api.place import place
 from placer.api.report import report_html
+from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.placement_map import placement_map
@@ -17,7 +18,6 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
 from placer.topology.read import read_topology
-from placer.units import format_beside, format_bytes_beside
 from tests.draw.pictures import of_class, parse
 from tests.page.test_report_page import inputs, plan_on, read_text_job, two_plans
 

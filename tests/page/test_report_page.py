@@ -11,7 +11,7 @@ import pytest
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
 from placer.cost.step import StepModel
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.explain.group_cost import GroupCosts
 from placer.job.model import Job
 from placer.job.read import decode_job, read_job

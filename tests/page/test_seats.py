@@ -5,11 +5,11 @@ from base64 import b64decode
 import numpy as np
 from hypothesis import given
 
-from placer.page.seats import NOWHERE, partners, shown
-from placer.page.side import Side
 from placer.placement.host_orders import natural_key
 from placer.placement.plan import Plan
 from placer.report.matching import match
+from placer.report.page.seats import NOWHERE, partners, shown
+from placer.report.page.side import Side
 from tests.report.test_diff import replicas, two_plans
 
 

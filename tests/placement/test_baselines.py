@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.job.axes import (
     MEGATRON_DEFAULT_ORDER,
     REPLICA_MAJOR_ORDER,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement

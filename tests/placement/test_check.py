@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.api.check import check
-from placer.errors import CheckError
+from placer.base.errors import CheckError
 from placer.job.model import Group, Job
 from placer.placement.build import build_plan
 from placer.placement.check import violations

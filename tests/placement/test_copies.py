@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.errors import CheckError, InputError
+from placer.base.errors import CheckError, InputError
 from placer.placement.copies import Copies, cliques, copy_faults, parse_copies
 from tests.emit.readback import CONTIGUOUS, plan_of
 

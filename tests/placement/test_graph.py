@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import placer
+from placer.base.errors import InputError
 from placer.cost.hop_cost import HopCost
-from placer.errors import InputError
 from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement

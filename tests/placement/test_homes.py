@@ -7,7 +7,7 @@ import pytest
 
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.draw.placement_map import placement_map
 from placer.job.read import decode_job
 from placer.placement.inputs import Inputs

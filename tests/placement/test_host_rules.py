@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placer import read_topology
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
@@ -45,7 +45,7 @@ def test_names_the_reason_of_an_unavailable_host() -> None:
     text += "  - {name: node, size: 2, bandwidth: 1GB/s}\n"
     text += "  - {name: cluster, bandwidth: 1GB/s}\n"
     text += "nodes: [{names: 'n[1-4]'}]\nunavailable: {n2: xid 79}\n"
-    from placer.document import parse_document
+    from placer.documents import parse_document
     from placer.topology.read import decode_topology
 
     machine = decode_topology(parse_document(text, "m.yaml"))

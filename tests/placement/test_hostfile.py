@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.placement.hostfile import placement_of_hostfile
 from placer.topology.model import Topology
 from tests.plan_cases import machines, tiny

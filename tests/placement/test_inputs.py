@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
-from placer.hostlist import expand, fold
+from placer.base.hostlist import expand, fold
+from placer.documents.presets import preset_names
 from placer.job.rules import Pin
 from placer.job.write import to_document
 from placer.placement.inputs import Inputs, inputs_of
-from placer.presets import preset_names
 from placer.topology.build import Nodes, build
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology

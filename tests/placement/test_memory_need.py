@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placer.api.place import place
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.read import read_job
 from placer.placement import memory_need as module
 from placer.placement.memory_need import check_memory, memory_need
@@ -145,7 +145,7 @@ def test_the_limit_of_the_process_counts() -> None:
     script = (
         f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
-        "from placer.memory import memory_limit\n"
+        "from placer.base.memory import memory_limit\n"
         "print(memory_limit())"
     )
     run = subprocess.run(

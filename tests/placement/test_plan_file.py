@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError, OutputError
-from placer.files import check_target
+from placer.base.errors import InputError, OutputError
+from placer.documents.files import check_target
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement

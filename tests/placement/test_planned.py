@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.orders import in_order
 from placer.placement.planned import planned_job
 from tests.plan_cases import tiny, tiny_plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.orders import in_order
 from placer.placement.build import build_plan

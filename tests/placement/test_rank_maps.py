@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer.base.errors import EmitError, InputError
 from placer.emit import emit
 from placer.emit.registry import FORMATS
-from placer.errors import EmitError, InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan

@@ -158,7 +158,7 @@ def test_rules_survive_a_plan_file() -> None:
 )
 def test_malformed_sections_are_input_errors(rules: object) -> None:
     """Nothing in the section of a plan file crashes a reader."""
-    from placer.errors import InputError
+    from placer.base.errors import InputError
 
     with pytest.raises(InputError, match="rules"):
         decoded(build_plan(MACHINE, JOB, PLACEMENT), rules)

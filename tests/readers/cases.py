@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.machine import read_topology
+from placer.base.errors import InputError
+from placer.formats.machines.machine import read_topology
 from tests.injob.stand_ins import PROBES
 from tests.readers.slices import device, resource_slice
 

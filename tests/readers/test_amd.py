@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from placer.formats import recognise
-from placer.readers.registry import FORMATS, read
+from placer.documents.recognise import recognise
+from placer.formats.machines.registry import FORMATS, read
 from tests.readers import cases
 from tests.readers.cases import (
     all_joined,

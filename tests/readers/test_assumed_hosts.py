@@ -7,7 +7,7 @@ import json
 import pytest
 
 import placer
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.topology.compact import compact_document
 from placer.topology.gpu_kinds import HOSTS, HostHint, kind_of_gpu
 from tests.readers import cases

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.errors import InputError
-from placer.readers.clusters import clusters_of
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.clusters import clusters_of
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 

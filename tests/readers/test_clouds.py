@@ -7,8 +7,8 @@ import json
 import pytest
 
 import placer
-from placer.errors import InputError
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 

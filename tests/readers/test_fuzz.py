@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from placer.errors import InputError
-from placer.formats import Text, recognise
-from placer.readers.combine import combine
-from placer.readers.joined import settled
-from placer.readers.machine import read_topology
-from placer.readers.registry import FORMATS, read
-from placer.readers.sources import read_all
+from placer.base.errors import InputError
+from placer.documents.recognise import Text, recognise
+from placer.formats.machines.combine import combine
+from placer.formats.machines.joined import settled
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import FORMATS, read
+from placer.formats.machines.sources import read_all
 from tests.readers import cases
 
 TOKENS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from placer.readers.findings import Known
-from placer.readers.leaf_sets import units_of_hosts
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.formats.machines.findings import Known
+from placer.formats.machines.leaf_sets import units_of_hosts
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import (
     machine_of,

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.explain.score import score
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.pcie import between_islands
+from placer.formats.machines.registry import read
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
-from placer.readers.machine import read_topology
-from placer.readers.pcie import between_islands
-from placer.readers.registry import read
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document

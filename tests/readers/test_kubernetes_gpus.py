@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.slices import device, resource_slice
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
+from placer.base.errors import InputError
 from placer.cli.main import main
-from placer.errors import InputError
-from placer.formats import recognise
-from placer.readers.combine import combine
-from placer.readers.findings import Findings, Level, NodeFacts
-from placer.readers.registry import FORMATS
+from placer.documents.recognise import recognise
+from placer.formats.machines.combine import combine
+from placer.formats.machines.findings import Findings, Level, NodeFacts
+from placer.formats.machines.registry import FORMATS
 from placer.topology.compact import compact_document
 from tests.readers import cases
 from tests.readers.cases import (

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, netq, nodes_of_domains, sizes, tier_names
 

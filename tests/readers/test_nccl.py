@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from tests.readers import cases
 from tests.readers.cases import machine_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.registry import read
 from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring
 
 SWITCH = "fffffff:ffff:ff"

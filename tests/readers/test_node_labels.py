@@ -8,11 +8,11 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
 from placer.cli.main import main
-from placer.errors import InputError
-from placer.formats import recognise
-from placer.readers.node_labels import is_like_topology
-from placer.readers.registry import FORMATS
+from placer.documents.recognise import recognise
+from placer.formats.machines.node_labels import is_like_topology
+from placer.formats.machines.registry import FORMATS
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
 

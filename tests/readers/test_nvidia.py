@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import (
     fabric_query,

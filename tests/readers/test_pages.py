@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from placer.readers.registry import FORMATS, read
+from placer.formats.machines.registry import FORMATS, read
 from tests.clients.needs import program
 from tests.doc_blocks import ROOT, commands, fences
 from tests.readers import cases

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.errors import InputError
+from placer.base.errors import InputError
 from tests.injob.stand_ins import line
 from tests.readers.cases import GB200, machine_of
 

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from placer.errors import InputError
-from placer.formats import recognise
-from placer.readers.findings import Known
-from placer.readers.machine import read_topology
-from placer.readers.registry import FORMATS
-from placer.readers.registry import read as registry_read
+from placer.base.errors import InputError
+from placer.documents.recognise import recognise
+from placer.formats.machines.findings import Known
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import FORMATS
+from placer.formats.machines.registry import read as registry_read
 from tests.readers import cases
 from tests.readers.cases import nodes_of_domains, sizes, tier_names
 

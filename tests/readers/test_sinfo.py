@@ -7,10 +7,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from placer.base.errors import InputError
+from placer.base.hostlist import expand
 from placer.cli.main import main
-from placer.errors import InputError
-from placer.hostlist import expand
-from placer.readers.sinfo import idle_nodes
+from placer.formats.machines.sinfo import idle_nodes
 
 SHORT = """\
 PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.blocks import block_sizes, sizes_problem
-from placer.readers.machine import read_topology
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.blocks import block_sizes, sizes_problem
+from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from placer.topology.allocation import allocate, parse_hosts
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names

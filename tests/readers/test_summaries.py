@@ -6,9 +6,9 @@ import warnings
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.findings import count_of
-from placer.readers.machine import read_topology
+from placer.base.errors import InputError
+from placer.formats.machines.findings import count_of
+from placer.formats.machines.machine import read_topology
 from tests.readers import cases
 from tests.readers.cases import machine_of
 

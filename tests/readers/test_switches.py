@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from placer.errors import InputError
-from placer.readers.registry import read
+from placer.base.errors import InputError
+from placer.formats.machines.registry import read
 from placer.report.machine_text import draw
 from placer.topology.allocation import allocate
 from placer.topology.read import parse_topology

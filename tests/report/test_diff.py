@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.hostlist import expand
+from placer.base.hostlist import expand
 from placer.report.host_text import hosts_text
 
 

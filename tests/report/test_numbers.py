@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.base.units import format_bytes, format_seconds, parse_duration
 from placer.cli.main import main
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN
 from placer.report.summary import summarise
 from placer.report.sweep_table import cell
 from placer.report.words import gap_text
-from placer.units import format_bytes, format_seconds, parse_duration
 
 PACKAGE = Path(placer.__file__).parent
 

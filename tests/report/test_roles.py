@@ -8,18 +8,18 @@ import pytest
 
 import placer
 from placer.api.report import report_html
+from placer.base.errors import InfeasibleError, InputError
+from placer.base.units import format_seconds
+from placer.cost.footprint.stages import footprint
 from placer.draw.heat_map import traffic_map
-from placer.errors import InfeasibleError, InputError
-from placer.footprint.stages import footprint
-from placer.page.findings import parts
-from placer.page.side import Side
 from placer.placement.inputs import inputs_of
 from placer.report.diff_text import diff_text
 from placer.report.look import Look
+from placer.report.page.findings import parts
+from placer.report.page.side import Side
 from placer.report.score_text import score_text
 from placer.report.summary import summarise
 from placer.report.verdict import sentence
-from placer.units import format_seconds
 
 MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
 WORKLOAD = f"""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer.base.errors import InputError
 from placer.cost.volumes import volumes
-from placer.errors import InputError
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel, Job, Model

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from placer.api.explain import explain
+from placer.base.units import format_seconds
 from placer.cost.step import StepModel
 from placer.explain import exchanges
 from placer.explain.score import score_with
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.report.subject_text import subjects_text
-from placer.units import format_seconds
 from tests.cost.random_cases import random_case
 from tests.marks import slow
 

@@ -12,11 +12,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from placer import units
-from placer.document import Document, parse_document
-from placer.document.scalars import Boolean, Number
-from placer.document.section import Section
-from placer.errors import InputError
+from placer.base import units
+from placer.base.errors import InputError
+from placer.documents import Document, parse_document
+from placer.documents.presets import preset_names, preset_path, schemas
+from placer.documents.scalars import Boolean, Number
+from placer.documents.section import Section
+from placer.formats.jobs.job_list import decode_job_list
 from placer.job.read import decode_job
 from placer.placement.plan_decode import (
     _BASELINE_NUMBERS,
@@ -27,8 +29,6 @@ from placer.placement.plan_decode import (
     _WORST_GROUP,
     decode_plan,
 )
-from placer.presets import preset_names, preset_path, schemas
-from placer.sources.job_list import decode_job_list
 from placer.topology.read import decode_topology
 from tests.doc_blocks import ROOT, fences
 

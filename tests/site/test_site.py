@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from placer.presets import schemas
+from placer.documents.presets import schemas
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
 from tests.page.browser import chromium

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.job.model import RankTraffic
 from placer.job.rules import Rules
 from placer.placement.check import violations

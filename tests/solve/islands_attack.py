@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import placer
-from placer.document import parse_document
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.solve.problem.objective import objective_of
 from placer.topology.read import parse_topology

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.topology.model import Tier, Topology

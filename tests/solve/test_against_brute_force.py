@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.placement.check import violations
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem

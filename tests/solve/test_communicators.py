@@ -7,7 +7,7 @@ import pytest
 
 import placer
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import solve

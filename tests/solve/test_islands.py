@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from placer.api.place import place
+from placer.base.errors import InfeasibleError
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
-from placer.document import parse_document
-from placer.errors import InfeasibleError
+from placer.documents import parse_document
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.job.read import decode_job

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.orders import framework_orders, in_order
 from placer.placement.check import violations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InfeasibleError, InputError
+from placer.base.errors import InfeasibleError, InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import placer
+from placer.base.errors import InfeasibleError
 from placer.cost.step import StepModel
-from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement

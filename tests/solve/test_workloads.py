@@ -9,7 +9,7 @@ import pytest
 
 import placer
 from placer.cost.step import StepModel
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from placer.naming import as_options
-from placer.sources.job import Options, open_job
+from placer.base.naming import as_options
+from placer.formats.jobs.job import Options, open_job
 
 
 @pytest.fixture(autouse=True)

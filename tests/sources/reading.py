@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 
 REST = {
     "model.layers": 8,

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from placer.sources.findings import Asked
-from placer.sources.shell import read_script
+from placer.formats.jobs.findings import Asked
+from placer.formats.jobs.shell import read_script
 from tests.marks import slow
 
 START = "N=4\nA=a/b.c\nB=x\nC='q  r'\nLIST=(1 'two w' 3)\n"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Options, open_job
 from placer.job.models import attention_parameters
-from placer.sources.job import Options, open_job
 
 QWEN = "hf/qwen3-0.6b.config.json"
 MOE = "hf/qwen3-30b-a3b.config.json"

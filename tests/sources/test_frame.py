@@ -5,11 +5,11 @@ import json
 import pytest
 
 import placer
-from placer.errors import InputError
-from placer.sources.findings import GLOBAL_BATCH, Findings, Place
-from placer.sources.job import Opened, Options, open_job
-from placer.sources.join import join
-from placer.sources.settle import settle
+from placer.base.errors import InputError
+from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Place
+from placer.formats.jobs.job import Opened, Options, open_job
+from placer.formats.jobs.join import join
+from placer.formats.jobs.settle import settle
 
 SHAPE = {
     "model_type": "llama",

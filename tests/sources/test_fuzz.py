@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from placer.errors import InputError
-from placer.sources.job import Opened, Options, open_job
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Opened, Options, open_job
 from tests.marks import slow
 
 SCRIPT = r"""#!/bin/bash

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from placer.errors import InputError
-from placer.formats import recognise
-from placer.sources.job import Options, open_job
-from placer.sources.registry import FORMATS
+from placer.base.errors import InputError
+from placer.documents.recognise import recognise
+from placer.formats.jobs.job import Options, open_job
+from placer.formats.jobs.registry import FORMATS
 from tests.readers.test_fuzz import mutated
 from tests.sources.texts import BRIDGE_PYTHON, SHAPE, TEXTS, TORCHTITAN_PYTHON
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.base.errors import InputError
 from placer.cli.main import main
-from placer.errors import InputError
-from placer.sources.job_list import is_job_list, read_job_list
+from placer.formats.jobs.job_list import is_job_list, read_job_list
 
 if TYPE_CHECKING:
     from pathlib import Path

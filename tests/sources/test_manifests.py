@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.formats.jobs.job import read_job
 from placer.job.started import Started
-from placer.sources.job import read_job
 
 if TYPE_CHECKING:
     from pathlib import Path

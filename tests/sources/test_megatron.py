@@ -5,11 +5,11 @@ import json
 import pytest
 
 import placer
-from placer.errors import InputError
-from placer.sources.findings import Asked
-from placer.sources.job import Options, open_job
-from placer.sources.megatron import read
-from placer.sources.megatron.rules import list_of
+from placer.base.errors import InputError
+from placer.formats.jobs.findings import Asked
+from placer.formats.jobs.job import Options, open_job
+from placer.formats.jobs.megatron import read
+from placer.formats.jobs.megatron.rules import list_of
 
 SHAPE = "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200"
 BATCH = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048"

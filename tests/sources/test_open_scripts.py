@@ -3,8 +3,8 @@
 import pytest
 
 import placer
-from placer.errors import InputError
-from placer.sources.job import Options, open_job
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Options, open_job
 from tests.sources.test_megatron import PLAIN, facts, refused
 from tests.sources.texts import SHAPE
 

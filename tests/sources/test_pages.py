@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from placer.sources.registry import FORMATS
+from placer.formats.jobs.registry import FORMATS
 from tests.doc_blocks import ROOT
 
 PAGES = ROOT / "docs" / "jobs-in"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from tests.sources.reading import MODEL, problems_of
 
 HEAD = """import copy

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from tests.sources.reading import MODEL, check, problems_of
 from tests.sources.texts import BRIDGE_PYTHON
 

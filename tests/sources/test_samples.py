@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import placer
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Options, open_job
 from placer.job.models import padded_vocabulary
-from placer.sources.job import Options, open_job
 
 GPT3 = "megatron/train_gpt3_175b_distributed.sh"
 LLAMA = "megatron/train_llama3_8b_h100_fp8.sh"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from placer.sources.job import Options, open_job
+from placer.formats.jobs.job import Options, open_job
 from tests.sources import texts
 from tests.sources.reading import check, given, problems_of
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from placer.errors import InputError
-from placer.sources.findings import Asked
-from placer.sources.shell import open_names, read_script
-from placer.sources.shell.text import opens
+from placer.base.errors import InputError
+from placer.formats.jobs.findings import Asked
+from placer.formats.jobs.shell import open_names, read_script
+from placer.formats.jobs.shell.text import opens
 
 
 def followed(text, files=(), **settings):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
+from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
-from placer.sources.job import read_job
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.sources.job import Options, open_job
+from placer.formats.jobs.job import Options, open_job
 from tests.sources import texts
 from tests.sources.reading import MODEL, check, problems_of
 

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from placer.errors import InputError
-from placer.sources.job import Options, open_job
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Options, open_job
 from tests.sources.texts import (
     BRIDGE_PYTHON,
     HF,

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from placer.errors import InputError
-from placer.sources.job import Options, open_job
+from placer.base.errors import InputError
+from placer.formats.jobs.job import Options, open_job
 from tests.marks import slow
 
 _ASSIGNED = re.compile(

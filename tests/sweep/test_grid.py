@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.sweep.grid import (
     Axis,
     grid,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.pace import held_by, share_of, stages
 from placer.job.read import read_job
 from placer.job.work import product_efficiency

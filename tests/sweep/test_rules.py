@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
+from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
-from placer.errors import InfeasibleError, InputError
 from placer.job.read import job_digest
 from placer.sweep.inputs import job_at
 from tests.degrees.cases import job, machine

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from placer.api.place import place
-from placer.cores import granted_cores
-from placer.engines.cluster import Cluster
-from placer.engines.pool import Pool
-from placer.errors import PlacerError
-from placer.footprint.stages import memory_score
+from placer.base.cores import granted_cores
+from placer.base.errors import PlacerError
+from placer.cost.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
@@ -23,6 +21,8 @@ from placer.sweep.point import Task
 from placer.sweep.run import sweep
 from placer.topology.gpu import Gpu
 from placer.topology.read import read_topology
+from placer.workers.cluster import Cluster
+from placer.workers.pool import Pool
 from tests.sweep.cases import job, machine, task
 
 # dp 16 is more than the machine has, pp 16 more than the model has layers.
@@ -187,7 +187,7 @@ def test_no_scheduler_there(
 ) -> None:
     """An address that does not answer is named in the error."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr("placer.engines.cluster._CONNECT_S", 1)
+    monkeypatch.setattr("placer.workers.cluster._CONNECT_S", 1)
     with pytest.raises(PlacerError, match=address):
         sweep(task(tmp_path), POINTS, Cluster(address))
 

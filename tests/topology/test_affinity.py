@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.suggest import Suggester

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology, parse_topology
 from placer.topology.write import to_document
@@ -42,7 +42,7 @@ def test_the_strictest_limit_holds() -> None:
 @pytest.mark.parametrize("write", [compact_document, to_document])
 def test_written_and_read(write) -> None:
     """A machine that is written down keeps its budgets and what a GPU draws."""
-    from placer.document import document_of
+    from placer.documents import document_of
 
     first = parse_topology(BASE + '{hosts: "r[01-02]*", watts: 3kW, gpus: 5}', "t")
     again = decode_topology(document_of(write(first), "again"))

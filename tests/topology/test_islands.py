@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.document import parse_document
-from placer.errors import InputError
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.explain.score import score
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
-from placer.hostlist import name_problem
+from placer.base.errors import InputError
+from placer.base.hostlist import name_problem
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.read import read_topology
 from placer.topology.synthetic import ASSUMED, is_synthetic, read_synthetic

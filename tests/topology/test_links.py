@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
 from placer.topology.links import Link

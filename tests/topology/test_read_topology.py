@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
-from placer.presets import preset_names, preset_path
+from placer.base.errors import InputError
+from placer.documents.presets import preset_names, preset_path
 from placer.topology.compact import compact_document
 from placer.topology.gpu import Gpu
 from placer.topology.read import parse_topology, read_topology

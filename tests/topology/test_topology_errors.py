@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.topology.read import parse_topology, read_topology
 
 BASE = """\

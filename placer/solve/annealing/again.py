@@ -11,11 +11,11 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.helpers import Helpers, NoHelpError
 from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.run.workers import in_order
+from placer.workers.helpers import Helpers, NoHelpError
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import row_of_number
+from placer.base.arrays import row_of_number
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
@@ -26,7 +26,7 @@ from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.solve.annealing.walks import Walks
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, equal_runs, row_of_number
+from placer.base.arrays import IntArray, equal_runs, row_of_number
 from placer.cost.fabric import Fabric
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.units import Units, cell_of_gpu

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, row_of_number
+from placer.base.arrays import IntArray, row_of_number
 
 if TYPE_CHECKING:
     from placer.solve.annealing.walks import Walks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance, grouped, row_of_number
+from placer.base.arrays import IntArray, by_appearance, grouped, row_of_number
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.annealing.sets import blocks_of
 from placer.solve.score.evaluator import Compiled, compiled
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.groups.cut_groups import CutGroups
 from placer.solve.bounds.network.best_network import best_network
 from placer.solve.problem.params import Params

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import FloatArray
-from placer.loading import load
+from placer.base.arrays import FloatArray
+from placer.base.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

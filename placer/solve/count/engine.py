@@ -8,7 +8,7 @@ from math import inf
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from placer.loading import load
+from placer.base.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
+from placer.base.units import format_power
 from placer.job.even import is_even, part_size, told, told_part
 from placer.job.rules import Rules
 from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing_parts
@@ -23,10 +24,9 @@ from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import ENDLESS
-from placer.units import format_power
 
 if TYPE_CHECKING:
-    from placer.budget import Budget
+    from placer.base.budget import Budget
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
+from placer.base.units import format_power
 from placer.job.even import is_even, told_part
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import gpus_within
@@ -15,7 +16,6 @@ from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.rules import Limits
 from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_sets
-from placer.units import format_power
 
 if TYPE_CHECKING:
     from placer.job.model import Job

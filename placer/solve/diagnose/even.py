@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import divisors
-from placer.errors import InfeasibleError
+from placer.base.arrays import divisors
+from placer.base.errors import InfeasibleError
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.solve.diagnose.counts import is_packed_never
 from placer.solve.problem.colocation import colocation_of, groups_of
@@ -22,7 +22,7 @@ from placer.solve.problem.even import (
 from placer.solve.tree.capacity import node_capacity, whole_sets
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.topology.machine import Machine

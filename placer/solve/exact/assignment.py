@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
+from placer.base.arrays import IntArray
+from placer.base.loading import load
 from placer.solve.count.engine import CP_SAT
 from placer.solve.tree.capacity import ancestor_of_domain
 from placer.solve.tree.symmetry import Symmetry

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.capacity import node_capacity

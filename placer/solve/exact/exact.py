@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
+from placer.base.arrays import IntArray
+from placer.base.loading import load
 from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.count.engine import CP_SAT, Limits, cp_sat, solved
 from placer.solve.exact.assignment import Assignment

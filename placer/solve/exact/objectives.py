@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.cost.custom import group_time
 from placer.solve.bounds.network.best_network import Leaving
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray, divisors
+from placer.base.arrays import BoolArray, IntArray, divisors
+from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
-from placer.loading import load
 from placer.solve.count.engine import CP_SAT, cp_sat, solved
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.exact.assignment import Assignment

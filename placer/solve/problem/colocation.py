@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance, row_of_number
-from placer.errors import InputError, Problem
+from placer.base.arrays import IntArray, by_appearance, row_of_number
+from placer.base.errors import InputError, Problem
 from placer.job.even import axis_of, is_even, part_size
 
 if TYPE_CHECKING:

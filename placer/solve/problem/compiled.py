@@ -24,7 +24,7 @@ from placer.solve.tree.capacity import node_capacity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Job

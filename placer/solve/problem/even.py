@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, divisors
+from placer.base.arrays import IntArray, divisors
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.placement.parts import ranks_a_domain
 from placer.solve.count.engine import Limits, solve

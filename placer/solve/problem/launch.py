@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.params import Params

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 
 # Of times at which needs change.
 ROUNDING = 1e-9

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from placer.base.errors import InputError, Problem
+from placer.base.naming import named
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
-from placer.errors import InputError, Problem
-from placer.naming import named
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.job.model import Job
     from placer.topology.machine import Domains
 

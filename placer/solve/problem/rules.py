@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
-from placer.hostlist import compress
+from placer.base.arrays import BoolArray, IntArray
+from placer.base.hostlist import compress
 from placer.job.even import axis_of, is_even, part_size
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
-    from placer.budget import Budget
+    from placer.base.budget import Budget
     from placer.job.model import Job
     from placer.topology.machine import Domains, Machine
 

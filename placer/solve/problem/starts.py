@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.placement.baselines import BASELINES, baseline
 
 if TYPE_CHECKING:

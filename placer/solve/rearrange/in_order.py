@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes
 
 if TYPE_CHECKING:

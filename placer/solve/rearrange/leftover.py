@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
+from placer.base.arrays import IntArray
+from placer.base.loading import load
 from placer.solve.run.rest import Rest
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 

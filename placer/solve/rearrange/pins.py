@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray, row_of_number
+from placer.base.arrays import BoolArray, IntArray, row_of_number
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.starts import is_start

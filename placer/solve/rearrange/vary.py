@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, grouped
+from placer.base.arrays import IntArray, grouped
 from placer.solve.problem.rules import obeys
 
 if TYPE_CHECKING:

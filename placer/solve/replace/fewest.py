@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.solve.replace.affected import affected_domains
 from placer.solve.replace.base_domain import base_domains
 from placer.solve.replace.least_loss import LeastLoss

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.replace.base_domain import base_domains
 
 if TYPE_CHECKING:

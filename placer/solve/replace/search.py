@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray
-from placer.errors import InfeasibleError, StoppedError
+from placer.base.arrays import BoolArray
+from placer.base.errors import InfeasibleError, StoppedError
 from placer.job.even import is_even
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound

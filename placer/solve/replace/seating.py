@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray, grouped
+from placer.base.arrays import BoolArray, IntArray, grouped
 
 if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray, row_of_number
+from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective

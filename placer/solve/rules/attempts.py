@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.pins import PinnedRanks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray
+from placer.base.arrays import BoolArray
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains, share_down, tree_order
 

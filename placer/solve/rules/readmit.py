@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.count.engine import solve
 from placer.solve.count.model import Term

@@ -17,7 +17,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.job.rules import Rules
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound

@@ -16,9 +16,9 @@ from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from placer.errors import StoppedError
+from placer.base.errors import StoppedError
+from placer.base.threads import start
 from placer.solve.run.solution import EXACT
-from placer.threads import start
 
 if TYPE_CHECKING:
     from placer.solve.run.solution import Improvement, Progress, Solution

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT
 

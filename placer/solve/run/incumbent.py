@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.problem.starts import starts

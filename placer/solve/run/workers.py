@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TypeVar
 
-from placer.threads import start
+from placer.base.threads import start
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

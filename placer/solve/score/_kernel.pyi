@@ -6,7 +6,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 
 _Ints = npt.NDArray[np.int32]
 _Ask = Callable[[IntArray], FloatArray]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.score.hop_cost import hop_kernel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC, group_time, hidden_kinds
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.step import Step

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 Numbers = npt.NDArray[np.int32]
 

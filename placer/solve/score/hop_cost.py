@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import row_of_number
+from placer.base.arrays import row_of_number
 from placer.solve.score.groups import pairs_of_atoms
 from placer.solve.score.slots import Sites, Slots, atoms_of
 from placer.solve.score.step_time import set_machine

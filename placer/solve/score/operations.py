@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray, row_of_number
+from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import (
     NODE_SWITCH,
     NVLS_HEADS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.network import PlacedNetwork
 from placer.cost.pipeline_order import Block, blocks
 from placer.cost.schedule import HEAD, WALKED

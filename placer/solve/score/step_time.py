@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.arrays import row_of_number
+from placer.base.arrays import row_of_number
 from placer.solve.score.exposed import add_exposed
 from placer.solve.score.operations import Operations
 from placer.solve.score.slots import Sites, Slots, atoms_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 if TYPE_CHECKING:
     from placer.topology.machine import Domains, Machine

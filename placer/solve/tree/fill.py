@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray, by_appearance
+from placer.base.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:

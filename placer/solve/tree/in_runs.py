@@ -15,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from placer.arrays import IntArray, equal_runs
+from placer.base.arrays import IntArray, equal_runs
 
 Counts = tuple[int, ...]
 

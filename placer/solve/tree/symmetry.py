@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
+from placer.base.arrays import IntArray
+from placer.base.loading import load
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:

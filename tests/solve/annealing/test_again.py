@@ -11,13 +11,13 @@ import pytest
 
 import placer
 from benchmarks.cluster_jobs import drawn
-from placer.errors import InputError
-from placer.helpers import Helpers
+from placer.base.errors import InputError
 from placer.solve import search
 from placer.solve.annealing import again as module
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import params_of
 from placer.solve.run.budget import Budget
+from placer.workers.helpers import Helpers
 from tests.solve.machines import fragmented, matching_job
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.solve.run.solution import Solution
     from placer.topology.machine import Machine
     from placer.topology.model import Topology

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.placement.placement import Placement
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.company import least_in_company

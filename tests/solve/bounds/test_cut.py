@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import load, place_in_order, replica_major
+from placer.base.errors import InfeasibleError
 from placer.cost.hop_cost import hop_cost
-from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.document import document_of
+from placer.documents import document_of
 from placer.solve.bounds import certificate
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.solve.bounds.certificate import lower_bound

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.solve.bounds import certificate
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.traffic.two_sides import least_between_sides

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.traffic_graphs import Graph, of_networkx, stencil, weighted_stencil
-from placer.document import document_of
+from placer.documents import document_of
 from placer.solve.construct.traffic.boxes import boxed
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget

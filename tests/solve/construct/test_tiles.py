@@ -5,7 +5,7 @@ import pytest
 
 import placer
 from benchmarks.traffic_graphs import ring_of_rings
-from placer.document import document_of
+from placer.documents import document_of
 from placer.solve.construct.traffic.tiled import tiled
 from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem

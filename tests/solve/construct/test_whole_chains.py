@@ -19,7 +19,7 @@ from tests.solve.construct.test_fills import ORDER, WEIGHTS, racks
 from tests.solve.machines import fragmented, matching_job
 
 if TYPE_CHECKING:
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
 
 WITH_CP = ("tp", "cp", "ep", "dp", "pp")
 

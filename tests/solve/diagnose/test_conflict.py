@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from placer import place
-from placer.document import parse_document
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
+from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least

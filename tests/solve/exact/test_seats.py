@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement

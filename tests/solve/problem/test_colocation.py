@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InputError
+from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.solve.problem.colocation import check_requirements, colocation_of, join

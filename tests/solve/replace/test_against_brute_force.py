@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.placement.check import violations
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.placement.check import violations
 from tests.marks import slow
 from tests.solve.oracle import hop_cost, least, step_time

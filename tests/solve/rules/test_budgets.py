@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.budget import Budget
-from placer.errors import InfeasibleError
+from placer.base.budget import Budget
+from placer.base.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.placement.check import violations
 from tests.solve.oracle import coordinates, hop_cost, least, legal_placements, step_time

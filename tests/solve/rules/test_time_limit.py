@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer import place, read_topology
-from placer.errors import InfeasibleError
+from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules

@@ -7,7 +7,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from placer.errors import StoppedError
+from placer.base.errors import StoppedError
 from placer.placement.placement import Placement
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.solution import Improvement, Progress, Solution, improvement_of

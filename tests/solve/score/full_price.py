@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
+    from placer.base.arrays import FloatArray, IntArray
     from placer.solve.problem.compiled import Problem
     from placer.solve.score.evaluator import Changes
     from placer.solve.score.slots import Slots

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.document import document_of
+from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from placer.solve.score.evaluator import Changes, Compiled, compiled

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray, row_of_number
+from placer.base.arrays import IntArray, row_of_number
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:

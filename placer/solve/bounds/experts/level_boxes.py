@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 
 ROUNDING = 1e-9
 BATCH = 256  # boxes that are split at once

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.gradients.crossings import Crossings, Need
 from placer.solve.bounds.network.limit import (

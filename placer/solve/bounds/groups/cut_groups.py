@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.network.best_network import Leaving
 from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
 

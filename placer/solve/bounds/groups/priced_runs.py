@@ -16,7 +16,7 @@ from math import inf
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 
 ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
 MIXES = 8  # of two of these paths

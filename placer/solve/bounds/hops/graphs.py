@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.hops.isoperimetric import Product
 from placer.solve.problem.axes import EXPERT, Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray
-from placer.errors import InfeasibleError
+from placer.base.arrays import FloatArray
+from placer.base.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.hops.graphs import contracted, graph_of, kept_whole

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray
+from placer.base.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 
 Values = Callable[[FloatArray], FloatArray]
 

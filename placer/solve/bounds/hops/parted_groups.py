@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
 from placer.solve.bounds.hops.graphs import (
     common_divisor,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import shift_rows
 from placer.solve.count.columns import ColumnProgram, entries_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.hops.lagrange import cheapest_sizes, climb, size_classes
 from placer.solve.bounds.hops.parts import Parts

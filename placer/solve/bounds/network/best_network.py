@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.network.runs import most_alike, most_in_runs
 from placer.solve.tree.capacity import parent_of_domain
 

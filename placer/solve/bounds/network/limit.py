@@ -12,7 +12,7 @@ from placer.cost.gradients import sync_time
 from placer.cost.step import distinct_rows
 
 if TYPE_CHECKING:
-    from placer.arrays import FloatArray, IntArray
+    from placer.base.arrays import FloatArray, IntArray
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 
 def most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:

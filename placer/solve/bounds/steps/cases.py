@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.experts.expert_parts import StageParts

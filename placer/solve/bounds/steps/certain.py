@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray, row_of_number
+from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time, pipeline_hops

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
 from placer.solve.problem.needs import ROUNDING

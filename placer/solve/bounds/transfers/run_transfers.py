@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds.groups.priced_runs import (
     cheapest_runs,

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.needs import Kind, Need, needs_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.bounds.network.best_network import best_of_problem
 from placer.solve.bounds.network.near import Crowd, Near
 from placer.solve.bounds.transfers.partners import Partners

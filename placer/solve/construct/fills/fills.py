@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings

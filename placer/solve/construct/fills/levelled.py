@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance
+from placer.base.arrays import IntArray, by_appearance
 from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.solve.tree.base import linked_tier
 from placer.solve.tree.capacity import whole_sets

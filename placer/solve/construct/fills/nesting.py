@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.solve.problem.axes import Digit, box_of, digits_of
 from placer.solve.tree.capacity import whole_sets
 

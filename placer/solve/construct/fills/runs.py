@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import parent_of_domain
 

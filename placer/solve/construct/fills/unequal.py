@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.construct.fills.fills import fullest_fills, nested_fills
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.problem.axes import DENSE, EXPERT
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import parent_of_domain, whole_sets

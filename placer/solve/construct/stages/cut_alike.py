@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray
+from placer.base.arrays import BoolArray
 from placer.solve.bounds.gradients.nics import nic_trade
 from placer.solve.construct.stages.cut_patterns import (
     Need,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance, row_of_number
+from placer.base.arrays import IntArray, by_appearance, row_of_number
 from placer.solve.count.deal import Pool, outward
 from placer.solve.tree.fill import tree_order
 

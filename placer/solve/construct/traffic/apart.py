@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray, grouped
+from placer.base.arrays import IntArray, grouped
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.problem.colocation import join
 from placer.solve.problem.flows import bundled, flows_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.construct.traffic.coarsening import Graph, levels
 
 # Vertices of a part that is divided as a matrix, entries of all matrices together.

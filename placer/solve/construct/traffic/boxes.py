@@ -23,7 +23,7 @@ from placer.solve.tree.fill import fill_domains, tree_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.arrays import IntArray
+    from placer.base.arrays import IntArray
     from placer.solve.construct.traffic.directions import Directions
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.flows import Flows

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.solve.problem.flows import bundled
 
 MATCHING_ROUNDS = 8

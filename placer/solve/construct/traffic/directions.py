@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
-from placer.loading import load
+from placer.base.arrays import IntArray
+from placer.base.loading import load
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.construct.traffic.bisection import Range, halved
 from placer.solve.construct.traffic.coarsening import Graph, contracted
 from placer.solve.tree.fill import tree_order

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray, by_appearance, equal_runs
+from placer.base.arrays import IntArray, by_appearance, equal_runs
 from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of

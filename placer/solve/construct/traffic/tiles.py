@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 
 SWAPS = 400  # tried among the domains of large parts
 LAID = 400_000  # units laid, or domains looked at, in all tries

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays import BoolArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays import IntArray
+from placer.base.arrays import IntArray
 from placer.solve.construct.units.units import Floor, Units, floors, units_of
 from placer.solve.tree.fill import share_down, tree_order
 

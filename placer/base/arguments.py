@@ -1,0 +1,120 @@
+"""What arguments of library calls must be, checked before anything is done with them.
+
+A wrong type then is an `InputError` that names the argument, as a wrong file is.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
+
+from placer.base.errors import Problem, refuse
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PLAIN = (str, bytes, Real, list, tuple, dict, set)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be: in words, and whether a value is that."""
+
+    words: str
+    fits: Callable[[object], bool]
+
+    def __or__(self, other: Kind) -> Kind:
+        return Kind(
+            f"{self.words} or {other.words}",
+            lambda value: self.fits(value) or other.fits(value),
+        )
+
+
+def instance(kind: type) -> Kind:
+    """Whatever is of this class."""
+    return Kind(f"a {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def sequence(words: str, item: Kind) -> Kind:
+    """A list, tuple or array of items that all fit; a text is none."""
+
+    def fits(value: object) -> bool:
+        is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0
+        listed = isinstance(value, Sequence) or is_array
+        if not listed or isinstance(value, str | bytes):
+            return False
+        return all(map(item.fits, value))  # type: ignore[call-overload]
+
+    return Kind(words, fits)
+
+
+def mapping(words: str, item: Kind) -> Kind:
+    """A mapping of texts to items that all fit."""
+
+    def fits(value: object) -> bool:
+        return isinstance(value, Mapping) and all(
+            isinstance(key, str) and item.fits(one) for key, one in value.items()
+        )
+
+    return Kind(words, fits)
+
+
+NOTHING = Kind("None", lambda value: value is None)
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+PATH = Kind("a path", lambda value: isinstance(value, str | os.PathLike))
+FLAG = Kind("True or False", lambda value: isinstance(value, bool))
+INTEGER = Kind(
+    "an integer",
+    lambda value: isinstance(value, Integral) and not isinstance(value, bool),
+)
+NUMBER = Kind(
+    "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
+)
+DURATION = NUMBER | TEXT
+CALL = Kind("a function", callable)
+TEXTS = sequence("a list of texts", TEXT)
+TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)
+NUMBER_BY_NAME = mapping("a mapping of names to numbers", NUMBER)
+NUMBERS = sequence("a list of numbers", NUMBER)
+NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
+INTEGERS = sequence("a list of integers", INTEGER)
+HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
+
+
+def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: the function refuses arguments that are not of these kinds.
+
+    It then raises `InputError` with every such argument, by its name.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        parameters = signature(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                given = parameters.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            refuse(
+                Problem(f"expected {kind.words}, got {_shown(given[name])}", key=name)
+                for name, kind in kinds.items()
+                if name in given and not kind.fits(given[name])
+            )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _shown(value: object) -> str:
+    """A value in a message: plain ones as they are, of others the type."""
+    plain = value is None or isinstance(value, _PLAIN)
+    return reprlib.repr(value) if plain else f"a {type(value).__name__}"

@@ -1,0 +1,61 @@
+"""A budget beside the tree: what a set of hosts may run in all.
+
+The set need not nest in the tiers: the racks behind one power feed, the hosts of one
+licence or one cooling loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placer.base.units import format_power
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit on what some hosts run.
+
+    Attributes
+    ----------
+    hosts : str
+        As the file has them, such as ``r[01-08]*``.
+    names : frozenset of str
+        The nodes that are meant.
+    gpus, replicas : int or None
+        GPUs that may hold ranks, and data-parallel replicas that may have ranks there.
+    watts : float or None
+        What GPUs with ranks may draw there.
+    gpu_watts : float
+        What one of them draws.
+    """
+
+    hosts: str
+    names: frozenset[str]
+    gpus: int | None = None
+    replicas: int | None = None
+    watts: float | None = None
+    gpu_watts: float = 0.0
+
+    @property
+    def most_gpus(self) -> int | None:
+        """GPUs that may hold ranks by ``gpus`` and by ``watts``; None for any number.
+
+        A budget of 2.4 kW is one of two GPUs of 1.2 kW, whatever floats make of it.
+        """
+        drawn = (
+            None
+            if self.watts is None
+            else int(self.watts / self.gpu_watts * (1 + 1e-12))
+        )
+        return min((n for n in (self.gpus, drawn) if n is not None), default=None)
+
+    def __str__(self) -> str:
+        limits = []
+        if self.gpus is not None:
+            limits.append(f"{self.gpus:,} GPU{'s' * (self.gpus != 1)}")
+        if self.watts is not None:
+            each = format_power(self.gpu_watts)
+            limits.append(f"{format_power(self.watts)} at {each} a GPU")
+        if self.replicas is not None:
+            limits.append(f"{self.replicas:,} replica{'s' * (self.replicas != 1)}")
+        return f"at most {' and '.join(limits)} on {self.hosts}"

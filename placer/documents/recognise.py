@@ -1,0 +1,147 @@
+"""Files of other programs: which format each is in, by its content or its prefix.
+
+A machine and a job are read alike: ``FORMAT:FILE`` says the format, a file alone shows
+it by its content.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from placer.base.errors import InputError, Problem, refuse
+from placer.documents import files
+
+Source = str | os.PathLike[str]
+
+_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/(?!probe)""")
+_PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
+# A file of placer, and a file of a format, shows it in so many characters.
+_OWN_HEAD, _HEAD = 65_536, 2_000_000
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the colon in ``name:FILE``.
+    description : str
+    pattern : str
+        Regular expression (multi-line) that is found in files of this format and in no
+        others; empty when the content does not show the format.
+    also : tuple of str
+        Other names that people call it by.
+    before : tuple of str
+        Formats whose pattern is found in files of this one too.
+    """
+
+    name: str
+    description: str
+    pattern: str
+    also: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source that is a file.
+
+    Attributes
+    ----------
+    format : str
+        Its name; empty where neither the prefix nor the content says it.
+    text : str
+    shown : str
+        How messages call the source.
+    shows : bool
+        Whether the content shows a format.
+    """
+
+    format: str
+    text: str
+    shown: str
+    shows: bool = True
+
+
+def recognise(text: str, formats: Iterable[Format]) -> list[str]:
+    """Names of the formats that the content shows, in its first part if it is long."""
+    head = text[:_HEAD]
+    found = [
+        row
+        for row in formats
+        if row.pattern and re.search(row.pattern, head, re.MULTILINE)
+    ]
+    hidden = {name for row in found for name in row.before}
+    return [row.name for row in found if row.name not in hidden]
+
+
+def is_own(text: str) -> bool:
+    """Whether a text says that it is a file of placer."""
+    return _OWN_FORMAT.search(text, 0, _OWN_HEAD) is not None
+
+
+def open_text(source: Source, formats: Mapping[str, Format]) -> Text | None:
+    """The text that ``FORMAT:FILE`` or ``FILE`` names; None if there is no such file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, there is no such format, it is of another, or its content
+        is like several.
+    """
+    given = os.fspath(source)
+    names = {name: row for row in formats.values() for name in (row.name, *row.also)}
+    prefixed = _PREFIXED.fullmatch(given)
+    if prefixed and prefixed[1] in names:
+        return _prefixed(names[prefixed[1]], prefixed[1], prefixed[2], formats)
+    if not (given == "-" or files.is_file(given)):
+        if prefixed:
+            raise _unknown(prefixed[1], names, formats)
+        return None
+    text, shown = files.read_text(given), files.shown_name(given)
+    found = [] if is_own(text) else recognise(text, formats.values())
+    if len(found) > 1:
+        hint = f"say which: {found[0]}:{given}"
+        message = f"it looks like each of {', '.join(found)}"
+        raise InputError([Problem(message, shown, hint=hint)])
+    return Text(found[0] if found else "", text, shown, bool(found))
+
+
+def _prefixed(row: Format, name: str, path: str, formats: Mapping[str, Format]) -> Text:
+    text, shown = files.read_text(path), files.shown_name(path)
+    found = recognise(text, formats.values())
+    if found and row.name not in found and row.pattern:
+        message = f"it is not of the format {name}"
+        hint = f"it looks like {found[0]}:{path}"
+        raise InputError([Problem(message, shown, hint=hint)])
+    return Text(row.name, text, shown, bool(found))
+
+
+def _unknown(name: str, names: Iterable[str], formats: Iterable[str]) -> InputError:
+    near = get_close_matches(name, names, n=1)
+    meant = f'did you mean "{near[0]}"? ' if near else ""
+    hint = f"{meant}formats: {', '.join(formats)}"
+    return InputError([Problem(f'there is no file and no format "{name}"', hint=hint)])
+
+
+@contextmanager
+def perhaps_of_another(text: str, command: str) -> Iterator[None]:
+    """Where a text that is taken for placer's own is wrong, say that it may not be.
+
+    ``command`` lists the formats that are read.
+    """
+    try:
+        yield
+    except InputError as error:
+        first, *others = error.problems
+        if '"format" is missing' not in first.message and is_own(text):
+            raise
+        hint = f"of another program? {command} lists what is read"
+        refuse([replace(first, hint=hint), *others])

@@ -1,0 +1,144 @@
+"""Scalars of a file, under the types a schema may ask for."""
+
+from __future__ import annotations
+
+import re
+from types import NoneType
+from typing import Any
+
+from placer.documents.tree import CONTROL, Kind, visible
+
+_WHOLE = r"(?:0|[1-9][0-9]*(?:_[0-9]+)*)"
+_PART = r"[0-9]+(?:_[0-9]+)*"
+_DECIMAL = re.compile(rf"[-+]?{_WHOLE}")
+_REAL = re.compile(
+    rf"[-+]?(?:{_WHOLE}(?:\.(?:{_PART})?)?|\.{_PART})(?:[eE][-+]?[0-9]+)?"
+)
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+
+
+class Number(str):
+    """A number as the file writes it, where a Python number would not say that."""
+
+    __slots__ = ()
+
+
+class Boolean(str):
+    """A boolean of YAML as the file writes it: ``no``, ``True``."""
+
+    __slots__ = ()
+
+
+_KINDS: dict[type, Kind] = {
+    str: "text",
+    int: "number",
+    float: "number",
+    Number: "number",
+    bool: "boolean",
+    Boolean: "boolean",
+    NoneType: "null",
+    list: "list",
+    dict: "mapping",
+}
+
+
+class MisfitError(Exception):
+    """A scalar is not what the schema asks for."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def kind_of(value: Any) -> Kind:
+    """Kind of a parsed value."""
+    return _KINDS[type(value)]
+
+
+def raw(value: Any) -> str:
+    """A scalar as the file writes it, without quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shown(value: Any) -> str:
+    """``value`` as a message shows it."""
+    kind = kind_of(value)
+    if kind == "text":
+        return f'"{visible(value)}"'
+    if kind in ("number", "boolean"):
+        return f"the {kind} {visible(raw(value))}"
+    return "nothing" if kind == "null" else f"a {kind}"
+
+
+def as_text(value: Any) -> str:
+    """A non-empty text on one line.
+
+    Raises
+    ------
+    MisfitError
+        If the value is not text: a bare ``no`` or ``010`` wants quotes.
+    """
+    if kind_of(value) in ("number", "boolean"):
+        hint = f'put it in quotes: "{visible(raw(value))}"'
+        raise MisfitError(f"expected a text, got {shown(value)}", hint)
+    if type(value) is not str or not value.strip():
+        raise MisfitError(f"expected a text, got {shown(value)}")
+    if CONTROL.search(value):
+        raise MisfitError(f"control character in {shown(value)}", "remove it")
+    return value
+
+
+def as_integer(value: Any, minimum: int, maximum: int) -> int:
+    """A decimal integer in ``minimum .. maximum``.
+
+    Raises
+    ------
+    MisfitError
+        If the value is anything else; octal, hexadecimal and base 60 count as that.
+    """
+    if type(value) is int and minimum <= value <= maximum:
+        return value
+    text, is_number = raw(value), kind_of(value) == "number"
+    if not is_number or not _DECIMAL.fullmatch(text):
+        foreign = is_number and "." not in text
+        hint = "write a decimal number without leading zeros" if foreign else ""
+        raise MisfitError(f"expected an integer, got {shown(value)}", hint)
+    if len(text) > 30 or not minimum <= int(text) <= maximum:
+        raise _out_of_range(text, str(minimum), str(maximum))
+    return int(text)
+
+
+def as_number(value: Any, minimum: float, maximum: float) -> float:
+    """A finite number in ``minimum .. maximum``.
+
+    Raises
+    ------
+    MisfitError
+        If the value is anything else.
+    """
+    text = raw(value)
+    if kind_of(value) != "number" or not _REAL.fullmatch(text):
+        raise MisfitError(f"expected a number, got {shown(value)}")
+    if len(text) > 100 or not minimum <= float(text) <= maximum:
+        raise _out_of_range(text, f"{minimum:g}", f"{maximum:g}")
+    return float(text)
+
+
+def as_boolean(value: Any) -> bool:
+    """True or false.
+
+    Raises
+    ------
+    MisfitError
+        If the value is neither.
+    """
+    word = raw(value).lower()
+    if kind_of(value) != "boolean" or word not in _TRUE | _FALSE:
+        raise MisfitError(f"expected true or false, got {shown(value)}")
+    return word in _TRUE
+
+
+def _out_of_range(text: str, minimum: str, maximum: str) -> MisfitError:
+    return MisfitError(f"{visible(text)} is not between {minimum} and {maximum}")

@@ -1,0 +1,251 @@
+"""accelerate: what ``accelerate config`` writes, and TRL's and axolotl's like it.
+
+Sources: huggingface/accelerate 16cb6eb8, ``src/accelerate/parallelism_config.py`` (the
+mesh and its rules), ``utils/dataclasses.py`` (FullyShardedDataParallelPlugin).
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING
+
+from placer.base.errors import InputError
+from placer.base.naming import named
+from placer.documents import parse_document
+from placer.formats.jobs import deepspeed
+from placer.formats.jobs.accelerate_launch import settings_of_script
+from placer.formats.jobs.findings import GPUS, Asked, Findings, Unknown
+from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.join import join
+from placer.formats.jobs.settings import Setting, Settings, settings_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place, Scalar
+
+_LAUNCH = re.compile(
+    r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE
+)
+_SIZES = ("dp_replicate", "dp_shard", "cp", "sp", "tp")
+# torch's own numbers, which accelerate takes for names.
+_STRATEGIES: dict[str, Scalar] = {
+    "FULL_SHARD": "zero3",
+    "1": "zero3",
+    "SHARD_GRAD_OP": "zero2",
+    "2": "zero2",
+    "NO_SHARD": "ddp",
+    "3": "ddp",
+    "HYBRID_SHARD": "hsdp",
+    "4": "hsdp",
+    "HYBRID_SHARD_ZERO2": "hsdp",
+    "5": "hsdp",
+}
+_CP_WAYS: dict[str, Scalar] = {"allgather": "all_gather", "alltoall": "p2p"}
+_MEGATRON = {"tp": "tp_degree", "pp": "pp_degree"}
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of accelerate's YAML or JSON, or of a script with its launcher.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or names a file that is missing or wrong.
+    """
+    found = Findings(source)
+    if _LAUNCH.search(text):
+        settings = settings_of_script(text, source, found, asked)
+    else:
+        document = parse_document(text, source, aliases=True)
+        settings = settings_of(document, found, asked)
+    kind = settings.text("distributed_type").upper()
+    settings.copy(GPUS, "num_processes")
+    _read_types(settings)
+    if kind == "FSDP":
+        _read_mesh(settings)
+        read_fsdp(settings)
+    elif kind == "DEEPSPEED":
+        _read_mesh(settings)
+        _read_deepspeed(settings, asked)
+    elif kind == "MEGATRON_LM":
+        _read_megatron(settings)
+    elif kind in ("MULTI_GPU", "NO", ""):
+        found.derive("data_parallel.sharding", "ddp", f"distributed_type {kind}")
+        _read_mesh(settings)
+    else:
+        settings.wrong("distributed_type", "FSDP, DEEPSPEED, MULTI_GPU or MEGATRON_LM")
+    settings.leave()
+    return settings.found
+
+
+def _read_types(settings: Settings) -> None:
+    precision = settings.text("mixed_precision") or "no"
+    width = 4 if precision == "no" else 2
+    place = settings.place("mixed_precision")
+    for key in ("activation", "gradient", "parameter_gather"):
+        settings.found.derive(
+            f"bytes.{key}", width, f"mixed_precision {precision}", place
+        )
+
+
+def _read_mesh(settings: Settings) -> None:
+    """Sizes of the axes; all that is left shards, as FSDP alone does."""
+    found = settings.found
+    keys = {
+        name: (
+            f"parallelism_config.parallelism_config_{name}_size",
+            f"parallelism_config.{name}_size",
+        )
+        for name in _SIZES
+    }
+    sizes = {name: settings.integer(*keys[name]) for name in _SIZES}
+    said = any(sizes.values())
+    for axis in ("tp", "cp"):
+        if settings.copy(f"parallelism.{axis}", *keys[axis]) is None:
+            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    if (sizes["sp"] or 1) > 1:
+        if (sizes["cp"] or 1) > 1:
+            settings.refuse(keys["sp"][0], "accelerate takes cp or sp, not both")
+        settings.copy("parallelism.cp", *keys["sp"])
+        found.derive("context_parallel.communication", "a2a", "sp is Ulysses")
+    elif (sizes["cp"] or 1) > 1:
+        way = "parallelism_config_cp_comm_strategy"
+        chosen = settings.choice(_CP_WAYS, f"parallelism_config.{way}") or "all_gather"
+        found.derive("context_parallel.communication", chosen, "cp_comm_strategy")
+    if (sizes["tp"] or 1) > 1:
+        found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
+    found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of accelerate")
+    if said:
+        degrees = [size or 1 for size in sizes.values()]
+        _check(settings, prod(degrees))
+        dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
+        found.derive(
+            "parallelism.dp",
+            dp,
+            "dp_replicate x dp_shard",
+            settings.place(*keys["dp_shard"]),
+        )
+
+
+def _check(settings: Settings, product: int) -> None:
+    """Accelerate refuses sizes that do not use all processes."""
+    processes = settings.integer("num_processes")
+    if processes and processes != product:
+        message = (
+            f"the sizes of parallelism_config use {product} processes, not {processes}"
+        )
+        settings.refuse("num_processes", message, "accelerate refuses it")
+
+
+def read_fsdp(settings: Settings) -> None:
+    """How FSDP shards, version 1 or 2."""
+    found = settings.found
+    version = settings.integer("fsdp_config.fsdp_version", "fsdp_version") or 1
+    named = ("fsdp_config.fsdp_sharding_strategy", "fsdp_config.sharding_strategy")
+    resharding = (
+        "fsdp_config.fsdp_reshard_after_forward",
+        "fsdp_config.reshard_after_forward",
+    )
+    strategy = settings.choice(_STRATEGIES, *named) if version == 1 else None
+    replicate = settings.integer(
+        "parallelism_config.parallelism_config_dp_replicate_size",
+        "parallelism_config.dp_replicate_size",
+        "dp_replicate_size",
+    )
+    place = settings.place(*named, *resharding)
+    if strategy is not None:
+        _read_strategy(settings, str(strategy), place)
+    else:
+        keeps = version > 1 and settings.flag(*resharding) is False
+        found.rules.append(lambda joined: shard(joined, replicate or 1, keeps, place))
+    for key in ("overlap_reduce", "overlap_gather"):
+        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
+    found.rules.append(bucket_of_a_layer)
+    if settings.flag(
+        "fsdp_config.fsdp_activation_checkpointing",
+        "fsdp_config.activation_checkpointing",
+    ):
+        found.derive("memory.recompute", "full", "fsdp_activation_checkpointing")
+        settings.not_modelled(
+            "fsdp_config.fsdp_activation_checkpointing", "a further forward pass"
+        )
+    offload = ("fsdp_config.fsdp_offload_params", "fsdp_config.offload_params")
+    settings.mention("parameters in host memory", *offload)
+
+
+def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
+    """A strategy of version 1; a hybrid one shards inside a node."""
+    found = settings.found
+    found.read("data_parallel.sharding", sharding, place)
+    if sharding == "zero2":
+        rule = "accelerate accumulates without synchronising"
+        found.derive("data_parallel.reduce_once", True, rule, place)
+    if sharding != "hsdp":
+        return
+    processes = settings.integer("num_processes")
+    machines = settings.integer("num_machines") or 1
+    if processes:
+        rule = f"HYBRID_SHARD: a node, {processes} processes / {machines} machines"
+        found.derive("data_parallel.shard_size", processes // machines, rule, place)
+
+
+def _read_deepspeed(settings: Settings, asked: Asked) -> None:
+    """DeepSpeed's own keys, inline or in a JSON beside the file."""
+    found, section = settings.found, "deepspeed_config"
+    name = settings.text(f"{section}.deepspeed_config_file")
+    if name:
+        settings.found = join([found, named_deepspeed(found, name, asked)])
+        return
+    prefix = f"{section}."
+    inner = {
+        key.removeprefix(prefix): setting
+        for key, setting in settings.values.items()
+        if key.startswith(prefix)
+    }
+    settings.known |= {key for key in settings.values if key.startswith(prefix)}
+    for key in asked.settings:
+        if key.startswith(prefix) and (got := settings.get(key)) is not None:
+            inner[key.removeprefix(prefix)] = got[1]
+    for key in inner:
+        unknown = settings.unknown(prefix + key)
+        if unknown is not None:
+            hint = named("settings", {prefix + key: "VALUE"})
+            inner[key] = inner[key]._replace(value=Unknown(unknown[1].text, hint))
+    stage = inner.pop("zero_stage", None)
+    renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
+    renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
+    if stage is not None:
+        renamed["zero_optimization.stage"] = stage
+    precision = settings.text("mixed_precision")
+    if precision in ("bf16", "fp16"):
+        place = settings.place("mixed_precision")
+        renamed[f"{precision}.enabled"] = Setting(True, place)
+    deepspeed.read_inline(Settings(found, renamed, asked))
+
+
+def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:
+    """Findings of a DeepSpeed JSON that a source names; a note where it is missing."""
+    included = asked.include(found.source, name)
+    if included is None:
+        found.notes.append(
+            f"{name} is not beside it: join {named('job', 'deepspeed:FILE')}"
+        )
+        return Findings(found.source)
+    try:
+        return deepspeed.read(*included, asked)
+    except InputError as error:
+        found.problems += error.problems
+        return Findings(found.source)
+
+
+def _read_megatron(settings: Settings) -> None:
+    """Megatron-LM as accelerate's plugin starts it."""
+    found, prefix = settings.found, "megatron_lm_config.megatron_lm_"
+    for axis, key in _MEGATRON.items():
+        if settings.copy(f"parallelism.{axis}", prefix + key) is None:
+            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    settings.copy("micro_batches", prefix + "num_micro_batches")
+    settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallelism")
+    sharded = settings.flag(prefix + "use_distributed_optimizer")
+    sharding = "zero1" if sharded else "ddp"
+    found.derive("data_parallel.sharding", sharding, "use_distributed_optimizer")

@@ -1,0 +1,359 @@
+"""What is trained where a source has adapters: LoRA and its like, in any framework.
+
+Sources: huggingface/peft, ``tuners/tuners_utils.py`` (``all-linear``: every linear
+layer but the output); NVIDIA-NeMo/Megatron-Bridge 0191fc5e, ``peft/lora.py`` (fused
+matrices; the experts of a rank share an adapter unless ``share_expert_adapters`` is
+off); NVIDIA/NeMo 1, ``megatron_gpt_peft_tuning_config.yaml``; modelscope/ms-swift,
+``MegatronTunerMixin``; hiyouga/LLaMA-Factory ff6d4d12, ``hparams/finetuning_args.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.base.naming import named
+from placer.formats.jobs.adapter_modules import (
+    FUSED,
+    OF_VOCABULARY,
+    every_module,
+    sides_of_modules,
+)
+from placer.formats.jobs.findings import shown
+from placer.formats.jobs.fsdp import model_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Findings, Place, Scalar
+    from placer.formats.jobs.megatron.arguments import Arguments
+    from placer.formats.jobs.settings import Settings
+
+_KEY = "adapters.parameters"
+# How PEFT, ms-swift and LLaMA-Factory call every matrix of every layer.
+_EVERY = ("all-linear", "all_linear", "all")
+# NeMo 1's names.
+_OLDER = {
+    "attention": FUSED[:2],
+    "mlp": FUSED[2:],
+    "all": FUSED,
+    "attention_qkv": FUSED[:1],
+    "attention_dense": FUSED[1:2],
+    "mlp_fc1": FUSED[2:3],
+    "mlp_fc2": FUSED[3:],
+}
+# NF4 with its scales in 8 bits: 4.127 bits (Dettmers et al. 2023, arXiv 2305.14314).
+_FOUR_BITS = 0.516
+_KINDS = ("lora", "dora", "qlora", "canonical_lora")
+_LLAMA_2: dict[str, Scalar] = {
+    "name": "llama2-70b",
+    "layers": 80,
+    "hidden": 8192,
+    "ffn": 28672,
+    "heads": 64,
+    "kv_heads": 8,
+    "vocab": 32000,
+    "gated": True,
+    "tied_embeddings": False,
+}
+
+
+@dataclass(frozen=True)
+class _Adapted:
+    """What a source says of its adapters.
+
+    Attributes
+    ----------
+    place : Place
+    rank : int or None
+        None where it is not said.
+    targets : sequence of str
+        Modules that have one, by the names of Hugging Face or of Megatron-Core; empty
+        or ``all-linear`` for every matrix of the layers.
+    whole : sequence of str
+        Modules that are trained themselves.
+    fused : bool
+        Query, key and value are one matrix, gate and up another (Megatron-Core).
+    shared : bool
+        The experts of a rank share an adapter.
+    doubt : str
+        Why they cannot be counted: their parameters are asked for.
+    """
+
+    place: Place
+    rank: int | None = None
+    targets: Sequence[str] = ()
+    whole: Sequence[str] = ()
+    fused: bool = False
+    shared: bool = False
+    doubt: str = ""
+
+
+def _adapt(found: Findings, adapted: _Adapted) -> None:
+    """Say that only adapters are trained; they are counted once the shape is known."""
+    found.rules.append(lambda joined: _count(joined, adapted))
+
+
+def _names_of(value: object) -> list[str]:
+    """Names of modules in a list, or in a text such as ``['q_proj','v_proj']``."""
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    text = shown(value).strip("[]() ") if value else ""
+    return [part.strip(" '\"") for part in text.split(",") if part.strip(" '\"")]
+
+
+def _listed(settings: Settings, *keys: str) -> list[str]:
+    """The names that a key has; none where it says nothing."""
+    return _names_of(settings.value(*keys))
+
+
+def _shares(settings: Settings, section: str) -> bool:
+    """Whether the experts of a rank share an adapter, Megatron-Bridge's default."""
+    return settings.flag(f"{section}share_expert_adapters") is not False
+
+
+def _older_names(targets: Iterable[str]) -> list[str]:
+    """Names of NeMo 1 as those of Megatron-Core."""
+    return [name for target in targets for name in _OLDER.get(target, (target,))]
+
+
+def _four_bits(found: Findings, place: Place) -> None:
+    """Weights of 4 bits that stay as they are (QLoRA), gathered so too."""
+    rule = "QLoRA: 4.127 bits with double quantization"
+    for key in ("memory.parameter_bytes", "bytes.parameter_gather"):
+        found.facts.pop(key, None)
+        found.derive(key, _FOUR_BITS, rule, place)
+
+
+def _doubt_of_kind(kind: str) -> str:
+    """Why adapters of a kind cannot be counted; empty where they can."""
+    return "" if kind.lower() in _KINDS else f"are of kind {shown(kind)}"
+
+
+def _count(found: Findings, adapted: _Adapted) -> None:
+    """Derive the rank, and the parameters where the rank does not tell them."""
+    if adapted.rank:
+        rule = f"adapters of rank {adapted.rank}"
+        found.derive("adapters.rank", adapted.rank, rule, adapted.place)
+    if found.has(_KEY):
+        return
+    doubt = adapted.doubt or ("" if adapted.rank else "have no rank here")
+    model = model_of(found)
+    if model is None:  # whose shape is asked for too
+        _ask(found, adapted, doubt)
+        return
+    every = not adapted.targets or any(name in _EVERY for name in adapted.targets)
+    known = sides_of_modules(model)
+    targets = (
+        every_module(model, fused=adapted.fused)
+        if every
+        else list(dict.fromkeys(adapted.targets))
+    )
+    if doubt := doubt or _doubt(adapted, known, targets):
+        _ask(found, adapted, doubt)
+        return
+    dense, experts = (sum(known[name][part] for name in targets) for part in (0, 1))
+    if model.experts:
+        _read_experts(found, adapted, own=bool(experts) and not adapted.shared)
+    rest = model.vocab * model.hidden * len(adapted.whole)
+    if every and not (adapted.fused or rest):
+        return  # a rank on all matrices is what the job counts
+    # Its shared adapter is on every expert rank.
+    ranks = found.integer("parallelism.ep", 1) if adapted.shared else model.experts
+    number = round((adapted.rank or 0) * (dense + ranks * experts)) + rest
+    rule = f"rank {adapted.rank} on {', '.join(targets)}"
+    if rest:
+        rule += f", and {', '.join(adapted.whole)} whole"
+    found.derive(_KEY, number, rule, adapted.place)
+
+
+def _ask(found: Findings, adapted: _Adapted, doubt: str) -> None:
+    """Ask for the parameters of adapters that are in doubt."""
+    if doubt:
+        message = f"adapters that {doubt} cannot be counted"
+        found.ask(_KEY, message, named("settings", {f"job.{_KEY}": "N"}), adapted.place)
+
+
+def _doubt(
+    adapted: _Adapted, known: Mapping[str, object], targets: Iterable[str]
+) -> str:
+    """Why adapters cannot be counted; empty where they can."""
+    for name in targets:
+        if name not in known:
+            return f"are on {shown(name)}"
+    for name in adapted.whole:
+        if name not in OF_VOCABULARY:
+            return f"leave {shown(name)} trained whole"
+    return ""
+
+
+def _read_experts(found: Findings, adapted: _Adapted, *, own: bool) -> None:
+    """Whether each routed expert has adapters of its own."""
+    key = "adapters.experts"
+    if own:
+        found.assume(key, True, "each expert has adapters of its own", adapted.place)
+    else:
+        found.derive(key, False, "no expert has adapters of its own", adapted.place)
+
+
+def read_verl(settings: Settings) -> None:
+    """veRL: ``model.lora_rank`` with FSDP, ``model.lora`` with Megatron."""
+    model = "actor_rollout_ref.model."
+    flat, own = f"{model}lora_rank", f"{model}lora."
+    rank = settings.integer(f"{own}rank", flat, minimum=0)
+    if not rank:
+        return
+    fused = settings.get(f"{own}rank") is not None
+    at = own if fused else model
+    doubt = "leave modules out" if _listed(settings, f"{at}exclude_modules") else ""
+    adapted = _Adapted(
+        settings.place(f"{own}rank", flat),
+        rank,
+        _listed(settings, f"{at}target_modules"),
+        fused=fused,
+        shared=fused and _shares(settings, own),
+        doubt=doubt or _doubt_of_kind(settings.text(f"{own}type") or "lora"),
+    )
+    settings.known |= {f"{at}lora_alpha", f"{own}alpha", f"{own}dropout"}
+    _adapt(settings.found, adapted)
+    if not fused:
+        # Its actor is loaded in FP32 unless told otherwise (``fsdp_workers.py``).
+        kind = settings.text("actor_rollout_ref.actor.fsdp_config.model_dtype")
+        width = 2 if kind in ("bf16", "bfloat16", "fp16", "float16") else 4
+        rule = f"model_dtype {kind or 'fp32, default of veRL'}"
+        settings.found.derive("memory.parameter_bytes", width, rule, adapted.place)
+
+
+def read_nemo_rl(settings: Settings, section: str, *, megatron: bool) -> None:
+    """NeMo-RL: ``megatron_cfg.peft``, or ``dtensor_cfg.lora_cfg``."""
+    if not settings.flag(f"{section}enabled"):
+        return
+    every = settings.flag(f"{section}match_all_linear")
+    targets = [] if every else _listed(settings, f"{section}target_modules")
+    left = _listed(settings, f"{section}exclude_modules")
+    adapted = _Adapted(
+        settings.place(f"{section}dim", f"{section}enabled"),
+        settings.integer(f"{section}dim"),
+        targets,
+        fused=megatron,
+        shared=megatron
+        and settings.flag(f"{section}share_expert_adapters") is not False,
+        doubt="leave modules out" if left else "",
+    )
+    _adapt(settings.found, adapted)
+
+
+def read_bridge(settings: Settings) -> None:
+    """Megatron-Bridge's ``peft``, and ``model.peft`` of NeMo 1."""
+    older = settings.text("model.peft.peft_scheme")
+    if older:
+        at = "model.peft.lora_tuning."
+        targets = _listed(settings, f"{at}target_modules") or ["attention_qkv"]
+        doubt = _doubt_of_kind(older)
+        for key in ("layer_selection", "weight_tying"):
+            if settings.get(f"{at}{key}") and settings.flag(f"{at}{key}") is not False:
+                doubt = doubt or f"have {key}"
+        place = settings.place("model.peft.peft_scheme")
+        rank = settings.integer(f"{at}adapter_dim") or 32
+        named = _older_names(targets)
+        _adapt(settings.found, _Adapted(place, rank, named, fused=True, doubt=doubt))
+        return
+    kind = settings.text("peft", "peft._target_").rpartition(".")[2].lower()
+    if not kind and settings.integer("peft.dim") is None:
+        return
+    canonical = kind.startswith("canonical")
+    is_known = canonical or kind in ("", "lora", "dora", "default_peft_config")
+    doubt = "" if is_known else f"are of kind {shown(kind)}"
+    if _listed(settings, "peft.exclude_modules"):
+        doubt = doubt or "leave modules out"
+    if settings.flag("peft.normalize_moe_lora"):
+        doubt = doubt or "have another rank on experts"
+    adapted = _Adapted(
+        settings.place("peft.dim", "peft"),
+        settings.integer("peft.dim") or 32,
+        _listed(settings, "peft.target_modules"),
+        fused=not canonical,
+        shared=_shares(settings, "peft."),
+        doubt=doubt,
+    )
+    _adapt(settings.found, adapted)
+
+
+def read_axolotl(settings: Settings) -> None:
+    """Axolotl's ``adapter``, and ``finetuning_type`` of LLaMA-Factory."""
+    kind = settings.text("adapter", "finetuning_type")
+    if not kind and settings.text("stage"):
+        kind = "lora"  # LLaMA-Factory's default
+    if kind in ("", "full"):
+        return
+    found, place = settings.found, settings.place("adapter", "finetuning_type", "stage")
+    factory = not settings.get("adapter")
+    doubt = _doubt_of_kind(kind)
+    if factory:
+        rank = settings.integer("lora_rank") or 8
+        targets = _listed(settings, "lora_target") or ["all"]
+    else:
+        rank = settings.integer("lora_r") or 0
+        every = settings.flag("lora_target_linear")
+        targets = ["all"] if every else _listed(settings, "lora_target_modules")
+        if not targets:
+            doubt = doubt or "name no lora_target_modules"
+        if settings.get("peft_layers_to_transform", "lora_layers_to_transform"):
+            doubt = doubt or "are on some layers"
+    whole = _listed(settings, "lora_modules_to_save", "additional_target")
+    _adapt(found, _Adapted(place, rank, targets, whole, doubt=doubt))
+    bits = settings.integer("quantization_bit") if factory else None
+    if kind == "qlora" or bits == 4 or settings.flag("load_in_4bit"):
+        _four_bits(found, place)
+    elif bits == 8 or settings.flag("load_in_8bit"):
+        found.derive("memory.parameter_bytes", 1, "weights in 8 bits", place)
+
+
+def read_torchtitan(settings: Settings) -> None:
+    """A converter of torchtitan that adds adapters; on what, it does not say."""
+    key = "model.converters"
+    if any("lora" in name.lower() for name in settings.texts(key)):
+        place = settings.place(key)
+        _adapt(settings.found, _Adapted(place, doubt="a converter adds"))
+
+
+def read_swift(
+    found: Findings, arguments: Arguments, by_default: Place | None = None
+) -> None:
+    """ms-swift's ``--tuner_type lora``; each expert has adapters of its own.
+
+    ``by_default`` is the place of ``swift sft``, which trains adapters unless told not
+    to, on the layers of transformers; ``megatron sft`` does not, on fused ones.
+    """
+    given = "tuner_type" if arguments.get("tuner_type") else "train_type"
+    place, kind = arguments.place(given), arguments.text(given)
+    if place is None and by_default is not None:
+        place, kind = by_default, "lora"
+    if place is None or kind in ("", "full"):
+        return
+    doubt = _doubt_of_kind(kind)
+    if arguments.get("target_regex"):
+        doubt = doubt or "are on modules of a target_regex"
+    adapted = _Adapted(
+        place,
+        arguments.integer("lora_rank", "adapters.rank") or 8,
+        arguments.texts("target_modules"),
+        arguments.texts("modules_to_save"),
+        fused=by_default is None,
+        doubt=doubt,
+    )
+    _adapt(found, adapted)
+
+
+def read_mlperf(found: Findings, rank: str, place: Place) -> None:
+    """MLPerf's Llama 2 70B: adapters of rank 16 on attention.
+
+    Source: mlcommons/training_results_v4.0 62f111b7, NVIDIA's llama2_70b_lora, its
+    ``conf/megatron_gpt_peft_tuning_config.yaml``; of v5.0 its ``train.py``.
+    """
+    known = int(rank) if re.fullmatch("[1-9][0-9]{0,5}", rank) else None
+    _adapt(found, _Adapted(place, known, FUSED[:2], fused=True))
+    rule = "MLPerf's LoRA is of Llama 2 70B"
+    for key, value in _LLAMA_2.items():
+        found.derive(f"model.{key}", value, rule, place)
+    found.assume("sequence", 8192, "of MLPerf's LoRA")

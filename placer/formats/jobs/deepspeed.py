@@ -1,0 +1,208 @@
+"""DeepSpeed's JSON configuration: sharding, types on the wire and batches.
+
+Sources: deepspeedai/DeepSpeed edaa7221, ``runtime/zero/config.py`` (defaults),
+``runtime/config.py`` (batches), ``runtime/engine.py`` (type of reductions) and
+``runtime/pipe/topology.py`` (order of the axes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from placer.base.naming import named
+from placer.documents import parse_answer
+from placer.formats.jobs.findings import GLOBAL_BATCH, Asked, Findings
+from placer.formats.jobs.settings import AUTO, Settings, settings_of, words_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place, Scalar
+
+_SHARDING: tuple[Scalar, ...] = ("ddp", "zero1", "zero2", "zero3")
+_TYPES: dict[str, Scalar] = {
+    "fp16": 2,
+    "bf16": 2,
+    "bfp16": 2,
+    "fp32": 4,
+    "torch.float16": 2,
+    "torch.bfloat16": 2,
+}
+_BUCKET = 500_000_000
+_TRAIN, _MICRO, _STEPS = (
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+)
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a DeepSpeed JSON.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON.
+    """
+    found = Findings(source)
+    settings = settings_of(parse_answer(text, source), found, asked)
+    read_deepspeed(settings)
+    settings.leave()
+    return found
+
+
+def read_deepspeed(settings: Settings) -> None:
+    """Take what DeepSpeed's keys say of a job, wherever they stand."""
+    found = settings.found
+    found.derive("parallelism.order", "tp-cp-ep-dp-pp", "PipeModelDataParallelTopology")
+    _read_axes(settings)
+    _read_sharding(settings)
+    _read_types(settings)
+    _read_batch(settings)
+
+
+def read_inline(settings: Settings) -> None:
+    """Take keys that accelerate passes on; the batch is its trainer's to say."""
+    _read_sharding(settings)
+    _read_types(settings)
+    settings.copy("micro_batches", _STEPS)
+
+
+def _read_axes(settings: Settings) -> None:
+    found = settings.found
+    for axis, key in (("tp", "tensor_parallel.autotp_size"), ("pp", "pipeline.stages")):
+        if settings.copy(f"parallelism.{axis}", key) is None:
+            found.derive(f"parallelism.{axis}", 1, "default of DeepSpeed")
+    if settings.copy("parallelism.cp", "sequence_parallel_size"):
+        rule = "sequence_parallel_size is of Ulysses"
+        found.derive("context_parallel.communication", "a2a", rule)
+
+
+def _read_sharding(settings: Settings) -> None:
+    found, section = settings.found, "zero_optimization"
+    stage = settings.integer(f"{section}.stage", minimum=0, maximum=3)
+    place = settings.place(f"{section}.stage")
+    if stage is None:
+        found.derive("data_parallel.sharding", "ddp", "stage 0 is DeepSpeed's default")
+    else:
+        found.read("data_parallel.sharding", _SHARDING[stage], place)
+    stage = stage or 0
+    shard = settings.integer(f"{section}.mics_shard_size", minimum=-1)
+    if shard and shard > 0 and stage == 3:
+        where = settings.place(f"{section}.mics_shard_size")
+        found.read("data_parallel.sharding", "hsdp", where)
+        found.read("data_parallel.shard_size", shard, where)
+    hpz = f"{section}.zero_hpz_partition_size"
+    if (settings.integer(hpz) or 1) > 1:
+        settings.not_modelled(hpz, "backward gathers inside groups of this size")
+    overlap = settings.flag(f"{section}.overlap_comm")
+    words = f"overlap_comm at stage {stage}"
+    where = settings.place(f"{section}.overlap_comm")
+    hides = stage == 3 if overlap is None else overlap
+    found.derive("data_parallel.overlap_reduce", hides, words, where)
+    # Stages 1 and 2 gather at the end of the step, beside nothing.
+    found.derive("data_parallel.overlap_gather", hides and stage == 3, words, where)
+    _read_bucket(settings, f"{section}.reduce_bucket_size")
+    for part in ("offload_optimizer", "offload_param"):
+        keys = f"{section}.{part}.device", f"{section}.{part}_device"
+        unknown = settings.unknown(*keys)
+        if unknown is not None:
+            settings.not_modelled(keys[0], f"state on {words_of(unknown[1])}")
+            continue
+        device = settings.text(*keys)
+        if device not in ("", "none"):
+            settings.not_modelled(keys[0], f"state on {device}")
+
+
+def _read_bucket(settings: Settings, key: str) -> None:
+    found, place = settings.found, settings.place(key)
+    fact = "data_parallel.bucket_parameters"
+    if settings.is_auto(key):
+        found.rules.append(
+            lambda joined: _square(
+                joined, fact, "auto: hidden x hidden of transformers"
+            )
+        )
+    elif settings.copy(fact, key, maximum=10**13) is None:
+        found.derive(fact, _BUCKET, "default of DeepSpeed", place)
+
+
+def _square(found: Findings, fact: str, rule: str) -> None:
+    hidden = found.integer("model.hidden")
+    if hidden:
+        found.derive(fact, hidden**2, rule)
+
+
+def _read_types(settings: Settings) -> None:
+    """Bytes on the wire; ``auto`` is mixed precision as nearly everyone trains."""
+    found = settings.found
+    half = [
+        settings.flag(f"{name}.enabled", f"{name}.{name}") for name in ("bf16", "fp16")
+    ]
+    auto = any(settings.is_auto(f"{name}.enabled") for name in ("bf16", "fp16"))
+    width = 2 if any(half) or auto else 4
+    why = "16 bit" if any(half) else "fp32, as neither bf16 nor fp16 is enabled"
+    record: Callable[[str, Scalar, str], None] = found.derive
+    if auto and not any(half):
+        record, why = found.assume, "bf16 or fp16, which are auto"
+    for key in ("activation", "parameter_gather"):
+        record(f"bytes.{key}", width, why)
+    wire = settings.choice(_TYPES, "communication_data_type")
+    if wire is not None:
+        place = settings.place("communication_data_type")
+        found.read("bytes.gradient", wire, place)
+    else:
+        record("bytes.gradient", width, why)
+
+
+def _read_batch(settings: Settings) -> None:
+    """Of three keys two give the third; accumulation is 1 where one is alone."""
+    found = settings.found
+    whole = settings.copy(GLOBAL_BATCH, _TRAIN)
+    one = settings.copy("micro_batch", _MICRO)
+    steps = settings.copy("micro_batches", _STEPS)
+    autos = [key for key in (_TRAIN, _MICRO, _STEPS) if settings.is_auto(key)]
+    if autos:
+        _ask_for(settings, autos)
+    elif steps is None and not (whole and one):
+        rule = "no gradient_accumulation_steps: 1"
+        steps = 1
+        found.derive("micro_batches", steps, rule)
+    if whole:
+        found.rules.append(_check_batch)
+
+
+def _check_batch(found: Findings) -> None:
+    """``train_batch_size`` is micro-batch x accumulation x data-parallel size."""
+    whole, dp = found.integer(GLOBAL_BATCH), found.integer("parallelism.dp")
+    one, steps = found.integer("micro_batch"), found.integer("micro_batches")
+    if not (dp and steps):
+        return
+    if one and one * steps * dp != whole:
+        message = f"{whole:,} is not {one} x {steps} x {dp}: {_MICRO} x {_STEPS} x dp"
+        found.problem(
+            GLOBAL_BATCH, message, "DeepSpeed refuses it: correct one of them"
+        )
+    elif not one and whole % (steps * dp):
+        message = f"{whole:,} is no multiple of {_STEPS} {steps} x dp {dp}"
+        found.problem(GLOBAL_BATCH, message)
+    elif not one:
+        rule = f"{_TRAIN} {whole:,} / ({_STEPS} {steps} x dp {dp})"
+        found.derive("micro_batch", whole // (steps * dp), rule)
+
+
+def _ask_for(settings: Settings, autos: list[str]) -> None:
+    """Ask for what whoever runs DeepSpeed fills in."""
+    facts = {_MICRO: "micro_batch", _STEPS: "micro_batches"}
+    for key in autos:
+        fact, place = facts.get(key, ""), settings.place(key)
+        if fact:
+            settings.found.rules.append(_question(fact, key, place))
+
+
+def _question(fact: str, key: str, place: Place) -> Callable[[Findings], None]:
+    def ask(found: Findings) -> None:
+        if not found.has(fact):
+            message = f'{key} is "{AUTO}": the trainer of transformers sets it'
+            found.ask(fact, message, named("settings", {f"job.{fact}": "N"}), place)
+
+    return ask

@@ -1,0 +1,253 @@
+"""What one source says of a job, before anything is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from placer.base.errors import InputError, Problem
+from placer.documents.tree import visible
+from placer.topology.gpu_kinds import HostHint
+
+if TYPE_CHECKING:
+    from placer.job.started import Started
+
+Scalar = bool | int | float | str
+Value = Scalar | list[str]
+Kind = Literal["given", "read", "derived", "assumed"]
+
+# Facts that are no keys of a job: ranks of it, and sequences of a step.
+GPUS, GLOBAL_BATCH = "gpus", "global_batch"
+# And what the data-parallel size is a multiple of, where only GPUs say the rest.
+DP_MULTIPLE = "dp_multiple"
+# And that parts of expert groups must be equal, one an NVLink domain.
+EVEN_PARTS = "even_parts"
+
+LONGEST = 2_000_000  # characters of a configuration
+
+
+class Place(NamedTuple):
+    """Where a source says something; line and column are 0 when unknown."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        name = PurePath(self.source).name
+        return f"{name}:{self.line}" if self.line else name
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The value of a key that is given, where its source does not tell what it is.
+
+    It is neither absent nor a default: whoever reads the key asks for the value.
+
+    Attributes
+    ----------
+    text : str
+        The value as it is written.
+    hint : str
+        The option that says it.
+    message : str
+        What asks for it in so many words; empty where its text does.
+    """
+
+    text: str
+    hint: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One value of a job.
+
+    Attributes
+    ----------
+    kind : str
+        ``given`` by an option, ``read`` in a source, ``derived`` by a rule of the
+        framework, ``assumed`` by placer.
+    origin : str
+        The option, the place, or the rule in words.
+    place : Place
+        Where it is read, or what it is derived from.
+    interval : tuple of float, or None
+        Between which values one that is assumed lies most probably.
+    """
+
+    value: Value
+    kind: Kind
+    origin: str
+    place: Place
+    interval: tuple[float, float] | None = None
+
+
+class Remark(NamedTuple):
+    """A key of a source that is no fact of the job, and why."""
+
+    key: str
+    place: Place
+    reason: str = ""
+
+
+@dataclass
+class Findings:
+    """Everything one source says, or several that are joined.
+
+    Attributes
+    ----------
+    source : str
+        How messages call the source.
+    format : str
+        Name of its format; set by who chose the reader.
+    facts : dict of str to Fact
+        By the key path of the job format (``parallelism.tp``), or `GPUS` or
+        `GLOBAL_BATCH`.
+    asked : list of Problem
+        What is missing and only the user knows, with the option that fills it. What no
+        job can be without is asked for by `placer.formats.jobs.settle`.
+    not_modelled : list of Remark
+        What changes the step and no key of the job can say.
+    ignored : list of Remark
+        What changes nothing here.
+    missing : list of Problem
+        Files that the source needs and that are not there; told before all else where
+        something is asked for.
+    unsure : set of str
+        Keys that are asked for because their value is given and not known.
+    notes : list of str
+        What a user should know.
+    problems : list of Problem
+        What is wrong, by the framework's rules too.
+    rules : list of callable
+        What the framework derives, and refuses, once all sources are joined and the
+        data-parallel size and the micro-batches are known. Each is called with the
+        joined findings.
+    host : HostHint
+        What it says of the hosts that the job runs on.
+    started : Started or None
+        The launcher in the source.
+    """
+
+    source: str
+    format: str = ""
+    facts: dict[str, Fact] = field(default_factory=dict)
+    asked: list[Problem] = field(default_factory=list)
+    not_modelled: list[Remark] = field(default_factory=list)
+    ignored: list[Remark] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    rules: list[Callable[[Findings], None]] = field(default_factory=list)
+    host: HostHint = field(default_factory=HostHint)
+    started: Started | None = None
+
+    def read(self, key: str, value: Value, place: Place) -> None:
+        """Set a fact that stands at a place of the source."""
+        self.facts[key] = Fact(value, "read", str(place), place)
+
+    def derive(
+        self, key: str, value: Scalar, rule: str, place: Place | None = None
+    ) -> None:
+        """Set a fact by a rule of the framework, unless there is a better one."""
+        self._weaker(key, value, "derived", rule, place)
+
+    def assume(
+        self, key: str, value: Scalar, why: str, place: Place | None = None
+    ) -> None:
+        """Set a fact that no rule gives, unless there is a better one."""
+        self._weaker(key, value, "assumed", why, place)
+
+    def _weaker(
+        self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
+    ) -> None:
+        if any(question.key == key for question in self.asked):
+            return  # nothing stands for what is asked for
+        if key not in self.facts or self.facts[key].kind == "assumed":
+            self.facts[key] = Fact(value, kind, origin, place or Place(self.source))
+
+    def has(self, key: str) -> bool:
+        """Whether there is such a fact."""
+        return key in self.facts
+
+    def integer(self, key: str, default: int = 0) -> int:
+        """The value of a fact as an integer, or the default."""
+        fact = self.facts.get(key)
+        if fact is None or isinstance(fact.value, str | list):
+            return default
+        return int(fact.value)
+
+    def text(self, key: str, default: str = "") -> str:
+        """The value of a fact as a text, or the default."""
+        return str(self.facts[key].value) if key in self.facts else default
+
+    def problem(self, key: str, message: str, hint: str = "") -> None:
+        """Record that the fact of ``key`` cannot be, at its place."""
+        place = self.facts[key].place if key in self.facts else Place(self.source)
+        self.problems.append(Problem(message, *place, key, hint))
+
+    def ask(
+        self, key: str, message: str, hint: str, place: Place | None = None
+    ) -> None:
+        """Record that only the user knows ``key``, and the option that says it."""
+        self.asked.append(Problem(message, *(place or Place(self.source)), key, hint))
+
+
+@dataclass
+class Asked:
+    """What options say, and the way to files that a source names.
+
+    Attributes
+    ----------
+    gpus : int or None
+        Ranks of the job.
+    settings : mapping of str to str
+        Variables of scripts, and ``job.KEY`` for keys of the job.
+    select : str
+        Which of several functions or launches; empty when nothing is said.
+    include : callable
+        Text and shown name of a file, given the source that names it and its name;
+        None when there is none.
+    used : set of str
+        Settings that a reader has asked for.
+    """
+
+    gpus: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    select: str = ""
+    include: Callable[[str, str], tuple[str, str] | None] = lambda _source, _name: None
+    used: set[str] = field(default_factory=set)
+
+    def setting(self, name: str) -> str | None:
+        """The value that ``--set`` gives a variable; None when it gives none."""
+        self.used.add(name)
+        return self.settings.get(name)
+
+
+def refuse_long(text: str, source: str, most: int = LONGEST) -> None:
+    """Refuse a text that is longer than any description of a job.
+
+    Raises
+    ------
+    InputError
+        If it has more than ``most`` characters.
+    """
+    if len(text) > most:
+        message = (
+            f"{len(text):,} characters are too many for a job: the most is {most:,}"
+        )
+        raise InputError([Problem(message, source)])
+
+
+def shown(value: object) -> str:
+    """A value on one line, as messages show it."""
+    return visible(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def one_line(text: str) -> str:
+    """A text without what could end its line, however long it is."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,172 @@
+"""Hugging Face's ``config.json``: the shape of a model.
+
+Source: huggingface/transformers, ``models/*/configuration_*.py``. Types of models are
+named one by one: what a key means, and what its absence means, is each class's own.
+"""
+
+from __future__ import annotations
+
+from placer.base.errors import InputError, Problem
+from placer.documents import closest, parse_answer
+from placer.formats.jobs.findings import Asked, Findings
+from placer.formats.jobs.hf_experts import read_experts
+from placer.formats.jobs.hf_types import HYBRIDS, TYPES, Kind
+from placer.formats.jobs.settings import Settings, settings_of, words_of
+
+# A model without any of these is none.
+_NEVER_NONE = (
+    *("num_hidden_layers", "n_layer", "hidden_size", "n_embd", "n_embed"),
+    *("num_attention_heads", "n_head", "vocab_size"),
+)
+_LATENT = {
+    "model.q_lora_rank": "q_lora_rank",
+    "model.kv_lora_rank": "kv_lora_rank",
+    "model.qk_head_dim": "qk_nope_head_dim",
+    "model.rope_head_dim": "qk_rope_head_dim",
+    "model.v_head_dim": "v_head_dim",
+}
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a ``config.json``.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, or the model is of a type that is not known.
+    """
+    found = Findings(source)
+    settings = settings_of(parse_answer(text, source), found, asked)
+    prefix = "text_config." if "text_config.hidden_size" in settings.values else ""
+    read_shape(settings, _kind(settings, prefix), prefix)
+    if prefix:
+        settings.not_modelled(
+            "model_type", "what is not in text_config, such as vision"
+        )
+    settings.leave()
+    return found
+
+
+def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
+    """Take the shape of a model from keys of a class of transformers."""
+    found = settings.found
+    settings.values = {
+        key: setting
+        for key, setting in settings.values.items()
+        if not (key.startswith(prefix) and _is_none(key, setting.value))
+    }
+
+    def keys(name: str) -> tuple[str, ...]:
+        return tuple(prefix + key for key in kind.keys.get(name, (name,)))
+
+    place = settings.place(prefix + "model_type", "model_type")
+    why = f"default of {kind.words}"
+    settings.copy("model.layers", *keys("num_hidden_layers"), maximum=10_000)
+    hidden = settings.copy("model.hidden", *keys("hidden_size")) or 0
+    heads = settings.copy("model.heads", *keys("num_attention_heads")) or 0
+    if settings.copy("model.ffn", *keys("intermediate_size")) is None and kind.ffn:
+        found.derive("model.ffn", kind.ffn * hidden, f"{why}: {kind.ffn}h", place)
+    _read_kv_heads(settings, kind, heads, keys("num_key_value_heads"))
+    settings.copy("model.vocab", *keys("vocab_size"))
+    found.derive("model.gated", kind.gated, f"the feed-forward of {kind.words}", place)
+    if (
+        settings.copy_flag("model.tied_embeddings", *keys("tie_word_embeddings"))
+        is None
+    ):
+        found.derive("model.tied_embeddings", kind.tied, why, place)
+    _read_heads(settings, kind, hidden, heads, keys("head_dim"), why)
+    if kind.positions:
+        settings.copy("model.positions", *keys("max_position_embeddings"))
+    if settings.integer(prefix + "kv_lora_rank"):
+        for fact, key in _LATENT.items():
+            settings.copy(fact, prefix + key)
+    if kind.experts:
+        read_experts(settings, kind.experts, prefix)
+    _read_window(settings, prefix)
+    _read_nextn(settings, prefix + "num_nextn_predict_layers")
+
+
+def _is_none(key: str, value: object) -> bool:
+    """Whether a number says that a model has none of something, as a missing key."""
+    zero = type(value) in (int, float) and not value
+    return zero and key.rpartition(".")[2] not in _NEVER_NONE
+
+
+def _read_kv_heads(
+    settings: Settings, kind: Kind, heads: int, keys: tuple[str, ...]
+) -> None:
+    if kind.multi_query and settings.flag(kind.multi_query):
+        place = settings.place(kind.multi_query)
+        settings.found.derive("model.kv_heads", 1, f"{kind.multi_query}: one", place)
+    elif settings.copy("model.kv_heads", *keys) is None and heads:
+        settings.found.derive("model.kv_heads", heads, "as many as heads")
+
+
+def _read_heads(
+    settings: Settings,
+    kind: Kind,
+    hidden: int,
+    heads: int,
+    keys: tuple[str, ...],
+    why: str,
+) -> None:
+    """The width of a head, where it is not an equal share of the model's."""
+    width = settings.integer(*keys)
+    if width and width * heads != hidden:
+        settings.found.read("model.head_dim", width, settings.place(*keys))
+    elif not width and kind.head_dim and kind.head_dim * heads != hidden:
+        settings.found.derive("model.head_dim", kind.head_dim, why)
+
+
+def _read_window(settings: Settings, prefix: str) -> None:
+    """Attention to the last tokens alone, which a job has no key for."""
+    key = prefix + "sliding_window"
+    unknown = settings.unknown(key)
+    if unknown is not None:
+        words = f"attention is cut to {words_of(unknown[1])} tokens"
+        settings.not_modelled(key, words)
+        return
+    window = settings.integer(key, maximum=10**12)
+    if window and settings.flag(prefix + "use_sliding_window") is not False:
+        layers = settings.texts(prefix + "layer_types")
+        sliding = layers.count("sliding_attention")
+        which = f" in {sliding} of {len(layers)} layers" if layers else ""
+        reason = f"attention is cut to {window:,} tokens{which}"
+        settings.not_modelled(key, reason)
+
+
+def _read_nextn(settings: Settings, key: str) -> None:
+    """Layers that predict further tokens, which a job has no key for."""
+    unknown = settings.unknown(key)
+    if unknown is not None:
+        settings.not_modelled(key, f"{words_of(unknown[1])} further tokens")
+    elif settings.integer(key):
+        settings.not_modelled(key, "further tokens")
+
+
+def _kind(settings: Settings, prefix: str) -> Kind:
+    """What the model's type says.
+
+    Raises
+    ------
+    InputError
+        If it is not known, or its layers are not alike.
+    """
+    name = settings.text(prefix + "model_type") or settings.text("model_type")
+    if settings.found.asked:
+        raise InputError(settings.found.asked)
+    key = "model_type"
+    if settings.get("block_configs", prefix + "block_configs"):
+        key, message = "block_configs", "the layers of this model differ"
+        hint = "write model of a job file with their mean"
+    elif name in HYBRIDS:
+        message = f'the layers of a "{name}" model are not all attention'
+        hint = "it is not modelled: a job knows layers with attention alone"
+    elif name in TYPES:
+        return TYPES[name]
+    elif name:
+        message = f'models of type "{name}" are not read'
+        hint = closest(name, TYPES) or "write the model into a job file"
+    else:
+        message, hint = 'the key "model_type" is missing', "is it a config.json?"
+    raise InputError([Problem(message, *settings.place(key), key, hint)])

@@ -1,0 +1,344 @@
+"""A job from whatever describes it: the way in to all sources."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placer.base.arguments import (
+    CALL,
+    FLAG,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    PATH,
+    TEXT,
+    TEXT_BY_NAME,
+    instance,
+    sequence,
+    takes,
+)
+from placer.base.errors import InputError, Problem, capped, refuse
+from placer.base.naming import entry, named
+from placer.documents import closest
+from placer.documents.tree import CONTROL, visible
+from placer.formats.jobs import report
+from placer.formats.jobs.changed import changed_job
+from placer.formats.jobs.convert import assumptions, to_job, to_text
+from placer.formats.jobs.findings import (
+    GPUS,
+    Asked,
+    Fact,
+    Findings,
+    Place,
+    Scalar,
+    one_line,
+)
+from placer.formats.jobs.join import join
+from placer.formats.jobs.opened import include, open_source
+from placer.formats.jobs.registry import FORMATS
+from placer.formats.jobs.settle import settle
+from placer.job.model import Job
+from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    from placer.documents.recognise import Source, Text
+
+_JOB_KEY = "job."
+_KINDS = {
+    "source": PATH | sequence("a list of paths", PATH),
+    "gpus": INTEGER | NOTHING,
+    "tflops": NUMBER | NOTHING,
+    "micro_batch_time": NUMBER | TEXT | NOTHING,
+    "settings": TEXT_BY_NAME | NOTHING,
+    "select": TEXT | NOTHING,
+    "strict": FLAG,
+    "name": TEXT | NOTHING,
+    "machine": instance(Topology) | NOTHING,
+    "note": CALL | NOTHING,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user says beside the sources, as `read_job` takes it."""
+
+    gpus: int | None = None
+    tflops: float | None = None
+    micro_batch_time: float | str | None = None
+    settings: Mapping[str, str] | None = None
+    select: str | None = None
+    strict: bool = False
+    name: str | None = None
+    machine: Topology | None = None
+    asks_time: bool = True  # who asks for degrees alone needs no rate
+
+    def given(self) -> list[str]:
+        """Names of those that say something of the job, as options call them."""
+        names = (item.name for item in fields(self) if getattr(self, item.name))
+        return [name for name in names if name not in ("machine", "asks_time")]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Sources that are joined and settled: all of a job but its validation.
+
+    Attributes
+    ----------
+    found : Findings
+    name : str
+        Of the job.
+    sources : tuple of str
+        What it was read from.
+    """
+
+    found: Findings
+    name: str
+    sources: tuple[str, ...]
+
+    def job(self) -> Job:
+        """The job, validated.
+
+        Raises
+        ------
+        InputError
+            If it is no valid job.
+        """
+        job = to_job(self.found, self.name, self.sources)
+        return replace(job, assumed=assumptions(self.found))
+
+    def remarks(self) -> list[str]:
+        """What a user should know: a line of what was read and assumed, then notes."""
+        source = self.found.source
+        notes = (f"{source}: {one_line(note)}" for note in self.found.notes)
+        return [f"{source}: {report.summary(self.found)}", *notes]
+
+    def text(self) -> str:
+        """The job file, with the origin of each value."""
+        return to_text(self.found, self.name, self.sources)
+
+
+@takes(**_KINDS)
+def read_job(
+    source: Source | Sequence[Source],
+    *,
+    gpus: int | None = None,
+    tflops: float | None = None,
+    micro_batch_time: float | str | None = None,
+    settings: Mapping[str, str] | None = None,
+    select: str | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    machine: Topology | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Job:
+    """The job that ``source`` describes.
+
+    Parameters
+    ----------
+    source : str, path, or sequence of them
+        A preset name, a file of the job format, or ``-`` for standard input. Or what
+        other programs are given, as ``FORMAT:FILE`` (``megatron:pretrain.sh``) or a
+        file whose content shows its format; several of these are joined, each filling
+        the gaps of those before it. Nothing in them is run. What follows is for these
+        alone.
+    gpus : int, optional
+        Ranks of the job.
+    tflops : float, 1e12 FLOP/s, optional
+        Sustained rate of a GPU.
+    micro_batch_time : float or str, s, optional
+        Measured time of one micro-batch on one stage: seconds, or with a unit.
+    settings : mapping of str to str, optional
+        Variables of scripts, and ``job.KEY`` for keys of the job.
+    select : str, optional
+        Which of several functions or launches in a file.
+    strict : bool
+        Refuse what is assumed and what cannot be modelled.
+    name : str, optional
+        Name of the job; by default that of the first file.
+    machine : Topology, optional
+        That it runs on: where nothing says how long the work takes, a usual rate of its
+        GPUs is assumed.
+    note : callable, optional
+        Called with everything a user should know: a line of what was read and assumed,
+        then the notes. By default these are one `UserWarning`, where something is
+        assumed, not modelled or noted.
+
+    Returns
+    -------
+    Job
+
+    Raises
+    ------
+    InputError
+        If a source cannot be read, sources contradict each other, the framework would
+        refuse them, or something is missing, with the option that says it.
+
+    Examples
+    --------
+    >>> placer.read_job("quickstart").world_size
+    16
+    """
+    options = Options(
+        gpus, tflops, micro_batch_time, settings, select, strict, name, machine
+    )
+    opened = open_job(source, options)
+    if isinstance(opened, Job):
+        return opened
+    job = opened.job()
+    if note:
+        for line in opened.remarks():
+            note(line)
+    elif opened.found.notes or report.doubts(opened.found):
+        warnings.warn("; ".join(opened.remarks()), stacklevel=3)
+    return job
+
+
+def open_job(source: Source | Sequence[Source], options: Options) -> Job | Opened:
+    """A job that is complete as it is, or sources that are joined and settled.
+
+    Raises
+    ------
+    InputError
+        As `read_job`, but for what only the validation of the job finds.
+    """
+    sources = [source] if isinstance(source, str | PathLike) else list(source)
+    if not sources:
+        raise InputError([Problem("no job is given")])
+    opened = [open_source(given) for given in sources]
+    plain = [found for found in opened if isinstance(found, Job)]
+    if plain:
+        _check_plain(plain[0], len(opened), options)
+        keys = _keys_set(options)
+        if options.name is not None:
+            keys["name"] = _named(options.name)
+        return changed_job(sources[0], keys) if keys else plain[0]
+    texts = [found for found in opened if not isinstance(found, Job)]
+    found = _settled(texts, options)
+    name = _stem(texts[0]) if options.name is None else _named(options.name)
+    shown = tuple(f"{t.format}: {visible(Path(t.shown).name)}" for t in texts)
+    return Opened(found, name, shown)
+
+
+def _settled(texts: Sequence[Text], options: Options) -> Findings:
+    """The joined findings, with nothing wrong and nothing missing."""
+    asked = Asked(options.gpus, options.settings or {}, options.select or "", include)
+    findings = [_given(options)]
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            found = FORMATS[text.format].read(text.text, text.shown, asked)
+        except InputError as error:
+            problems += error.problems
+            continue
+        found.format = text.format
+        findings.append(found)
+    refuse([*problems, *_unused(options, asked)])
+    joined = join(findings)
+    joined.source = texts[0].shown
+    settle(joined, options.machine, options.asks_time)
+    _refuse_all(joined)
+    if options.strict:
+        refuse(report.doubts(joined))
+    return joined
+
+
+def _refuse_all(joined: Findings) -> None:
+    """Refuse what is wrong and what is missing.
+
+    A file that is not there comes first, as the rest may follow from it. What options
+    give is not asked for.
+    """
+    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
+    asked = [problem for problem in joined.asked if problem.key not in given]
+    if problems := [*joined.problems, *asked]:
+        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
+        raise InputError(capped([*joined.missing, *problems]), notes)
+
+
+def _given(options: Options) -> Findings:
+    """What the options say of the job, as a source that counts more than any file."""
+    values: dict[str, tuple[Scalar, str]] = {
+        key: (value, entry("settings", f"{_JOB_KEY}{key}"))
+        for key, value in _keys_set(options).items()
+    }
+    if options.gpus is not None:
+        values[GPUS] = options.gpus, named("gpus")
+    if options.tflops is not None:
+        values["compute.tflops_per_gpu"] = options.tflops, named("tflops")
+    if options.micro_batch_time is not None:
+        time = options.micro_batch_time
+        values["compute.micro_batch_time"] = time, named("micro_batch_time")
+    found = Findings("")
+    for key, (value, origin) in values.items():
+        found.facts[key] = Fact(value, "given", origin, Place(origin))
+    if options.gpus is not None and options.gpus < 1:
+        found.problem(GPUS, "must be 1 or more")
+    return found
+
+
+def _keys_set(options: Options) -> dict[str, Scalar]:
+    """Values of ``job.KEY`` by the key of the job."""
+    return {
+        key.removeprefix(_JOB_KEY): _scalar(text)
+        for key, text in (options.settings or {}).items()
+        if key.startswith(_JOB_KEY)
+    }
+
+
+def _scalar(text: str) -> Scalar:
+    """A value as YAML has it: a number, true or false, or a text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _unused(options: Options, asked: Asked) -> list[Problem]:
+    """Settings that no source has a use for."""
+    return [
+        Problem(
+            f"no source has a variable {visible(name)}",
+            entry("settings", visible(name)),
+            hint=closest(name, asked.used) or "job.KEY sets a key of the job",
+        )
+        for name in options.settings or {}
+        if name not in asked.used and not name.startswith(_JOB_KEY)
+    ]
+
+
+def _check_plain(job: Job, count: int, options: Options) -> None:
+    """Refuse what only other programs' files take, beside a job that is complete.
+
+    Keys of the job, its name among them, may be set.
+    """
+    complete = f"the job {job.name} is complete"
+    hint = (
+        f"{named('settings', {'job.KEY': 'VALUE'})} sets a key of it, as placer job "
+        "convert writes them"
+    )
+    problems = [
+        Problem(f"{complete} and takes no {named(key)}", key=key, hint=hint)
+        for key in options.given()
+        if key not in ("settings", "name", "strict")
+    ]
+    problems += _unused(options, Asked())
+    if count > 1:
+        message = f"{complete} and cannot be joined with others"
+        problems.append(Problem(message, key="job", hint="give it alone"))
+    refuse(problems)
+
+
+def _named(name: str) -> str:
+    if CONTROL.search(name) or not name.strip():
+        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
+    return name
+
+
+def _stem(text: Text) -> str:
+    return visible(Path(text.shown.strip("<>")).stem) or text.format

@@ -1,0 +1,232 @@
+"""What Megatron derives, and refuses, once layers, heads and sizes are all known."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from placer.formats.jobs import core_rules
+from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
+from placer.formats.jobs.megatron.deepspeed import pipeline_ends
+from placer.formats.jobs.megatron.refusals import refuse_fact
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.megatron.arguments import Arguments
+
+_LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
+_GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
+_UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+_PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
+_PART = re.compile(r"\(?\[([0-9,\s]*)\]\)?(?:\*([0-9]{1,5}))?")
+_MOST_LAYERS = 10_000
+
+
+def add_rules(found: Findings, arguments: Arguments) -> None:
+    """Add what follows from sizes that another source may give."""
+    found.rules.append(arguments.join)
+    for rule in (_stages, _shape, _moe, _traffic):
+        found.rules.append(partial(rule, arguments=arguments))
+    found.rules.append(_batch)
+
+
+def _stages(found: Findings, arguments: Arguments) -> None:
+    """Virtual stages, and the layers that embedding and loss count for."""
+    pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
+    deepspeed = arguments.noted("deepspeed") is not None
+    ends = _ends(found, arguments)
+    if deepspeed and pp > 1:
+        pipeline_ends(found, arguments)
+    layout = arguments.text("pipeline_model_parallel_layout")
+    vp = _virtual(found, arguments, layout, layers + sum(ends.values()), pp)
+    uneven = [name for name in _UNEVEN if arguments.noted(name) is not None]
+    for name in uneven:
+        flag = f"--{name.replace('_', '-')}"
+        found.notes.append(f"{flag}: stages are taken as equally long")
+    if not (uneven or layout or deepspeed):
+        core_rules.stages(found)
+    overlap = not arguments.flag("no_overlap_p2p_communication")
+    if arguments.noted("overlap_p2p_comm") is not None:
+        overlap = arguments.flag("overlap_p2p_comm")
+    core_rules.messages(found, overlap=overlap)
+    if vp == 1:
+        return
+    if pp < 2 + (not overlap):
+        refuse_fact(found, "parallelism.vp", f"virtual stages with pp {pp}")
+    count = found.integer("micro_batches")
+    group = arguments.integer(_GROUP, "memory.micro_batch_group") or pp
+    if group != pp:
+        found.derive(
+            "memory.micro_batch_group", group, "a group", arguments.place(_GROUP)
+        )
+    if count and (count < group or group < pp or 0 < count % group < pp):
+        words = f"{count} micro-batches with virtual stages, pp {pp}, groups of {group}"
+        hint = f"their number must be a multiple of {group}"
+        refuse_fact(found, "micro_batches", words, hint)
+
+
+def _ends(found: Findings, arguments: Arguments) -> dict[str, int]:
+    ends = {}
+    for key in ("embedding", "loss"):
+        name = f"account_for_{key}_in_pipeline_split"
+        place = arguments.place(name)
+        ends[key] = int(arguments.flag(name))
+        if place is not None and ends[key]:
+            found.read(f"stages.{key}", 1, place)
+    return ends
+
+
+def _virtual(
+    found: Findings, arguments: Arguments, layout: str, layers: int, pp: int
+) -> int:
+    """Virtual stages of a pipeline rank."""
+    key = "parallelism.vp"
+    for name in (
+        "num_virtual_stages_per_pipeline_rank",
+        "virtual_pipeline_model_parallel_size",
+    ):
+        if not found.has(key):
+            arguments.fact(key, name)
+    each = arguments.integer(_LAYERS_PER_STAGE, key)
+    place = arguments.place(_LAYERS_PER_STAGE)
+    if layout:
+        stages = len(_expanded(layout).split("|"))
+        place = arguments.place("pipeline_model_parallel_layout")
+        if stages % pp:
+            refuse_fact(found, key, f"a layout of {stages} stages on pp {pp}")
+        found.derive(key, max(1, stages // pp), f"{stages} stages / pp {pp}", place)
+    elif each and place is not None and not found.has(key):
+        if layers % (pp * each):
+            words = f"{layers} layers are not divisible by pp {pp} x {each} a stage"
+            refuse_fact(found, key, words)
+        rule = f"{layers} layers / pp {pp} / {each} a virtual stage"
+        found.derive(key, max(1, layers // (pp * each)), rule, place)
+    found.derive(key, 1, "Megatron's default")
+    return found.integer(key, 1)
+
+
+def _expanded(layout: str) -> str:
+    """A layout with its repetitions written out: ``(t|)*3`` is ``t|t|t|``."""
+    text = layout.replace(" ", "").replace(",", "")[:4000]
+    pattern = re.compile(r"(?:\(([^()]*)\)|([A-Za-z|]))\*([0-9]{1,4})")
+    while match := pattern.search(text):
+        inside = (match[1] if match[1] is not None else match[2]) * int(match[3])
+        text = text[: match.start()] + inside + text[match.end() :]
+        if len(text) > 2 * _MOST_LAYERS:
+            break
+    return text
+
+
+def _shape(found: Findings, arguments: Arguments) -> None:
+    """Feed-forward width and heads, where nothing says them."""
+    hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
+    if not (hidden and heads):
+        return
+    ffn, rule = 4 * hidden, f"4 x hidden {hidden}"
+    if arguments.flag("swiglu") or arguments.text("activation_func") == "swiglu":
+        ffn, rule = int(8 * hidden / 3 / 64) * 64, f"8/3 x hidden {hidden}, by 64"
+    found.derive("model.ffn", ffn, rule)
+    latent = found.has("model.kv_lora_rank")
+    if not latent:
+        found.derive("model.kv_heads", heads, "no --group-query-attention")
+    if found.integer("model.head_dim") * heads == hidden:
+        del found.facts["model.head_dim"]
+    elif hidden % heads and not (latent or found.has("model.head_dim")):
+        words = f"hidden {hidden} is not divisible by {heads} heads"
+        refuse_fact(found, "model.heads", words)
+    by_heads = arguments.noted("ds_sequence_parallel_size") is not None
+    core_rules.cuts(found, by_heads=by_heads)
+
+
+def _moe(found: Findings, arguments: Arguments) -> None:
+    core_rules.experts(found, sequence=arguments.noted("deepspeed") is None)
+    if found.integer("model.experts"):
+        _shared(found, arguments)
+        if layers := found.integer("model.layers"):
+            _moe_layers(found, arguments, layers)
+
+
+def _shared(found: Findings, arguments: Arguments) -> None:
+    name = "moe_shared_expert_intermediate_size"
+    width = arguments.integer(name, "model.shared_experts", minimum=0)
+    one = found.integer("model.expert_ffn")
+    if not width or not one:
+        return
+    shared, rest = divmod(width, one)
+    found.derive(
+        "model.shared_experts",
+        max(1, shared + (2 * rest >= one)),
+        f"shared width {width} / expert_ffn {one}",
+        arguments.place(name),
+    )
+    if rest:
+        found.notes.append(f"shared experts {width} wide are no multiple of {one}")
+
+
+def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
+    """Which layers have experts: every n-th, or those of a list."""
+    key = "model.moe_layers"
+    pattern, place = arguments.text("moe_layer_freq"), arguments.place("moe_layer_freq")
+    pattern = pattern.strip("'\"")
+    interval = arguments.integer("expert_interval", key)
+    if not pattern and arguments.noted("deepspeed") is not None:
+        every = interval or 2
+        found.derive(key, layers // every, f"experts in every {every}th layer", place)
+        return
+    if not pattern:
+        found.derive(key, layers, "experts in every layer")
+        return
+    if pattern.isdecimal() and int(pattern[:6]) > 0:
+        every = int(pattern[:6])
+        found.derive(key, -(-layers // every), f"every {every}th of {layers}", place)
+        if every > 1:
+            found.derive("model.dense_first", False, "spread out", place)
+        return
+    listed = list_of(pattern)
+    if listed is None or len(listed) != layers:
+        got = "is not understood" if listed is None else f"has {len(listed)} layers"
+        words = f"--moe-layer-freq {got}, the model {layers}"
+        refuse_fact(found, "model.layers", words)
+        return
+    found.derive(key, sum(map(bool, listed)), f"the ones of {pattern}", place)
+    if listed != sorted(listed):
+        found.derive("model.dense_first", False, "spread out", place)
+
+
+def list_of(pattern: str) -> list[int] | None:
+    """The list that an expression such as ``([0]*3+[1]*58)`` makes; None if it is none.
+
+    Megatron evaluates it; only brackets, digits, ``*`` and ``+`` are read here.
+    """
+    if not _PLAIN_LIST.fullmatch(pattern):
+        return None
+    inside = "".join(pattern.split())
+    if inside.startswith("(") and inside.endswith(")"):
+        inside = inside[1:-1]
+    found: list[int] = []
+    for part in inside.split("+"):
+        match = _PART.fullmatch(part)
+        if match is None:
+            return None
+        once = [int(number[:9]) for number in match[1].split(",") if number]
+        found += once * int(match[2] or 1)
+        if len(found) > _MOST_LAYERS:
+            return None
+    return found
+
+
+def _traffic(found: Findings, arguments: Arguments) -> None:
+    """Instances of the optimizer, and buckets of gradients."""
+    name = "num_distributed_optimizer_instances"
+    instances = arguments.integer(name, "data_parallel.optimizer_instances")
+    core_rules.optimizer_instances(found, instances or 1, arguments.place(name))
+    if not arguments.flag("deepspeed"):
+        name = "ddp_num_buckets"
+        count = arguments.integer(name, "data_parallel.bucket_parameters")
+        core_rules.buckets(found, count or 0, arguments.place(name))
+
+
+def _batch(found: Findings) -> None:
+    """Without a global batch each replica does one micro-batch."""
+    if not found.has(GLOBAL_BATCH) and found.has("micro_batch"):
+        found.derive("micro_batches", 1, "no --global-batch-size: micro_batch x dp")

@@ -1,0 +1,237 @@
+"""Megatron-Bridge, and NeMo before it: recipes in Python, and overrides of one.
+
+Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``:
+``mixed_precision.py`` (types of reductions) and ``comm_overlap.py`` (buckets);
+NVIDIA/NeMo, ``examples/nlp/language_modeling/conf/megatron_gpt_config.yaml``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.base.errors import InputError, Problem
+from placer.base.naming import named
+from placer.documents import parse_document
+from placer.formats.jobs import adapters, core_rules, mcore
+from placer.formats.jobs.bridge_recipe import (
+    HF_NAME,
+    NAME,
+    gpus_of_name,
+    is_recipe,
+    recipe_values,
+)
+from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.formats.jobs.interpolation import resolved
+from placer.formats.jobs.named_model import ask_for_model
+from placer.formats.jobs.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place
+
+_MODEL, _DDP = "model.", "ddp."
+_FLAGSCALE = (
+    *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
+    *(
+        "system.precision.",
+        "system.checkpoint.",
+        "experiment.task.",
+        "experiment.runner.",
+    ),
+)
+_SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
+# Keys that only NeMo 1 has.
+_OLDER = (
+    *("trainer.devices", "trainer.num_nodes", "trainer.precision"),
+    *("model.mcore_gpt", "model.optim.name", "model.encoder_seq_length"),
+    *("model.activation", "model.megatron_amp_O2"),
+)
+_BUCKET = 128 * 1024**2
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or several recipes are there and none is selected.
+    """
+    found = Findings(source)
+    whole = is_recipe(text)
+    if whole:
+        settings = Settings(found, recipe_values(text, source, asked), asked)
+    else:
+        settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+        settings.values = resolved(settings.values, asked)
+        _refuse_others(settings)
+    mcore.read_sizes(settings, _MODEL)
+    mcore.read_shape(settings, _MODEL)
+    older = any(settings.get(key) for key in _OLDER) and not whole
+    settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
+    if older:
+        _read_older(settings)
+    _read_precision(settings)
+    mcore.read_ddp(settings, _DDP, "optimizer.")
+    _read_batch(settings)
+    _read_overlap(settings)
+    mcore.read_rest(settings, _MODEL)
+    _read_gpus(settings)
+    adapters.read_bridge(settings)
+    ask_for_model(settings, HF_NAME)
+    _complete(settings, whole, older)
+    settings.leave()
+    return found
+
+
+def _refuse_others(settings: Settings) -> None:
+    """Refuse the files of FlagScale, whose sections look like NeMo's.
+
+    Raises
+    ------
+    InputError
+        If it is one of them.
+    """
+    sections = {key.partition(".")[0] for key in settings.values}
+    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
+    if keys and "trainer" not in sections:
+        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
+        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
+        place = settings.values[keys[0]].place
+        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
+
+
+def _read_older(settings: Settings) -> None:
+    """Keys that NeMo 1 has and Megatron-Bridge has not."""
+    found = settings.found
+    activation = settings.text("model.activation")
+    if activation:
+        rule, place = f"activation {activation}", settings.place("model.activation")
+        found.derive("model.gated", activation.endswith("glu"), rule, place)
+    settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
+    if settings.flag("model.fp8"):
+        place = settings.place("model.fp8")
+        core_rules.precision(found, "fp8", "", place)
+        settings.not_modelled("model.fp8", "products in fp8")
+        if settings.flag("model.fp8_params"):
+            found.derive("bytes.parameter_gather", 1, "fp8_params")
+    optimizer = settings.text("model.optim.name")
+    if optimizer:
+        sharded = optimizer in _SHARDED
+        rule, place = f"optim {optimizer}", settings.place("model.optim.name")
+        kind = "zero1" if sharded else "ddp"
+        found.derive("data_parallel.sharding", kind, rule, place)
+        wire = settings.text("model.optim.grad_sync_dtype")
+        if wire:
+            width = 2 if wire in ("bf16", "fp16", "16") else 4
+            found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
+    for fact, key in (("reduce", "grad"), ("gather", "param")):
+        name = f"model.optim.overlap_{key}_sync"
+        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
+
+
+def _read_batch(settings: Settings) -> None:
+    settings.copy(GLOBAL_BATCH, "train.global_batch_size", "model.global_batch_size")
+    settings.copy("micro_batch", "train.micro_batch_size", "model.micro_batch_size")
+    keys = "dataset.seq_length", "dataset.sequence_length", "model.seq_length"
+    sequence = settings.copy("sequence", *keys, "model.encoder_seq_length")
+    other = settings.integer("model.seq_length")
+    if sequence and other and other != sequence:
+        message = f"{other} here, {sequence} in {settings.place(*keys)}"
+        settings.refuse("model.seq_length", message, "Megatron-Bridge wants one length")
+
+
+def _read_precision(settings: Settings) -> None:
+    """Gradients in fp32 with bf16, in 16 bit with fp16."""
+    found = settings.found
+    recipe = settings.text("mixed_precision", "trainer.precision", "model.precision")
+    place = settings.place("mixed_precision", "trainer.precision")
+    in_fp32 = settings.flag("mixed_precision.grad_reduce_in_fp32")
+    if in_fp32 is not None:
+        width, rule = 4 if in_fp32 else 2, "mixed_precision.grad_reduce_in_fp32"
+        found.derive("bytes.gradient", width, rule, place)
+    elif recipe:
+        width = 2 if recipe.startswith(("fp16", "16")) else 4
+        found.derive("bytes.gradient", width, f"mixed_precision {recipe}", place)
+    else:
+        found.assume("bytes.gradient", 4, "bf16_mixed reduces in fp32")
+    gathers = settings.flag("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather")
+    kind = next((kind for kind in ("fp8", "fp4") if kind in recipe), "")
+    if gathers is None and kind == "fp8" and "subchannel" not in recipe:
+        found.derive("bytes.parameter_gather", 1, f"mixed_precision {recipe}", place)
+    elif gathers:
+        found.derive("bytes.parameter_gather", 1, "fp8_param_gather")
+    if kind:
+        settings.not_modelled("mixed_precision", f"products in {kind}")
+        # Recipes with a scale for each tensor leave layers at both ends in bf16.
+        ends = (4 if recipe.startswith("n") else 2) if "current" in recipe else 0
+        how = "mxfp8" if "mxfp8" in recipe else ""
+        core_rules.precision(found, kind, how, place, ends)
+
+
+def _read_overlap(settings: Settings) -> None:
+    """What ``comm_overlap`` turns on where there is data parallelism."""
+    found = settings.found
+    keys = [key for key in settings.values if key.startswith("comm_overlap")]
+    if settings.unknown("comm_overlap") is not None:
+        settings.flag("comm_overlap")
+    if not keys or (len(keys) == 1 and not settings.get(keys[0])):
+        return
+    settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
+    place = settings.place(keys[0])
+    settings.copy("data_parallel.bucket_parameters", "comm_overlap.bucket_size")
+    for end in ("overlap_grad_reduce", "overlap_param_gather"):
+        fact = {"overlap_grad_reduce": "overlap_reduce"}.get(end, "overlap_gather")
+        settings.copy_flag(f"data_parallel.{fact}", f"comm_overlap.{end}")
+    found.rules.append(lambda joined: _overlaps(joined, place))
+
+
+def _overlaps(found: Findings, place: Place) -> None:
+    if found.integer("parallelism.dp") > 1:
+        rule = "comm_overlap with dp above 1"
+        found.derive("data_parallel.bucket_parameters", _BUCKET, rule, place)
+        for key in ("overlap_reduce", "overlap_gather"):
+            found.derive(f"data_parallel.{key}", True, rule, place)
+
+
+def _read_gpus(settings: Settings) -> None:
+    """NeMo 1 says devices and nodes."""
+    each, nodes = (
+        settings.integer("trainer.devices"),
+        settings.integer("trainer.num_nodes"),
+    )
+    if each and nodes:
+        rule = f"{nodes} nodes x {each} devices"
+        settings.found.derive(
+            GPUS, each * nodes, rule, settings.place("trainer.devices")
+        )
+
+
+def _complete(settings: Settings, whole: bool, older: bool) -> None:
+    """Sizes that are not said: 1 in a whole recipe, else those of another file.
+
+    NeMo 1 has no recipes, and 1 for all that its file leaves out.
+    """
+    found = settings.found
+    if older:
+        for axis in ("tp", "pp", "cp", "ep"):
+            found.derive(f"parallelism.{axis}", 1, "default of NeMo 1")
+        return
+    if whole:
+        for axis in ("tp", "pp", "cp", "ep"):
+            found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
+        name = settings.text(NAME)
+        if not found.has(GPUS) and (gpus := gpus_of_name(name)):
+            found.notes.append(f"{name} is named after {gpus} GPUs")
+        return
+    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
+    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
+
+
+def _ask_for_sizes(found: Findings, place: Place) -> None:
+    """Ask for sizes that no source says: they are the recipe's, and not 1."""
+    for axis in ("tp", "pp", "cp"):
+        key = f"parallelism.{axis}"
+        if not found.has(key):
+            joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
+            hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
+            found.ask(key, "no file says it, the recipe does", hint, place)

@@ -1,0 +1,146 @@
+"""gpt-neox: YAML or JSON with comments, Megatron's model over DeepSpeed.
+
+Sources: EleutherAI/gpt-neox ea7aefd8, ``megatron/neox_arguments/neox_args.py`` and
+``deepspeed_args.py`` (defaults), ``megatron/tokenizer/tokenizer.py`` (padding),
+``megatron/model/transformer.py`` (width of a feed-forward with a gate).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.base.naming import named
+from placer.documents import parse_document
+from placer.formats.jobs.deepspeed import read_deepspeed
+from placer.formats.jobs.findings import GPUS, Asked, Findings
+from placer.formats.jobs.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place
+
+_GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
+_TOKENIZERS = {"GPT2BPETokenizer": 50257, "CharLevelTokenizer": 512}
+_MULTIPLE = 128
+_WHOLE = ("flash", "global")
+_SHAPE = {
+    "model.layers": "num_layers",
+    "model.hidden": "hidden_size",
+    "model.heads": "num_attention_heads",
+    "sequence": "seq_length",
+}
+_AXES = {
+    "pp": "pipe_parallel_size",
+    "tp": "model_parallel_size",
+    "cp": "context_parallel_size",
+}
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a gpt-neox configuration.
+
+    Raises
+    ------
+    InputError
+        If it is not YAML.
+    """
+    found = Findings(source)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+    # Keys may be written either way.
+    settings.values = {k.replace("-", "_"): v for k, v in settings.values.items()}
+    _read_axes(settings)
+    read_deepspeed(settings)
+    _read_model(settings)
+    settings.copy(GPUS, "global_num_gpus")
+    if settings.flag("checkpoint_activations"):
+        found.derive("memory.recompute", "full", "checkpoint_activations")
+        settings.not_modelled("checkpoint_activations", "a further forward pass")
+    settings.leave()
+    return found
+
+
+def _read_axes(settings: Settings) -> None:
+    found = settings.found
+    for axis, key in _AXES.items():
+        size = settings.integer(key, minimum=0)
+        if size:
+            found.read(f"parallelism.{axis}", size, settings.place(key))
+        else:
+            found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
+    if found.integer("parallelism.tp", 2) > 1:
+        key = "sequence_parallel"
+        if settings.copy_flag("tensor_parallel.sequence", key) is None:
+            found.derive("tensor_parallel.sequence", False, "default of gpt-neox")
+
+
+def _read_model(settings: Settings) -> None:
+    found = settings.found
+    for fact, key in _SHAPE.items():
+        settings.copy(fact, key)
+    hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
+    if settings.copy("model.kv_heads", "num_kv_heads") is None and heads:
+        found.derive("model.kv_heads", heads, "as many as heads")
+    activation = settings.text("activation")
+    gated = activation.lower() in _GATED
+    found.derive("model.gated", gated, f"activation {activation or 'gelu'}")
+    _read_width(settings, hidden, gated)
+    untied = settings.flag("no_weight_tying")
+    place = settings.place("no_weight_tying")
+    found.derive("model.tied_embeddings", not untied, "no_weight_tying", place)
+    if (settings.integer("moe_num_experts", "num_experts") or 1) > 1:
+        settings.refuse("moe_num_experts", "experts of gpt-neox are not read")
+    kinds = settings.texts("attention_config")
+    other = [kind for kind in kinds if not any(word in kind for word in _WHOLE)]
+    if other:
+        message = f"{other[0]}: layers are not all whole attention"
+        settings.refuse("attention_config", message, "they are not modelled")
+    _read_vocabulary(settings)
+
+
+def _read_width(settings: Settings, hidden: int, gated: bool) -> None:
+    """The width between the two products of a feed-forward.
+
+    One with a gate has two thirds of what is said, half of it for the gate.
+    """
+    found, key = settings.found, "intermediate_size"
+    said, times = settings.integer(key), settings.number("expansion_factor")
+    multiple = settings.integer("mlp_multiple_of") or 1
+    wide = said or (int(times * hidden) if times else 4 * hidden)
+    if not wide:
+        return
+    rule = key if said else f"{times:g}h" if times else "default of gpt-neox: 4h"
+    if gated:
+        wide, rule = int(wide * 2 / 3) // 2, f"{rule} {wide} x 2/3 / 2, gated"
+    if wide % multiple:
+        wide, rule = -(-wide // multiple) * multiple, f"{rule}, up to {multiple}"
+    place = settings.place(key, "expansion_factor")
+    if said == wide:
+        settings.copy("model.ffn", key)
+    else:
+        found.derive("model.ffn", wide, rule, place)
+
+
+def _read_vocabulary(settings: Settings) -> None:
+    """The tokenizer's words; how they are padded is the framework's."""
+    found = settings.found
+    key = "make_vocab_size_divisible_by"
+    if settings.copy("model.vocab_multiple", key) is None:
+        found.derive("model.vocab_multiple", _MULTIPLE, f"default of gpt-neox: {key}")
+    if settings.copy("model.vocab", "padded_vocab_size"):
+        return
+    tokenizer = settings.text("tokenizer_type") or "GPT2BPETokenizer"
+    place = settings.place("tokenizer_type")
+    words = _TOKENIZERS.get(tokenizer)
+    if words:
+        found.assume("model.vocab", words, f"words of {tokenizer}", place)
+    else:
+        found.rules.append(lambda joined: _ask(joined, tokenizer, place))
+
+
+def _ask(found: Findings, tokenizer: str, place: Place) -> None:
+    if not found.has("model.vocab"):
+        message = f"the words of the {tokenizer} are in a file of their own"
+        hint = (
+            f"{named('settings', {'job.model.vocab': 'N'})}, or join "
+            f"{named('job', 'hf:config.json')}"
+        )
+        found.ask("model.vocab", message, hint, place)

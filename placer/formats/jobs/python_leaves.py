@@ -1,0 +1,227 @@
+"""Records of a configuration in Python: their leaves by dotted key, and their merging.
+
+A value is a `Setting`, a record, or a list of values. What a record's class is stands
+under `CLASS`; where that is `Unknown`, so is every key that the record has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from placer.formats.jobs.findings import Place, Unknown
+from placer.formats.jobs.settings import Setting
+
+# Keywords of a call, its own name under CLASS.
+Record = dict[str, Any]
+CLASS = "()"
+_DEEPEST = 20
+_MOST_VALUES = 20_000
+_MISSING = object()
+
+
+def unknown(text: str, place: Place, hint: str = "") -> Setting:
+    """A value that the file does not tell."""
+    return Setting(Unknown(text, hint), place)
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value is not told; of a record, what it is beside its own keys."""
+    if isinstance(value, dict):
+        value = value.get(CLASS)
+    return isinstance(value, Setting) and isinstance(value.value, Unknown)
+
+
+def written(value: Any) -> str:
+    """A value in a few words, as messages have it."""
+    found = value.get(CLASS) if isinstance(value, dict) else value
+    if not isinstance(found, Setting):
+        return "..."
+    inner = found.value
+    if isinstance(inner, Unknown):
+        return inner.text
+    return f"{inner}(...)" if isinstance(value, dict) else repr(inner)
+
+
+# ------------------------------------------------------------------ leaves
+
+
+def leaves(record: Any) -> Iterator[tuple[str, Setting]]:
+    """Leaves of a record; a record is also the name of its class.
+
+    One may hold itself, or others many times over: enough is enough. What is unknown
+    as a whole stands under the empty key.
+    """
+    if isinstance(record, Setting):
+        record = {CLASS: record}
+    return _Leaves().of(record, "")
+
+
+class _Leaves:
+    """The walk, with how many values it has seen."""
+
+    def __init__(self) -> None:
+        self.visited = 0
+
+    def of(self, value: Any, prefix: str) -> Iterator[tuple[str, Setting]]:
+        """The leaves of a value under a prefix."""
+        self.visited += 1
+        if self.visited > _MOST_VALUES or prefix.count(".") > _DEEPEST:
+            return
+        if isinstance(value, Setting):
+            yield prefix, value
+        elif isinstance(value, dict):
+            yield from self._of_record(value, prefix)
+        elif isinstance(value, list):
+            yield from self._of_list(value, prefix)
+
+    def _of_record(self, record: Record, prefix: str) -> Iterator[tuple[str, Setting]]:
+        for key, inner in record.items():
+            if key == CLASS:
+                if prefix or is_unknown(inner):
+                    yield prefix, inner
+                continue
+            name = "model" if key == "model_spec" and not prefix else key
+            yield from self.of(inner, f"{prefix}.{name}" if prefix else name)
+
+    def _of_list(self, items: list[Any], prefix: str) -> Iterator[tuple[str, Setting]]:
+        names = [found for item in items if (found := _name(item))]
+        if names:
+            open_one = next(filter(is_unknown, names), None)
+            told = Setting([name.value for name in names], names[0].place)
+            yield prefix, open_one or told
+        for item in items:
+            if isinstance(item, dict) and CLASS in item and not is_unknown(item):
+                inside = {k: v for k, v in item.items() if k != CLASS}
+                yield from self.of(inside, f"{prefix}.{item[CLASS].value}")
+
+
+def _name(item: Any) -> Setting | None:
+    """An element of a list: itself, or the name of its class."""
+    found = item.get(CLASS) if isinstance(item, dict) else item
+    return found if isinstance(found, Setting) else None
+
+
+# ----------------------------------------------------------- copies, merging
+
+
+class Copy:
+    """A copy of values in which those that were one are one.
+
+    Attributes
+    ----------
+    value : object
+    originals : dict of int to list or dict
+        What a record or list of the copy was copied from, by its ``id``.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.originals: dict[int, Any] = {}
+        self._copies: dict[int, Any] = {}
+        self._left: list[Any] = []
+        self.value = self._of(value)
+        while self._left:
+            original = self._left.pop()
+            copy = self._copies[id(original)]
+            if isinstance(original, dict):
+                copy.update((key, self._of(item)) for key, item in original.items())
+            else:
+                copy.extend(self._of(item) for item in original)
+
+    def _of(self, value: Any) -> Any:
+        if not isinstance(value, dict | list):
+            return value
+        if id(value) not in self._copies:
+            copy: Any = type(value)()
+            self._copies[id(value)] = copy
+            self.originals[id(copy)] = value
+            self._left.append(value)
+        return self._copies[id(value)]
+
+    def __len__(self) -> int:
+        """How many records and lists it has."""
+        return len(self._copies)
+
+
+class Merge:
+    """What is known after one of several ways was gone, and not which.
+
+    Parameters
+    ----------
+    ways : sequence of Copy
+        Copies of the same values, each changed by a way.
+    words : sequence of str
+        When each is gone, in words behind a value; empty where nothing is to be said.
+    place : Place
+        Of what decides.
+    """
+
+    def __init__(
+        self, ways: Sequence[Copy], words: Sequence[str], place: Place
+    ) -> None:
+        self.ways = ways
+        self.words = words
+        self.place = place
+        self._merged: dict[tuple[int, ...], Any] = {}
+
+    def of(self, values: Sequence[Any]) -> Any:
+        """The value that is one of these, one for each way."""
+        first = values[0]
+        if all(isinstance(value, dict) for value in values):
+            return self._record(values)
+        if all(isinstance(value, list) for value in values) and (
+            len({len(value) for value in values}) == 1
+        ):
+            return [self.of(items) for items in zip(*values, strict=True)]
+        if all(_same(first, value) for value in values):
+            return first
+        texts = [written(value) for value in values]
+        longest = max(texts, key=len)
+        if all(map(is_unknown, values)) and all(text in longest for text in texts):
+            return values[texts.index(longest)]
+        ways = [f"{text}{word}" for text, word in zip(texts, self.words, strict=True)]
+        told = [w for w, v in zip(ways, values, strict=True) if v is not _MISSING]
+        return {CLASS: unknown(" or ".join(told), self.place)}
+
+    def _record(self, records: Sequence[Record]) -> Record:
+        key = tuple(map(id, records))
+        if key in self._merged:
+            found: Record = self._merged[key]
+            return found
+        originals = [
+            way.originals.get(id(record))
+            for way, record in zip(self.ways, records, strict=True)
+        ]
+        one = originals[0]
+        in_place = all(item is one for item in originals)
+        whole: Record = one if isinstance(one, dict) and in_place else {}
+        self._merged[key] = whole
+        names = list(dict.fromkeys(name for record in records for name in record))
+        merged = {
+            name: self.of(_with_defaults([_part(r, name) for r in records]))
+            for name in names
+        }
+        whole.clear()
+        whole.update(merged)
+        if isinstance(kind := whole.get(CLASS), dict):
+            whole[CLASS] = kind[CLASS]
+        return whole
+
+
+def _part(record: Record, name: str) -> Any:
+    """A part of a record; one that an unknown record has not is unknown too."""
+    return record.get(name, record[CLASS] if is_unknown(record) else _MISSING)
+
+
+def _with_defaults(values: list[Any]) -> list[Any]:
+    """The values; a part that only some ways make has its defaults in the others."""
+    made = [v for v in values if v is not _MISSING]
+    if all(isinstance(value, dict) and CLASS not in value for value in made):
+        return [{} if value is _MISSING else value for value in values]
+    return values
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Setting) and isinstance(other, Setting):
+        return type(one.value) is type(other.value) and one.value == other.value
+    return one is other

@@ -1,0 +1,189 @@
+"""Where the words of a script end.
+
+Source: POSIX.1-2024, Shell Command Language, section 2; GNU Bash Reference Manual.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from placer.base.errors import InputError, Problem
+from placer.formats.jobs.shell.text import NOTHING, Text
+
+_PLAIN = re.compile(r"[^\s;&|<>()\"'\\$`]+")
+_IN_QUOTES = re.compile(r"[^\"\\$`]+")
+_IN_PARENS = re.compile(r"[^()\"'\\$`]+")
+_IN_BRACKETS = re.compile(r"[^\]\"'\\$`]+")
+_IN_BRACES = re.compile(r"[^}\"'\\$`]+")
+_IN_QUOTED_BRACES = re.compile(r"[^}\"\\$`]+")
+_BLANK = re.compile(r"(?:[ \t\r\f\v]+|\\\n)+")
+_BLANK_LINES = re.compile(r"(?:\s+|\\\n)+")
+_COMMENT = re.compile(r"#[^\n]*")
+# What people leave to be filled in: <path to data>. A redirection has a blank before
+# its second sign.
+_PLACEHOLDER = re.compile(r"<(?![<(&=])[^<>\n;|&]*[^<>\s;|&]>")
+_OPERATOR = re.compile(
+    r"\n|;;&|;;|;&|;|&&|\|\||\|&|\||&>>|&>|&|\(|\)"
+    r"|[0-9]*(?:<<<|<<-|<<|<&|<>|<|>>|>&|>\||>)"
+)
+_PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+MOST_DEPTH = 40
+
+
+def refuse_at(text: Text, offset: int, message: str) -> NoReturn:
+    """Refuse a script for what stands at an offset.
+
+    Raises
+    ------
+    InputError
+        Always.
+    """
+    raise InputError([Problem(message, *text.place_at(offset))])
+
+
+class Lexer:
+    """Goes through a script word by word.
+
+    Attributes
+    ----------
+    at : int
+        Offset of what comes next.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.raw = text.text
+        self.at = 0
+        self._operator = (-1, "")
+
+    def skip_blanks(self, *, lines: bool = False) -> None:
+        """Go over blanks and comments, and over ends of lines where that is said."""
+        blank = _BLANK_LINES if lines else _BLANK
+        while True:
+            match = blank.match(self.raw, self.at) or _COMMENT.match(self.raw, self.at)
+            if match is None:
+                return
+            self.at = match.end()
+
+    def operator(self) -> str:
+        """The operator that comes next; empty when a word does, or nothing."""
+        if self._operator[0] != self.at:
+            self._operator = (self.at, self._operator_at(self.at))
+        return self._operator[1]
+
+    def _operator_at(self, at: int) -> str:
+        match = _OPERATOR.match(self.raw, at)
+        if match is None or self._substitution(at):
+            return ""
+        return "" if _PLACEHOLDER.match(self.raw, at) else match[0]
+
+    def _substitution(self, at: int) -> bool:
+        """Whether a process substitution, ``<( )`` or ``>( )``, begins here."""
+        return self.raw[at : at + 2] in ("<(", ">(")
+
+    def word(self) -> Text:
+        """The word that comes next, as it is written; empty when there is none."""
+        start = self.at
+        self.at = self.end_of_word(start)
+        return self.text.part(start, self.at) if self.at > start else NOTHING
+
+    def end_of_word(self, at: int) -> int:
+        """Offset behind the word that begins at an offset."""
+        raw = self.raw
+        while at < len(raw):
+            if match := _PLAIN.match(raw, at):
+                at = match.end()
+            elif raw[at] in "\"'\\$`":
+                at = self._past(at, 0)
+            elif match := _PLACEHOLDER.match(raw, at):
+                at = match.end()
+            elif self._substitution(at):
+                at = self._end(at + 2, ")", _IN_PARENS, 1, at)
+            else:
+                break
+        return at
+
+    def end_of_parentheses(self, at: int) -> int:
+        """Offset behind the parenthesis that closes the one at an offset."""
+        return self._end(at + 1, ")", _IN_PARENS, 1, at)
+
+    def end_of_quote(self, at: int) -> int:
+        """Offset behind the quotation, escape or expansion that begins at one."""
+        raw = self.raw
+        if raw[at] == "$" and (match := _PARAMETER.match(raw, at)):
+            return match.end()
+        return self._past(at, 0)
+
+    def _past(self, at: int, depth: int) -> int:
+        """Offset behind the quotation, escape or expansion that begins at one."""
+        raw, sign = self.raw, self.raw[at]
+        if depth > MOST_DEPTH:
+            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
+        if sign == "\\":
+            return min(at + 2, len(raw))
+        if sign == '"':
+            return self._end(at + 1, '"', _IN_QUOTES, depth + 1, at)
+        if sign == "'":
+            return self._find(at + 1, "'", at)
+        if sign == "`":
+            return self._backquoted(at)
+        following = raw[at + 1 : at + 2]
+        if following == "(":
+            return self._end(at + 2, ")", _IN_PARENS, depth + 1, at)
+        if following == "{":
+            return self._end(at + 2, "}", _IN_BRACES, depth + 1, at)
+        if following == "[":
+            return self._end(at + 2, "]", _IN_BRACKETS, depth + 1, at)
+        if following == "'":
+            return self._ansi(at)
+        return at + 1
+
+    def _end(
+        self, at: int, close: str, plain: re.Pattern[str], depth: int, opened: int
+    ) -> int:
+        """Offset behind the sign that closes what was opened."""
+        raw = self.raw
+        while at < len(raw):
+            if match := plain.match(raw, at):
+                at = match.end()
+            elif raw[at] == close:
+                return at + 1
+            elif raw[at] == "(" and close == ")":
+                at = self._nested(at, depth)
+            elif close == '"' and raw.startswith("${", at):
+                at = self._quoted_brace(at, depth)
+            elif raw[at] in "\"'\\$`":
+                at = self._past(at, depth)
+            else:
+                at += 1
+        refuse_at(self.text, opened, f"{raw[opened]} is not closed")
+
+    def _nested(self, at: int, depth: int) -> int:
+        if depth > MOST_DEPTH:
+            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
+        return self._end(at + 1, ")", _IN_PARENS, depth + 1, at)
+
+    def _quoted_brace(self, at: int, depth: int) -> int:
+        """Behind an expansion inside quotation marks, where ' is a plain sign."""
+        if depth > MOST_DEPTH:
+            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
+        return self._end(at + 2, "}", _IN_QUOTED_BRACES, depth + 1, at)
+
+    def _find(self, at: int, close: str, opened: int) -> int:
+        end = self.raw.find(close, at)
+        if end < 0:
+            refuse_at(self.text, opened, f"{self.raw[opened]} is not closed")
+        return end + 1
+
+    def _backquoted(self, at: int) -> int:
+        end = re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL).match(self.raw, at + 1)
+        if end is None:
+            refuse_at(self.text, at, "` is not closed")
+        return end.end()
+
+    def _ansi(self, at: int) -> int:
+        end = re.compile(r"(?:[^'\\]|\\.)*+'", re.DOTALL).match(self.raw, at + 2)
+        if end is None:
+            refuse_at(self.text, at, "' is not closed")
+        return end.end()

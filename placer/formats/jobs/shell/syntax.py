@@ -1,0 +1,133 @@
+"""What a script consists of. Words are kept as they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from placer.formats.jobs.shell.text import Text  # noqa: TC001
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``NAME=value``, ``NAME+=value``, ``NAME[index]=value`` or ``NAME=(values)``."""
+
+    name: Text
+    value: Text | tuple[Text, ...]
+    index: Text | None = None
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HereDocument:
+    """Lines between the script's own; expanded unless the end mark is quoted."""
+
+    body: Text
+    quoted: bool
+
+
+@dataclass(slots=True)
+class Redirection:
+    """``> word``, ``< word`` or a here document."""
+
+    operator: str
+    target: Text
+    document: HereDocument | None = None
+
+
+@dataclass(slots=True)
+class Simple:
+    """Assignments, words and redirections of one command."""
+
+    assignments: list[Assignment] = field(default_factory=list)
+    words: list[Text] = field(default_factory=list)
+    redirections: list[Redirection] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``[[ ... ]]``: words, and operators as they are."""
+
+    tokens: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``(( ... ))``."""
+
+    expression: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Commands, and what stands before each: ``&&``, ``||``, ``|``, ``!``, nothing."""
+
+    links: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``if``: conditions with what is done; the last may have none."""
+
+    branches: tuple[tuple[tuple[Node, ...] | None, tuple[Node, ...]], ...]
+    head: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``case``: patterns with what is done."""
+
+    word: Text
+    branches: tuple[tuple[tuple[Text, ...], tuple[Node, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for`` over words (None: the arguments), or ``while`` a condition holds.
+
+    ``select`` is a menu: the user takes one of the words.
+    """
+
+    name: Text | None
+    words: tuple[Text, ...] | None
+    condition: tuple[Node, ...]
+    body: tuple[Node, ...]
+    until: bool = False
+    is_menu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """``for (( first; condition; step ))``."""
+
+    parts: tuple[Text, Text, Text]
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``{ ...; }`` or ``( ... )``, which changes no variables outside."""
+
+    body: tuple[Node, ...]
+    is_inner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``name() { ... }``."""
+
+    name: str
+    body: tuple[Node, ...]
+
+
+Node = (
+    Simple
+    | Condition
+    | Arithmetic
+    | Chain
+    | Choice
+    | Case
+    | Loop
+    | Count
+    | Group
+    | Function
+)

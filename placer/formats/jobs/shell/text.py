@@ -1,0 +1,249 @@
+"""Text that knows where each part of it stands, and which part is not known."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from placer.formats.jobs.findings import Place, refuse_long
+
+# A part that is not known stands in the text as its name between these, with what else
+# is told of it behind.
+_OPEN, _CLOSE, _BETWEEN = "\ue000", "\ue001", "\ue002"
+_UNKNOWN = re.compile(f"{_OPEN}([^{_CLOSE}]*){_CLOSE}")
+_WORD = re.compile(r"[^ \t\n]+")
+_LONGEST = 500_000  # characters of a script
+# Blanks in the name of an unknown part must not divide words.
+_BLANK, _NO_BREAK = re.compile(r"\s"), "\N{NO-BREAK SPACE}"
+_MOST_NAME, _MOST_CAUSES = 200, 4
+_SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
+
+
+class Open(NamedTuple):
+    """A part of a text that is not known.
+
+    Attributes
+    ----------
+    name : str
+        The variable that it is, or the words that make it.
+    origin : str
+        What gives it a value, in the words of the script: a command, a calculation.
+        Empty where nothing sets the variable, or others decide.
+    number : int
+        Of its alternatives in `placer.formats.jobs.shell.either.Either`; -1 without.
+    causes : tuple of str
+        What decides its value and is itself not known.
+    """
+
+    name: str
+    origin: str = ""
+    number: int = -1
+    causes: tuple[str, ...] = ()
+
+    @property
+    def is_unset(self) -> bool:
+        """Whether it is a variable that nothing sets: empty, in a fresh shell."""
+        return not (self.origin or self.causes)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """What must be known before it is."""
+        return self.causes or (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text and the places of its parts.
+
+    Attributes
+    ----------
+    text : str
+    starts : tuple of int
+        Offsets from which on the text stands at the next place, on one line.
+    places : tuple of Place
+    """
+
+    text: str
+    starts: tuple[int, ...]
+    places: tuple[Place, ...]
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return self.place_at(0)
+
+    def place_at(self, offset: int) -> Place:
+        """Where the character at an offset stands."""
+        if not self.starts:
+            return Place("")
+        at = max(0, bisect_right(self.starts, offset) - 1)
+        source, line, column = self.places[at]
+        return Place(source, line, column + offset - self.starts[at])
+
+    def part(self, start: int, end: int) -> Text:
+        """The characters from ``start`` to before ``end``."""
+        first = bisect_right(self.starts, start)
+        last = bisect_right(self.starts, end - 1, first)
+        source, line, column = self.places[first - 1] if first else Place("")
+        column += start - (self.starts[first - 1] if first else 0)
+        place = Place(source, line, column)
+        if first >= last:
+            return Text(self.text[start:end], (0,), (place,))
+        starts = (0, *(at - start for at in self.starts[first:last]))
+        return Text(self.text[start:end], starts, (place, *self.places[first:last]))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any part of it is not known."""
+        return _OPEN in self.text
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Where its words begin and end, as blanks divide them."""
+        return [match.span() for match in _WORD.finditer(self.text)]
+
+    def words(self) -> Iterator[Text]:
+        """Its words."""
+        for span in self.spans():
+            yield self.part(*span)
+
+    def divided(self, sign: str) -> Iterator[Text]:
+        """What stands between signs of one character."""
+        start = 0
+        for match in re.finditer(re.escape(sign), self.text):
+            yield self.part(start, match.start())
+            start = match.end()
+        yield self.part(start, len(self.text))
+
+
+def text_of_file(text: str, source: str) -> Text:
+    """The text of a file, with its lines and columns.
+
+    Raises
+    ------
+    InputError
+        If it is longer than any script.
+    """
+    refuse_long(text, source, _LONGEST)
+    clean = re.sub(f"[{_OPEN}-{_BETWEEN}]", "?", text)
+    lengths = (len(line) + 1 for line in clean.split("\n"))
+    starts = (0, *accumulate(lengths))[:-1]
+    places = (Place(source, line, 1) for line in range(1, len(starts) + 1))
+    return Text(clean, starts, tuple(places))
+
+
+def text_at(text: str, place: Place) -> Text:
+    """A text that stands at a place as a whole."""
+    return Text(text, (0,), (place,))
+
+
+NOTHING = Text("", (), ())
+
+
+def unknown(
+    name: str,
+    place: Place,
+    origin: str = "",
+    causes: Iterable[str] = (),
+    number: int = -1,
+) -> Text:
+    """A text of which only the name is known, and what `Open` tells of it."""
+    told = list(dict.fromkeys(causes))[:_MOST_CAUSES]
+    parts = [name]
+    if origin or told or number >= 0:
+        parts += [origin, str(number), *told]
+    return text_at(f"{_OPEN}{_BETWEEN.join(map(_clean, parts))}{_CLOSE}", place)
+
+
+def renamed(text: Text, name: str) -> Text:
+    """A text that is one unknown part and nothing else, as another variable's value."""
+    found = opens(text.text)
+    if len(found) != 1 or known(text.text):
+        return text
+    one = found[0]
+    return unknown(name, text.place, one.origin, one.causes, one.number)
+
+
+def _clean(part: str) -> str:
+    return _BLANK.sub(_NO_BREAK, known(readable(part)))[:_MOST_NAME]
+
+
+def join(parts: Iterable[Text]) -> Text:
+    """The parts one after the other."""
+    listed = [part for part in parts if part.text]
+    if len(listed) < 2:
+        return listed[0] if listed else NOTHING
+    starts: list[int] = []
+    places: list[Place] = []
+    length = 0
+    for part in listed:
+        starts += [length + at for at in part.starts]
+        places += part.places
+        length += len(part.text)
+    return Text("".join(part.text for part in listed), tuple(starts), tuple(places))
+
+
+def opens(text: str) -> list[Open]:
+    """The parts that are not known, each once."""
+    if _OPEN not in text:
+        return []
+    return [_open(inside) for inside in dict.fromkeys(_UNKNOWN.findall(text))]
+
+
+def _open(inside: str) -> Open:
+    name, *rest = inside.replace(_NO_BREAK, " ").split(_BETWEEN)
+    if len(rest) < 2:
+        return Open(name)
+    return Open(name, rest[0], int(rest[1]), tuple(rest[2:]))
+
+
+def parts_of(text: Text) -> list[Text]:
+    """The parts that are not known, each once, as texts."""
+    found = {m[0]: text.part(*m.span()) for m in _UNKNOWN.finditer(text.text)}
+    return list(found.values())
+
+
+def open_names(text: str) -> list[str]:
+    """Names of the parts that are not known, each once."""
+    return list(dict.fromkeys(part.name for part in opens(text)))
+
+
+def roots(text: str) -> tuple[str, ...]:
+    """What must be known before the text is."""
+    found = (root for part in opens(text) for root in part.roots)
+    return tuple(dict.fromkeys(found))
+
+
+def is_settable(name: str) -> bool:
+    """Whether it is a variable or a parameter, which ``--set`` can give."""
+    return _SETTABLE.fullmatch(name) is not None
+
+
+def known(text: str) -> str:
+    """The text without what is not known."""
+    return _UNKNOWN.sub("", text) if _OPEN in text else text
+
+
+def filled(text: str, instead: str) -> str:
+    """The text with something else where it is not known."""
+    return _UNKNOWN.sub(instead, text)
+
+
+def readable(text: str) -> str:
+    """The text with unknown parts as a user would write them."""
+    return _UNKNOWN.sub(lambda m: _shown(_open(m[1])), text) if _OPEN in text else text
+
+
+def named(text: str) -> str:
+    """The text with its unknown parts as variables of their names."""
+    return _UNKNOWN.sub(lambda m: f"${{{_open(m[1]).name}}}", text)
+
+
+def _shown(part: Open) -> str:
+    """A variable as ``${X}``, anything else as it is written."""
+    if part.origin:
+        return part.origin
+    return f"${{{part.name}}}" if is_settable(part.name) else part.name

@@ -1,0 +1,216 @@
+"""What starts a job: the launcher in the command of its script, and its program."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from placer.formats.jobs.shell.slurm import image_called
+from placer.formats.jobs.shell.text import is_settable, known, named, opens
+from placer.job.started import Started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from placer.formats.jobs.findings import Findings
+    from placer.formats.jobs.shell import Script, Text
+
+_BACKEND = "rdzv_backend"
+# Backends that number hosts by name (PyTorch, dynamic_rendezvous.py).
+_SORT = ("c10d", "etcd", "etcd-v2")
+_HYDRA_OPTIONS = ("-f", "-ppn", "-hosts", "-launcher", "-bootstrap")
+_STEPS = {"srun": "slurm", "deepspeed": "deepspeed"}
+_MPI = ("mpirun", "mpiexec", "mpiexec.hydra")
+_TORCH = ("torch.distributed.run", "torch.distributed.launch")
+_ACCELERATE = "accelerate.commands.launch"
+# Launchers that a word behind their own makes.
+_SUBCOMMANDS = {
+    "accelerate": ("launch",),
+    "swift": ("sft", "pt", "rlhf"),
+    "megatron": ("sft", "pt", "rlhf"),
+    "ray": ("job", "start"),
+}
+_PROGRAM = re.compile(r"[\w./-]+\.py")
+# What the launcher of the plan says, what is of one host, and what no file may hold.
+_NOT_KEPT = re.compile(
+    r"(?:MASTER_|SLURM|PET_|PLACER_|OMPI_|PMI|JOB_).*|(?:GROUP_|LOCAL_|NODE_)?RANK"
+    r"|(?:LOCAL_)?WORLD_SIZE|N?NODES|NPROC_PER_NODE|CUDA_VISIBLE_DEVICES|PATH|HOSTNAME"
+    r"|(?:.*_)?(?:KEY|TOKEN|SECRET|PASSWORD)"
+)
+_SECRET = re.compile(r"--(?:[\w-]*[-_])?(?:key|token|secret|password)", re.IGNORECASE)
+
+
+def read_starter(
+    found: Findings,
+    words: Sequence[Text],
+    script: Script,
+    environment: Mapping[str, Text] | None = None,
+) -> None:
+    """Find what starts the job: the innermost launcher of its command.
+
+    A step of Slurm may run a shell that starts the program, ``srun bash -c '...'``.
+
+    Parameters
+    ----------
+    found : Findings
+    words : sequence of Text
+        Of the command that starts the job.
+    script : Script
+    environment : mapping of str to Text, optional
+        Variables set for that command alone.
+    """
+    called = starter(words, script.variables)
+    if called is None and words:
+        outer = [c for c in script.commands if _runs_a_shell(c.words)]
+        called = starter(outer[-1].words, script.variables) if outer else None
+    if script.is_manifest and words and (called is None or called[0] != "verl"):
+        called = "kubernetes", (words[0] if called is None else called[1])
+    if called is None:
+        return
+    name, word = called
+    source, line, _ = word.place
+    if not line or source.startswith("<"):
+        return  # what stands in no file cannot be changed there
+    exported = {
+        name: script.variables[name]
+        for name in script.exported
+        if name in script.variables
+    }
+    found.started = Started(
+        name,
+        source,
+        line,
+        program_of(name, words),
+        dict(_kept({**exported, **(environment or {})})),
+        script.image or _image_of(words),
+    )
+
+
+def starter(
+    words: Sequence[Text], variables: Mapping[str, Text]
+) -> tuple[str, Text] | None:
+    """Name of the innermost launcher of a command, and the word that calls it."""
+    found = None
+    texts = [word.text for word in words]
+    for before, word, after in zip(["", *texts], words, [*texts[1:], ""], strict=False):
+        if is_program(word.text):
+            break
+        called = PurePath(word.text).name
+        module = word.text if before == "-m" else ""
+        if called == "torchrun" or module in _TORCH:
+            sorts = _rendezvous(words, variables) in _SORT
+            found = f"torchrun-{'c10d' if sorts else 'static'}", word
+        elif module == _ACCELERATE or after in _SUBCOMMANDS.get(called, ()):
+            name = {"megatron": "swift"}.get(called, called if not module else "")
+            name = name or "accelerate"
+            if name == "accelerate" and _rendezvous(words, {}) in _SORT:
+                name = "accelerate-c10d"
+            found = name, word
+        elif module.startswith("verl."):
+            found = "verl", word
+        elif called in _STEPS:
+            found = _STEPS[called], word
+        elif called in _MPI:
+            hydra = called == _MPI[-1] or {*texts} & {*_HYDRA_OPTIONS}
+            found = "hydra" if hydra else "openmpi", word
+        if found is not None and found[0] == "swift":
+            break  # what follows is the training's
+    return found
+
+
+def is_program(text: str) -> bool:
+    """Whether a word is a file of Python."""
+    return _PROGRAM.fullmatch(text) is not None
+
+
+def program_of(name: str, words: Sequence[Text]) -> tuple[str, ...]:
+    """The program of which a launcher starts a process a rank, with its arguments.
+
+    It begins with a file of Python, or ``-m`` and a module. Variables that the
+    environment must say stand there as ``${NAME}``. Empty where any other part is not
+    known, or is not on one line, and of Ray, whose program is one process.
+    """
+    texts = [word.text for word in words]
+    if name == "swift":
+        texts = _of_swift(texts)
+    start = None
+    for number, (text, after) in enumerate(itertools.pairwise([*texts, ""])):
+        module = text in ("-m", "--module") and after not in (*_TORCH, _ACCELERATE)
+        if is_program(text) or module:
+            start = number
+            break
+    if start is None or name in ("ray", "verl"):
+        return ()
+    parts = [part for text in texts[start:] for part in opens(text)]
+    if not all(is_settable(part.name) and part.name.isidentifier() for part in parts):
+        return ()
+    command = tuple(map(named, _said(texts[start:])))
+    return command if all(map(_is_plain, command)) else ()
+
+
+def _of_swift(texts: list[str]) -> list[str]:
+    """The command with the module that ms-swift starts (``swift/cli/main.py``)."""
+    for number, (text, after) in enumerate(itertools.pairwise(texts)):
+        called = PurePath(text).name
+        if called in ("swift", "megatron") and after in _SUBCOMMANDS[called]:
+            folder = "_megatron." if called == "megatron" else ""
+            return ["-m", f"swift.cli.{folder}{after}", *texts[number + 2 :]]
+    return texts
+
+
+def _said(texts: Sequence[str]) -> Iterator[str]:
+    """Words without those that are all of a variable that nobody sets.
+
+    Behind an option it is the option's value.
+    """
+    for before, text in itertools.pairwise(["", *texts]):
+        is_empty = opens(text) and not known(text)
+        is_unset = all(part.is_unset for part in opens(text))
+        if _SECRET.fullmatch(before) and not text.startswith("-"):
+            yield f"${{{before[2:].replace('-', '_').upper()}}}"
+        elif not (is_empty and is_unset and not before.startswith("-")):
+            yield text
+
+
+def options_of(words: Sequence[Text]) -> Iterator[tuple[str, str]]:
+    """Long options with their values, names with ``_`` for ``-``."""
+    for word, following in itertools.pairwise([*words, *words[:1]]):
+        if word.text.startswith("--"):
+            name, equals, value = word.text[2:].partition("=")
+            yield name.replace("-", "_"), value if equals else following.text
+
+
+def _rendezvous(words: Sequence[Text], variables: Mapping[str, Text]) -> str:
+    """The backend of torchrun's rendezvous, static by default."""
+    backend = variables.get("PET_RDZV_BACKEND")
+    default = backend.text if backend is not None else ""
+    return dict(options_of(words)).get(_BACKEND, default)
+
+
+def _kept(environment: Mapping[str, Text]) -> Iterator[tuple[str, str]]:
+    """Variables that are known and do not say where a process is."""
+    for name, text in environment.items():
+        plain = _is_plain(text.text) and not text.is_open
+        if (
+            plain
+            and name.isascii()
+            and name.isidentifier()
+            and not _NOT_KEPT.fullmatch(name)
+        ):
+            yield name, text.text
+
+
+def _image_of(words: Sequence[Text]) -> str:
+    """The image of a step's container."""
+    return image_called(dict(options_of(words)).get("container_image", ""))
+
+
+def _is_plain(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
+
+
+def _runs_a_shell(words: Sequence[Text]) -> bool:
+    texts = [PurePath(word.text).name for word in words]
+    return bool({"bash", "sh"} & {*texts}) and "-c" in texts

@@ -1,0 +1,335 @@
+"""torchtitan: TOML files, and since 2026 Python functions that return a configuration.
+
+Sources: pytorch/torchtitan 238fa995, ``torchtitan/config/job_config.py``, and b5bcd76c,
+``torchtitan/config/configs.py``; ``torchtitan/distributed/parallel_dims.py`` (the mesh)
+and ``pipeline_parallel.py`` (stages and schedules).
+"""
+
+from __future__ import annotations
+
+import re
+from math import ceil
+from pathlib import PurePath
+
+from placer.formats.jobs import adapters, core_rules
+from placer.formats.jobs.findings import (
+    DP_MULTIPLE,
+    GLOBAL_BATCH,
+    Asked,
+    Findings,
+    Place,
+)
+from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.named_model import ask_for_model
+from placer.formats.jobs.python_config import python_values
+from placer.formats.jobs.python_library import Library
+from placer.formats.jobs.settings import Settings
+from placer.formats.jobs.toml_file import toml_values
+from placer.formats.jobs.torchtitan_models import SHAPES, SOURCE
+
+_AXES = {"tp": "tensor", "cp": "context", "pp": "pipeline", "ep": "expert"}
+_ONE_CHUNK = ("1F1B", "GPipe")
+_LOOPED = ("Interleaved1F1B", "InterleavedZeroBubble", "LoopedBFS")
+_V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
+# Before 2025 degrees stood under [training] and [experimental].
+_TABLES = ("parallelism", "training", "experimental")
+_RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
+_AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
+# What makes another model of one.
+_OTHERS = ("vl", "next", "omni", "moe", "coder")
+_IS_PYTHON = re.compile(r"^(?:def|from|import) +\w", re.MULTILINE)
+_KERNEL = re.compile(r"_(flex|varlen|sdpa)(_attn)?$")
+_LIBRARY = Library("torchtitan", shapes=("model_registry",))
+_BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a TOML file, or of one function of a config registry.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or several functions are there and none is selected.
+    """
+    found = Findings(source)
+    if _is_python(text):
+        values = python_values(text, source, asked, _LIBRARY)
+    else:
+        values = toml_values(text, source)
+    settings = Settings(found, values, asked)
+    _read_model(settings)
+    _read_axes(settings)
+    _read_batch(settings)
+    _read_precision(settings)
+    _read_rest(settings)
+    settings.leave()
+    return found
+
+
+def _is_python(text: str) -> bool:
+    return _IS_PYTHON.search(text) is not None
+
+
+def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
+    keys = [f"{table}.{name}_degree" for table in _TABLES]
+    return settings.integer(*keys, minimum=least, maximum=10**6)
+
+
+def _read_model(settings: Settings) -> None:
+    """The shape of a flavor that torchtitan ships."""
+    found, place = settings.found, settings.place("model.flavor")
+    name, flavor = _model_name(settings), ""
+    if settings.unknown("model.flavor") is None:
+        flavor = settings.text("model.flavor")
+    shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
+    rule = f"{name} {flavor} of torchtitan ({SOURCE})"
+    for key, value in (shape or {}).items():
+        found.derive(f"model.{key}", value, rule, place)
+    found.derive("model.vocab_multiple", 1, "torchtitan does not pad", place)
+    ask_for_model(settings, "model.flavor")
+
+
+def _model_name(settings: Settings) -> str:
+    """The model: of the registry that is imported, of the folder, or that is named.
+
+    A folder is of the model that it is called and of no other; a function, a file and
+    a model of a TOML may have more words behind the name of the model.
+    """
+    path = PurePath(settings.found.source)
+    registry = ""
+    if settings.unknown("model.registry") is None:
+        registry = settings.text("model.registry").strip(".").rpartition(".")[2]
+    folder, said = path.parent.name, settings.text("model.name")
+    if registry or folder in SHAPES:
+        return registry or folder
+    if any(folder.startswith(known) for known in SHAPES):
+        return folder
+    names = [known for known in SHAPES if _is_of(said, known)]
+    if not names and (not said or "model.registry" in settings.values):
+        names = [known for known in SHAPES if _is_of(path.stem, known)]
+    return names[0] if names else said
+
+
+def _is_of(words: str, model: str) -> bool:
+    """Whether a name is a model's, as ``llama3_8b`` and not ``qwen3_5_4b`` or a VL."""
+    rest = words.removeprefix(model)
+    first = rest.lstrip("_").partition("_")[0]
+    same = words.startswith(model) and (not rest or rest.startswith("_"))
+    return same and not first.isdigit() and first not in _OTHERS
+
+
+def _read_axes(settings: Settings) -> None:
+    found = settings.found
+    for axis, name in _AXES.items():
+        keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
+        if settings.copy(f"parallelism.{axis}", *keys, maximum=10**6) is None:
+            found.derive(f"parallelism.{axis}", 1, "default of torchtitan")
+    if found.integer("parallelism.ep", 2) > 1:
+        key = "parallelism.expert_tensor_parallel_degree"
+        if settings.copy("parallelism.etp", key) is None:
+            found.derive("parallelism.etp", 1, "torchtitan: experts are not cut by tp")
+    found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of torchtitan")
+    _read_sharding(settings)
+    if found.integer("parallelism.pp", 2) > 1:
+        _read_schedule(settings)
+
+
+def _read_sharding(settings: Settings) -> None:
+    """Replicas and shards; -1 shards take the GPUs that are left."""
+    found = settings.found
+    replicate = _degree(settings, "data_parallel_replicate") or 1
+    shards = _degree(settings, "data_parallel_shard", -1)
+    keys = [f"{table}.data_parallel_shard_degree" for table in _TABLES]
+    place = settings.place(*keys)
+    if shards == 0:
+        settings.wrong(keys[0], "-1, or 1 or more")
+        return
+    if replicate > 1:
+        found.derive(DP_MULTIPLE, replicate, f"replicate {replicate}", place)
+    if shards is not None and shards > 0:
+        rule = f"replicate {replicate} x shard {shards}"
+        found.derive("parallelism.dp", replicate * shards, rule, place)
+    policy = settings.choice(
+        {"default": "default", "always": "always", "never": "never"},
+        "parallelism.fsdp_reshard_after_forward",
+    )
+    keeps = policy == "never"
+    if policy in (None, "default"):
+        keeps = found.integer("parallelism.pp", 2) > 1
+    found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
+    for key in ("overlap_reduce", "overlap_gather"):
+        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
+    found.rules.append(bucket_of_a_layer)
+
+
+def _read_schedule(settings: Settings) -> None:
+    """Chunks of a pipeline rank, and what the ends hold less."""
+    found, prefix = settings.found, "parallelism.pipeline_parallel_"
+    old = "experimental.pipeline_parallel_schedule"
+    schedule = settings.text(f"{prefix}schedule", old) or "1F1B"
+    place = settings.place(f"{prefix}schedule", old)
+    less = [
+        settings.integer(f"{prefix}{end}_stage_less_layers", minimum=0)
+        for end in ("first", "last")
+    ]
+    first, last = (1 if count is None else count for count in less)
+    for key, count in (("embedding", first), ("loss", last)):
+        found.derive(f"stages.{key}", count, "pipeline_parallel_*_stage_less_layers")
+    each = settings.integer(f"{prefix}layers_per_stage")
+    if schedule in _V_SHAPED:
+        settings.not_modelled(f"{prefix}schedule", f"{schedule} has V-shaped stages")
+    elif schedule not in (*_ONE_CHUNK, *_LOOPED):
+        known = ", ".join((*_ONE_CHUNK, *_LOOPED, *_V_SHAPED))
+        settings.wrong(f"{prefix}schedule", f"one of {known}")
+    if each:
+        found.rules.append(
+            lambda joined: _chunks(joined, each, first + last, schedule, place)
+        )
+    else:
+        chunks = 1 if schedule in _ONE_CHUNK else 2
+        found.derive("parallelism.vp", chunks, f"{schedule} of torchtitan", place)
+
+
+def _chunks(found: Findings, each: int, ends: int, schedule: str, place: Place) -> None:
+    """Chunks of so many layers each."""
+    layers, pp = found.integer("model.layers"), found.integer("parallelism.pp", 1)
+    stages = ceil((layers + ends) / each)
+    if not layers:
+        return
+    if stages % pp or (schedule in _ONE_CHUNK and stages != pp):
+        message = f"({layers} + {ends}) layers, {each} a stage, are {stages} stages"
+        found.problem("parallelism.pp", f"{message}, which {schedule} cannot run")
+        return
+    rule = f"ceil(({layers} layers + {ends}) / {each}) / pp {pp}"
+    found.derive("parallelism.vp", stages // pp, rule, place)
+
+
+def _read_batch(settings: Settings) -> None:
+    """Sequences of a micro-batch and of a step.
+
+    Newer files count tokens.
+    """
+    found = settings.found
+    sequence = settings.copy(
+        "sequence", "training.seq_len", "training.max_context_length"
+    )
+    tokens = "training.num_tokens_per_microbatch_per_dp_rank"
+    of_rank = settings.integer(tokens, maximum=10**12, fact="micro_batch")
+    in_step = settings.integer("training.num_tokens_per_train_step", minimum=-1)
+    pp = found.integer("parallelism.pp", 2)
+    if settings.get(tokens) and not (of_rank and sequence):
+        return
+    if of_rank and sequence:
+        if of_rank % sequence:
+            settings.refuse(tokens, f"{of_rank:,} tokens are no whole sequences")
+            return
+        rule = f"{of_rank:,} tokens / {sequence:,} of a sequence"
+        place = settings.place(tokens)
+        found.derive("micro_batch", of_rank // sequence, rule, place)
+        key = "parallelism.num_pp_microbatches"
+        count = (settings.integer(key) or 1) if pp > 1 else 1
+        if in_step and in_step > 0:
+            place = settings.place("training.num_tokens_per_train_step")
+            found.derive(GLOBAL_BATCH, in_step // sequence, "tokens of a step", place)
+        else:
+            found.derive("micro_batches", count, "no gradient accumulation", place)
+        return
+    keys = "training.local_batch_size", "training.batch_size"
+    local = settings.integer(*keys, fact="micro_batch") or 8
+    whole = settings.integer("training.global_batch_size", minimum=-1)
+    one = "parallelism.pipeline_parallel_microbatch_size"
+    piece = (settings.integer(one) or 1) if pp > 1 else local
+    if pp > 1:
+        found.derive("micro_batch", piece, "pipeline_parallel_microbatch_size")
+    elif settings.get(*keys):
+        found.read("micro_batch", local, settings.place(*keys))
+    else:
+        found.derive("micro_batch", local, "default of torchtitan")
+    if whole and whole > 0:
+        found.read(GLOBAL_BATCH, whole, settings.place("training.global_batch_size"))
+    elif local % piece:
+        settings.refuse(one, f"{piece} does not divide local_batch_size ({local})")
+    else:
+        rule = f"local_batch_size {local} / {piece}" if pp > 1 else "one batch a step"
+        found.derive("micro_batches", local // piece, rule, settings.place(*keys))
+
+
+def _read_precision(settings: Settings) -> None:
+    """Gradients in fp32; parameters in bf16, or in fp8 where its converter runs."""
+    found = settings.found
+    reduce = settings.choice(
+        {"float32": 4, "bfloat16": 2}, "training.mixed_precision_reduce"
+    )
+    rule = f"mixed_precision_reduce {'float32' if reduce in (None, 4) else 'bfloat16'}"
+    found.derive("bytes.gradient", reduce or 4, rule)
+    converters = settings.texts("model.converters")
+    switch = "enable_fsdp_float8_all_gather"
+    tables = (
+        "quantize.linear.float8",
+        "quantize.dense.float8",
+        "float8",
+        "model.converters.Float8LinearConverter",
+    )
+    converted = any("float8" in name.lower() for name in converters)
+    switches = [f"{table}.{switch}" for table in tables]
+    settings.known.update(switches)
+    width = 1 if converted and settings.flag(*switches) else 2
+    why = "float8 all-gather" if width == 1 else "parameters are gathered in bf16"
+    found.derive("bytes.parameter_gather", width, why)
+    if converted:
+        settings.not_modelled("model.converters", "products in fp8")
+
+
+def _read_rest(settings: Settings) -> None:
+    adapters.read_torchtitan(settings)
+    found = settings.found
+    tp, cp = found.integer("parallelism.tp", 2), found.integer("parallelism.cp", 2)
+    if tp > 1:
+        key = "parallelism.enable_sequence_parallel"
+        if settings.copy_flag("tensor_parallel.sequence", key) is None:
+            found.derive("tensor_parallel.sequence", True, "torchtitan's plan for tp")
+        _read_async(settings)
+    method = settings.choice(
+        {"allgather": "all_gather", "alltoall": "p2p"},
+        *(f"{table}.context_parallel_rotate_method" for table in _TABLES),
+    )
+    if cp > 1:
+        rule = "context_parallel_rotate_method"
+        found.derive("context_parallel.communication", method or "all_gather", rule)
+    backend = settings.text(
+        "parallelism.expert_parallel_comm_backend", "model.moe_comm_backend"
+    )
+    if found.integer("parallelism.ep", 2) > 1 and backend in _BACKENDS:
+        found.derive(
+            "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
+        )
+        place = settings.place("parallelism.expert_parallel_comm_backend")
+        core_rules.equal_parts(found, backend, place)
+    _read_recompute(settings)
+
+
+def _read_recompute(settings: Settings) -> None:
+    """Every second product again where nothing is said; ``none`` is a word here."""
+    keys = "activation_checkpoint.mode", "activation_checkpoint"
+    mode, key = settings.text(*keys), keys[0]
+    rule = f"activation_checkpoint {mode}" if mode else "default of torchtitan"
+    if not mode and any(key in settings.values for key in keys):
+        mode, rule = "none", "activation_checkpoint none"
+    recompute = _RECOMPUTE.get(_AC_CLASSES.get(mode, mode or "selective"))
+    if recompute is None:
+        settings.not_modelled(key, f"activation checkpointing by {mode}")
+        return
+    settings.found.derive("memory.recompute", recompute, rule)
+    if recompute == "full":
+        settings.not_modelled(key, "a further forward pass")
+
+
+def _read_async(settings: Settings) -> None:
+    """Tensor parallel traffic beside products, which takes compiled models."""
+    tables = (f"{table}.enable_async_tensor_parallel" for table in _TABLES)
+    wanted = settings.flag(*tables)
+    parts = settings.texts("compile.components") or ["model", "loss"]
+    compiled = settings.flag("compile.enable", "training.compile")
+    if wanted and compiled and "model" in parts:
+        rule = "enable_async_tensor_parallel, compiled"
+        settings.found.derive("overlap.tp", True, rule)

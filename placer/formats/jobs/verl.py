@@ -1,0 +1,239 @@
+"""veRL: the actor's training, from the script that starts it.
+
+Sources: volcengine/verl b178a3cd, ``verl/trainer/config/`` (defaults),
+``verl/utils/megatron_utils.py`` (how gradients are reduced), ``workers/actor``. What
+``rollout`` and ``ref`` say is not the training's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from placer.base.errors import InputError, Problem
+from placer.base.naming import named
+from placer.formats.jobs import adapters, mcore
+from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.formats.jobs.fsdp import bucket_of_a_layer
+from placer.formats.jobs.megatron.arguments import Argument
+from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
+from placer.formats.jobs.named_model import ask_for_model
+from placer.formats.jobs.settings import Setting, Settings, plain_value
+from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.shell.questions import (
+    end,
+    missing_files,
+    note_left_out,
+    unknown_value,
+)
+from placer.formats.jobs.shell.text import known, opens
+from placer.formats.jobs.starter import read_starter
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.shell import Command, Text
+    from placer.formats.jobs.shell.either import Either
+
+_ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
+_MEGATRON = f"{_ACTOR}megatron."
+_OVERRIDE = f"{_MEGATRON}override_transformer_config."
+_DDP = f"{_MEGATRON}override_ddp_config."
+_WORD = re.compile(r"[+~]{0,2}([A-Za-z_][\w.@/-]*)=(.*)", re.DOTALL)
+_OPTION = re.compile(r"--config-name[= ]?(.*)")
+_PROGRAM = re.compile(r"\bmain_ppo\b|=")
+_MOST_DEPTH = 12
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a script that starts a trainer of veRL.
+
+    Raises
+    ------
+    InputError
+        If the script cannot be followed, or starts none or several.
+    """
+    found = Findings(source)
+    settings = Settings(found, _launch(text, source, asked, found), asked)
+    _read_gpus(settings)
+    _read_batch(settings)
+    strategy = settings.text(f"{_ACTOR}strategy")
+    named = "megatron" in settings.text("--config-name")
+    if strategy == "megatron" or named or _any(settings, _MEGATRON):
+        _read_megatron(settings)
+    else:
+        _read_fsdp(settings)
+    adapters.read_verl(settings)
+    ask_for_model(settings, "actor_rollout_ref.model.path")
+    settings.leave()
+    return found
+
+
+def _launch(
+    text: str, source: str, asked: Asked, found: Findings
+) -> dict[str, Setting]:
+    """Arguments of the one command that trains."""
+    script = read_script(text, source, asked)
+    launches = [
+        _launch_of(command, script.either)
+        for command in script.commands
+        if any(_is_of_actor(word, script.either) for word in command.words)
+    ]
+    if not launches:
+        message = f"no command has arguments {_ACTOR}*"
+        hint = "the script that starts verl.trainer.main_ppo is wanted"
+        nothing = [Problem(message, source, hint=hint)]
+        raise InputError([*missing_files(script), *(end(script) or nothing)])
+    launch = select(launches, asked, source)
+    note_left_out(found, script)
+    ask_for_anything(launch, found, script)
+    read_starter(found, launch.launcher, script, launch.environment)
+    values: dict[str, Setting] = {}
+    for word in launch.launcher:
+        for key in _hidden(word, script.either):
+            values[key] = Setting(unknown_value(word), word.place)
+        pair, option = _WORD.fullmatch(word.text), _OPTION.fullmatch(word.text)
+        if pair:
+            values[pair[1]] = Setting(_value(word, pair.start(2)), word.place)
+        elif option:
+            values["--config-name"] = Setting(_value(word, option.start(1)), word.place)
+    return values
+
+
+def _launch_of(command: Command, either: Either) -> Launch:
+    """A command as the launch of a trainer, each word an argument."""
+    words = command.words
+    first = next((n for n, word in enumerate(words) if _PROGRAM.search(word.text)), 0)
+    anything = (
+        word
+        for word in words[first + 1 :]
+        if not known(word.text)
+        and any(not either.of(o.number) for o in opens(word.text))
+    )
+    arguments = tuple(Argument(word.text, (), word.place) for word in words)
+    return Launch(
+        arguments, words, command.environment, tuple(anything), command.causes
+    )
+
+
+def _value(word: Text, start: int) -> Any:
+    """The value of an argument, from an offset of its word on."""
+    value = word.part(start, len(word.text))
+    return (
+        unknown_value(value) if value.is_open else plain_value(value.text.strip("'\""))
+    )
+
+
+def _is_of_actor(word: Text, either: Either) -> bool:
+    keys = [word.text.lstrip("+"), *_hidden(word, either)]
+    return any(key.startswith(_ACTOR) for key in keys)
+
+
+def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
+    """Keys of the arguments that an unknown word may be."""
+    if depth > _MOST_DEPTH or known(word.text):
+        return []
+    keys: list[str] = []
+    for part in opens(word.text):
+        for inner in (word for way in either.of(part.number) for word in way):
+            pair = _WORD.fullmatch(inner.text)
+            keys += [pair[1]] if pair else _hidden(inner, either, depth + 1)
+    return keys
+
+
+def _any(settings: Settings, prefix: str) -> bool:
+    return any(key.startswith(prefix) for key in settings.values)
+
+
+def _read_gpus(settings: Settings) -> None:
+    nodes = settings.integer("trainer.nnodes", fact=GPUS)
+    each = settings.integer("trainer.n_gpus_per_node", fact=GPUS)
+    if settings.unknown("trainer.nnodes") or settings.unknown(
+        "trainer.n_gpus_per_node"
+    ):
+        return  # asked for
+    place = settings.place("trainer.nnodes", "trainer.n_gpus_per_node")
+    if nodes is not None or each is not None:
+        # One node of eight is the default of the trainer's configuration.
+        rule = f"{nodes or 1} nodes x {each or 8} GPUs"
+        settings.found.derive(GPUS, (nodes or 1) * (each or 8), rule, place)
+
+
+def _read_batch(settings: Settings) -> None:
+    """A step is a mini-batch of prompts, each with its responses."""
+    found = settings.found
+    key = f"{_ACTOR}ppo_mini_batch_size"
+    prompts = settings.integer(key)
+    times = settings.integer("actor_rollout_ref.rollout.n") or 1
+    if prompts:
+        rule = f"ppo_mini_batch_size {prompts} x rollout.n {times}"
+        found.derive(GLOBAL_BATCH, prompts * times, rule, settings.place(key))
+    lengths = [
+        settings.integer(f"{_DATA}max_{end}_length") for end in ("prompt", "response")
+    ]
+    if lengths[0] and lengths[1]:
+        rule = f"max_prompt_length {lengths[0]} + max_response_length {lengths[1]}"
+        place = settings.place(f"{_DATA}max_response_length")
+        found.derive("sequence", lengths[0] + lengths[1], rule, place)
+        found.notes.append("sequence is the longest: most are shorter")
+    one = f"{_ACTOR}ppo_micro_batch_size_per_gpu"
+    if settings.flag(f"{_ACTOR}use_dynamic_bsz"):
+        settings.known.add(one)
+        place = settings.place(f"{_ACTOR}use_dynamic_bsz")
+        found.facts.pop(GLOBAL_BATCH, None)
+        found.rules.append(lambda joined: _ask_for_batch(joined, place))
+    else:
+        settings.copy("micro_batch", one)
+
+
+def _ask_for_batch(found: Findings, place: Place) -> None:
+    """Micro-batches of as many tokens, not of as many sequences."""
+    for key in ("micro_batch", "micro_batches"):
+        if not found.has(key):
+            message = "use_dynamic_bsz fills micro-batches by tokens"
+            found.ask(key, message, named("settings", {f"job.{key}": "N"}), place)
+
+
+def _read_megatron(settings: Settings) -> None:
+    found = settings.found
+    mcore.read_sizes(settings, _MEGATRON)
+    for axis in ("tp", "pp", "cp", "ep"):
+        found.derive(f"parallelism.{axis}", 1, "default of veRL")
+    mcore.read_ddp(settings, _DDP, _MEGATRON)
+    found.derive("data_parallel.sharding", "zero1", "default of veRL")
+    for key in ("overlap_reduce", "overlap_gather"):
+        found.derive(f"data_parallel.{key}", False, "default of veRL")
+    found.derive("bytes.gradient", 4, "veRL reduces in fp32")
+    found.derive("tensor_parallel.sequence", True, "default of veRL")
+    mcore.read_shape(settings, _OVERRIDE)
+    mcore.read_rest(settings, _OVERRIDE)
+    for part in ("param", "grad", "optimizer"):
+        key = f"{_MEGATRON}{part}_offload"
+        if settings.flag(key):
+            settings.not_modelled(key, "state moves to host memory and back")
+
+
+def _read_fsdp(settings: Settings) -> None:
+    """PyTorch's FSDP over all GPUs, or over groups of ``fsdp_size``."""
+    found, key = settings.found, f"{_ACTOR}fsdp_config.fsdp_size"
+    ulysses = f"{_ACTOR}ulysses_sequence_parallel_size"
+    if settings.copy("parallelism.cp", ulysses) is None:
+        found.derive("parallelism.cp", 1, "default of veRL")
+    if found.integer("parallelism.cp") > 1:
+        found.derive("context_parallel.communication", "a2a", "Ulysses")
+    found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of veRL")
+    size = settings.integer(key, minimum=-1)
+    if size is not None and size > 0:
+        place = settings.place(key)
+        found.derive("data_parallel.sharding", "hsdp", f"fsdp_size {size}", place)
+        found.read("data_parallel.shard_size", size, place)
+    else:
+        found.derive("data_parallel.sharding", "zero3", "FSDP over all GPUs")
+    found.derive("bytes.gradient", 4, "veRL reduces in fp32")
+    found.rules.append(bucket_of_a_layer)
+    for part in ("param", "optimizer"):
+        key = f"{_ACTOR}fsdp_config.{part}_offload"
+        if settings.flag(key):
+            settings.not_modelled(key, "state moves to host memory and back")
+    key = "actor_rollout_ref.model.enable_gradient_checkpointing"
+    if settings.flag(key):
+        found.derive("memory.recompute", "full", "enable_gradient_checkpointing")
+        settings.not_modelled(key, "a further forward pass")

@@ -1,0 +1,166 @@
+"""A machine out of the tree of its nodes and a machine of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.base.errors import InputError, Problem
+from placer.documents.tree import visible
+from placer.formats.machines.findings import some
+from placer.formats.machines.hardware import oversubscribed, tiers
+from placer.formats.machines.inside import inside_of
+from placer.formats.machines.layers import Layer
+from placer.formats.machines.pod_facts import pod_facts
+from placer.formats.machines.registry import FORMATS
+from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+
+if TYPE_CHECKING:
+    from placer.documents.recognise import Text
+    from placer.formats.machines.combine import Tree
+    from placer.formats.machines.findings import Findings
+    from placer.formats.machines.given import Given
+    from placer.topology.model import Topology
+
+
+def machine_of(
+    tree: Tree,
+    findings: Sequence[Findings],
+    kind: Topology,
+    given: Given,
+    name: str,
+    texts: Sequence[Text],
+    tell: Callable[[str], None],
+    names: Sequence[str] = (),
+) -> Topology:
+    """The machine of ``tree`` with nodes and links of ``kind``.
+
+    Parameters
+    ----------
+    tree : Tree
+    findings : sequence of Findings
+        What it was made of; none of a text.
+    kind : Topology
+    given : Given
+    name : str
+    texts : sequence of Text
+        What the findings were read from.
+    tell : callable
+        Told what a user should know.
+    names : sequence of str, optional
+        Names of all tiers, the node first, instead of those of ``tree`` and ``kind``.
+
+    Raises
+    ------
+    InputError
+        If they do not fit together.
+    """
+    node = inside_of(findings, kind)
+    usual = node.gpus or int(kind.gpus_of_node.max())
+    usual = usual if given.gpus_per_node is None else given.gpus_per_node
+    if not 1 <= usual <= MAX_GPUS_OF_NODE:
+        message = f"expected 1 to {MAX_GPUS_OF_NODE}, got {usual}"
+        raise InputError([Problem(message, key="gpus_per_node")])
+    levels = [*tree.levels]
+    if not levels or len(levels[-1].names) > 1:
+        levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
+    built, figures = tiers(levels, kind, node, findings)
+    depth = len(node.tiers) - 1
+    for t, own in enumerate(names, start=depth):
+        built[t] = replace(built[t], name=own)
+    built = oversubscribed(built, given.ratios, figures)
+    gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
+    unlike = {
+        name: reason
+        for name, count in zip(tree.nodes, gpus.tolist(), strict=True)
+        if (reason := node.unlike(count))
+    }
+    if islands := node.islands(built[:depth], gpus):
+        gpus = islands.gpus.sum(axis=1)
+    numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
+    nodes = Nodes(
+        np.stack(numbers).astype(np.int64),
+        (tree.nodes, *(level.names for level in levels)),
+        gpus,
+        np.ones(len(gpus)),
+        unlike | tree.unavailable,
+        islands,
+    )
+    if nodes.problem:
+        for remark in _left_out(nodes.left_out):
+            tell(remark)
+        hint = next(iter(unlike.values()), "")
+        shown = texts[0].shown if texts else ""
+        raise InputError([Problem(nodes.problem, shown, hint=hint)])
+    sources = [
+        f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
+    ]
+    sources += [*figures, *kind.sources]
+    affinity = node.affinity.of_node(node.gpus or int(gpus.max()))
+    machine = replace(
+        build(name, built[depth:], nodes, sources),
+        affinity=affinity,
+        gpu=kind.gpu,
+        scheduler=next(filter(None, (FORMATS[t.format].scheduler for t in texts)), ""),
+    )
+    keys = {
+        tier.name: level.key
+        for tier, level in zip(built[depth + 1 :], levels, strict=True)
+    }
+    known = pod_facts(findings, keys, machine.node_names)
+    machine = replace(machine, kubernetes=known)
+    left_out = _left_out(machine.unavailable)
+    for remark in (*node.notes, *left_out, *_doubts(machine, kind)):
+        tell(remark)
+    return machine
+
+
+def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:
+    """The level of the whole machine."""
+    name = "machine" if "cluster" in taken else "cluster"
+    everything = np.zeros(num_nodes, dtype=np.int64)
+    return Layer(name, "the whole machine", False, False, everything, (name,))
+
+
+def _left_out(unavailable: Mapping[str, str]) -> list[str]:
+    """The nodes that are no part of the machine, a note for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for node, reason in unavailable.items():
+        by_reason.setdefault(reason, []).append(node)
+    return [
+        f"nodes left out, {reason}: {len(nodes)} ({some(nodes)})"
+        for reason, nodes in by_reason.items()
+    ]
+
+
+def _doubts(machine: Topology, kind: Topology) -> list[str]:
+    """Where the machine's nodes or NVLink domains do not look like its hardware's."""
+    notes = []
+    most, usual = int(machine.gpus_of_node.max()), int(kind.gpus_of_node.max())
+    if most > usual:
+        notes.append(f"a node has {most} GPUs, at most {usual} on {kind.name}")
+    if kind.scale_up_tier < 1:
+        return notes
+    if machine.scale_up_tier < 1:
+        return [
+            *notes,
+            "no source says which nodes share NVLink, as they do on "
+            f"{kind.name}: every node is taken for a domain of its own",
+        ]
+    found, usual = _gpus_of_domains(machine), _gpus_of_domains(kind)
+    if found > usual:
+        tier = machine.tiers[machine.scale_up_tier].name
+        notes.append(
+            f"a {tier} has {found} GPUs on NVLink, at most {usual} on {kind.name}"
+        )
+    return notes
+
+
+def _gpus_of_domains(machine: Topology) -> int:
+    """GPUs of the largest scale-up domain."""
+    domains = machine.domain_of_node[machine.scale_up_tier]
+    return int(np.bincount(domains, weights=machine.gpus_of_node).max())

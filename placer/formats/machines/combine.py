@@ -1,0 +1,268 @@
+"""Several findings about one machine, joined by node into nested levels.
+
+Sources may describe different parts of a machine, such as the switches and the NVLink
+domains. Every level is a division of the nodes; levels are put in an order in which
+each divides the domains of the next. Where two cut across each other the sources
+disagree, and that is an error: no vote is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from placer.base.errors import Problem, refuse
+from placer.documents.tree import CONTROL, visible
+from placer.formats.machines.findings import Findings, NodeFacts, some
+from placer.formats.machines.joined import (
+    check_nodes,
+    counts,
+    differing_counts,
+    missing,
+    numbers,
+    renamed,
+)
+from placer.formats.machines.layers import (
+    Filled,
+    Layer,
+    are_ids,
+    filled,
+    numbered,
+    split_words,
+    splits,
+)
+
+_LONGEST_NAME = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The nodes, and the levels above them.
+
+    Attributes
+    ----------
+    nodes : tuple of str
+        Host names, in the order of the sources.
+    levels : list of Layer
+        Innermost first; every node has a domain, and each level has fewer domains
+        than the one before; the first than there are nodes, unless nothing joins them.
+        Whether a level is scale-up is decided.
+    gpus : list of int or None
+        GPUs of each node, None where no source counts them.
+    unavailable : dict of str to str
+    notes : list of str
+    """
+
+    nodes: tuple[str, ...]
+    levels: list[Layer]
+    gpus: list[int | None]
+    unavailable: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+
+
+def combine(
+    findings: Sequence[Findings],
+    multi_node_nvlink: bool,
+    notes: list[str] | None = None,
+) -> Tree:
+    """One tree out of all sources.
+
+    Parameters
+    ----------
+    findings : sequence of Findings
+    multi_node_nvlink : bool
+        Whether GPUs of different nodes can talk over NVLink on this kind of machine;
+        decides for levels whose source cannot tell.
+    notes : list of str, optional
+        Where to put the tree's notes: there they are also where an error follows.
+
+    Raises
+    ------
+    InputError
+        If the sources share no node, name one that is no host name, or disagree.
+    """
+    facts = renamed(findings)
+    names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))
+    notes = [] if notes is None else notes
+    tree = Tree(names, [], *counts(names, facts), notes)
+    check_nodes(findings, facts, names)
+    tree.notes.extend(numbers(findings, facts))
+    tree.notes.extend(missing(findings, facts, names))
+    tree.notes.extend(differing_counts(findings, facts))
+    layers = [
+        layer
+        for found, nodes in zip(findings, facts, strict=True)
+        for layer in _layers(found, nodes, names)
+    ]
+    _check_domains(layers)
+    _check_nesting(layers)
+    layers = _decided(layers, multi_node_nvlink)
+    order = _ordered(_without_planned(layers, tree.notes), tree.notes)
+    _complete(order, tree)
+    return tree
+
+
+def _layers(
+    found: Findings, nodes: dict[str, NodeFacts], names: Sequence[str]
+) -> Iterable[Layer]:
+    """The levels of a source that it gives for some node."""
+    nothing = ("",) * len(found.levels)
+    rows = [nodes[name].domains if name in nodes else nothing for name in names]
+    for level, column in zip(found.levels, zip(*rows, strict=True), strict=True):
+        domain_of_node, domains = numbered(column)
+        if domains:
+            yield Layer(
+                level.name,
+                found.source,
+                level.scale_up,
+                level.planned,
+                domain_of_node,
+                domains,
+                level.bandwidth,
+                level.inside,
+                level.apart,
+                level.key,
+            )
+
+
+def _check_domains(layers: Sequence[Layer]) -> None:
+    """Refuse names that a topology file could not hold."""
+    problems = []
+    for layer in layers:
+        for name in layer.names:
+            if CONTROL.search(name) or not name.strip() or len(name) > _LONGEST_NAME:
+                message = f'"{visible(name)}" cannot name a {layer.name}'
+                problems.append(Problem(message, layer.source))
+    refuse(problems)
+
+
+def _check_nesting(layers: Sequence[Layer]) -> None:
+    """Refuse a source in which a domain lies in several of those that should hold it.
+
+    A leaf below two spines would otherwise come out as the wider of the two.
+    """
+    problems = []
+    for k, layer in enumerate(layers):
+        for outer in layers[k + 1 :]:
+            if (outer.source, outer.name) != (layer.source, layer.inside):
+                continue
+            torn = splits(layer, outer)
+            if len(torn):
+                message = split_words(layer, outer, int(torn[0]))
+                hint = f"a {layer.name} lies in one {outer.name}; like it: {len(torn)}"
+                problems.append(Problem(message, layer.source, hint=hint))
+            break
+    refuse(problems)
+
+
+def _decided(layers: Sequence[Layer], multi_node_nvlink: bool) -> list[Layer]:
+    """The layers, each either scale-up or not."""
+    sure = [layer for layer in layers if layer.scale_up]
+    decided = []
+    for layer in layers:
+        scale_up = layer.scale_up
+        if scale_up is None and sure:
+            scale_up = multi_node_nvlink and any(
+                not len(splits(layer, other)) for other in sure
+            )
+        elif scale_up is None:
+            scale_up = multi_node_nvlink
+        decided.append(replace(layer, scale_up=scale_up))
+    return decided
+
+
+def _without_planned(layers: list[Layer], notes: list[str]) -> list[Layer]:
+    """Without a scheduler's planning levels where switches are known."""
+    if not any(not layer.scale_up and not layer.planned for layer in layers):
+        return layers
+    kept = [layer for layer in layers if not layer.planned]
+    if len(kept) < len(layers):
+        dropped = ", ".join(layer.name for layer in layers if layer.planned)
+        notes.append(f"{dropped}: sizes for planning; the switches count instead")
+    return kept
+
+
+def _ordered(layers: Sequence[Layer], notes: list[str]) -> list[Layer]:
+    """The layers, each dividing the next: first scale-up, then scale-out.
+
+    A scale-out level inside a scale-up one decides nothing and is dropped.
+    """
+    order: list[Layer] = []
+    problems: list[Problem] = []
+    for layer in sorted(layers, key=lambda layer: not layer.scale_up):
+        at = 0
+        for position, other in enumerate(order):
+            around, inside = splits(other, layer), splits(layer, other)
+            if not len(around):
+                at = position + 1
+            elif len(inside):
+                problems.append(_disagreement(layer, other))
+            elif other.scale_up and not layer.scale_up:
+                notes.append(f"{layer.label} divides {other.label}: left out")
+                break
+        else:
+            order.insert(at, layer)
+    refuse(problems)
+    return order
+
+
+def _disagreement(layer: Layer, other: Layer) -> Problem:
+    """Two levels that cut across each other, told by a domain of the finer one."""
+    finer, coarser = sorted((other, layer), key=lambda level: -len(level.names))
+    split = splits(finer, coarser)
+    if not len(split):
+        finer, coarser = coarser, finer
+        split = splits(finer, coarser)
+    words = split_words(finer, coarser, int(split[0]))
+    message = f"{layer.name} and {other.label} cut across each other: {words}"
+    hint = f"domains like it: {len(split)}; correct a source, or leave one out"
+    return Problem(message, layer.source, hint=hint)
+
+
+def _complete(order: Sequence[Layer], tree: Tree) -> None:
+    """Add the levels with a domain for every node, without those that repeat one."""
+    inner, inner_names = numbered(tree.nodes)
+    in_use = {
+        node
+        for node, (name, gpus) in enumerate(zip(tree.nodes, tree.gpus, strict=True))
+        if gpus != 0 and name not in tree.unavailable
+    }
+    for layer in order:
+        found = filled(layer, inner, inner_names)
+        if len(found.torn):
+            refuse([_disagreement(layer, tree.levels[-1])])
+        tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
+        repeats = len(set(found.domain_of_node.tolist())) == len(inner_names)
+        # Nodes that nothing joins keep the level that says so.
+        if repeats and (tree.levels or not layer.apart):
+            below = tree.levels[-1].name if tree.levels else "node"
+            tree.notes.append(f"{layer.label} is the same as {below}: left out")
+            if layer.apart:
+                tree.levels[-1] = replace(tree.levels[-1], apart=True)
+            if tree.levels and not tree.levels[-1].key:
+                tree.levels[-1] = replace(tree.levels[-1], key=layer.key)
+            if tree.levels and are_ids(inner_names) and not are_ids(found.names):
+                inner, inner_names = found.domain_of_node, found.names
+                named = replace(
+                    tree.levels[-1], domain_of_node=inner, names=inner_names
+                )
+                tree.levels[-1] = named
+                tree.notes.append(f"{below} has the names of {layer.label}")
+            continue
+        inner, inner_names = found.domain_of_node, found.names
+        tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))
+
+
+def _unknown(
+    layer: Layer, found: Filled, names: Sequence[str], in_use: set[int]
+) -> Iterable[str]:
+    """Notes on the nodes in use whose domain the sources do not give."""
+    for nodes, what in (
+        (found.inferred, "taken from the nodes they share the level below with"),
+        (found.apart, "kept apart"),
+    ):
+        unknown = [node for node in nodes.tolist() if node in in_use]
+        if unknown:
+            listed = some([names[node] for node in unknown])
+            count = f"{len(unknown)} of {len(in_use)} nodes"
+            yield f"{layer.label} unknown for {count}, {what}: {listed}"

@@ -1,0 +1,226 @@
+"""What one source says about a machine, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from placer.topology.affinity import Affinity
+
+if TYPE_CHECKING:
+    from placer.base.errors import Problem
+    from placer.base.hostlist import HostLists
+    from placer.documents import Value
+    from placer.formats.machines.islands import Parts
+    from placer.formats.machines.pcie import Pcie
+    from placer.topology.kubernetes import Resource, Taint
+
+MAX_NODES = 1 << 17
+
+
+@dataclass(frozen=True)
+class Level:
+    """A way to group nodes: by leaf switch, by NVLink domain, by cloud block.
+
+    Attributes
+    ----------
+    name : str
+        Name of the tier that it may become; also how messages call it.
+    scale_up : bool or None
+        Whether nodes of one domain talk over NVLink; None when the source cannot tell
+        and the kind of node decides.
+    planned : bool
+        Whether it only serves a scheduler's planning. It gives way to levels that
+        describe switches.
+    bandwidth : float or None, B/s
+        Measured from one GPU to those of other domains of the level below, one way.
+    inside : str
+        Name of the source's level that has each of its domains whole, by definition;
+        empty where nothing of the kind is promised.
+    apart : bool
+        Whether nothing joins its domains, so that a job lies in one of them.
+    key : str
+        The label of Kubernetes nodes that gives it; empty where none does.
+    """
+
+    name: str
+    scale_up: bool | None = False
+    planned: bool = False
+    bandwidth: float | None = None
+    inside: str = ""
+    apart: bool = False
+    key: str = ""
+
+
+@dataclass(slots=True)
+class NodeFacts:
+    """One node.
+
+    Attributes
+    ----------
+    domains : tuple of str
+        Its domain at each level of the findings, empty where the source gives none.
+    gpus : int or None
+        Its GPUs, None where the source does not count them.
+    unavailable : str
+        Why it must not be used; empty when it may.
+    """
+
+    domains: tuple[str, ...]
+    gpus: int | None = None
+    unavailable: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the sources together know of the nodes.
+
+    Attributes
+    ----------
+    aliases : mapping of str to str
+        Host names of ids.
+    hosts : tuple of str
+        Nodes that sources list; none when no source does.
+    """
+
+    aliases: Mapping[str, str]
+    hosts: tuple[str, ...]
+
+
+@dataclass
+class Findings:
+    """Everything one source says.
+
+    Attributes
+    ----------
+    source : str
+        How messages call the source.
+    levels : tuple of Level
+        Innermost first, as far as the source orders them.
+    nodes : dict of str to NodeFacts
+        By the source's name for the node, in its order.
+    aliases : dict of str to str
+        Other names of nodes, such as instance ids, and the host name of each.
+    format : str
+        Name of its format; set by who chose the reader.
+    ignored : list of Problem
+        Lines and entries that were not understood, with place and reason.
+    assumed : list of str
+        What it does not say in so many words and is taken for true.
+    unused : dict of str to int
+        How many of a kind of thing (``label``) it has that no level is made of.
+    label_orders : tuple of tuple of str
+        Keys of node labels, innermost first, for sources that give an order of them.
+    notes : list of str
+        What a user should know.
+    nvlink : bool or None
+        Whether the GPUs of a node, or of each of its islands, talk over NVLink; None
+        when the source cannot tell.
+    islands : tuple of tuple of int
+        GPUs of each island of a node as a launcher counts them; none where NVLink joins
+        all of them, or the source does not tell.
+    pcie : Pcie or None
+        What leads from island to island, where the source tells it.
+    affinity : Affinity
+        NUMA nodes and NICs of the GPUs of a node.
+    node_bandwidth : float or None, B/s
+        Measured from one GPU to the others of its node, one way.
+    gpu : str
+        Name of the GPUs of most nodes, as the source writes it; empty where it does
+        not.
+    gpu_resource : str
+        What pods call the GPUs; empty where no pods run.
+    taints, resources : dict
+        The nodes that have a taint, or so many of a resource.
+    partial : bool
+        Whether names of its domains mean the same in every file of its levels, so that
+        several files, such as one a host, are one source.
+    numbers : bool
+        Whether its nodes may be the numbers of tasks, which only names translate.
+    join : callable or None
+        The findings once the nodes of the other sources are known, for a source that
+        depends on them; the nodes here do not count then.
+    """
+
+    source: str
+    levels: tuple[Level, ...] = ()
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    format: str = ""
+    ignored: list[Problem] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    unused: dict[str, int] = field(default_factory=dict)
+    label_orders: tuple[tuple[str, ...], ...] = ()
+    notes: list[str] = field(default_factory=list)
+    nvlink: bool | None = None
+    islands: Parts = ()
+    pcie: Pcie | None = None
+    affinity: Affinity = field(default_factory=Affinity)
+    node_bandwidth: float | None = None
+    gpu: str = ""
+    gpu_resource: str = ""
+    taints: dict[Taint, list[str]] = field(default_factory=dict)
+    resources: dict[Resource, list[str]] = field(default_factory=dict)
+    partial: bool = False
+    numbers: bool = False
+    join: Callable[[Known], Findings] | None = None
+
+    def add_node(self, value: Value, name: str, domains: tuple[str, ...]) -> NodeFacts:
+        """Facts of the node called ``name`` that ``value`` describes, added here.
+
+        A name that comes twice is a problem, no name none: that was one before. Whether
+        it is a host name is seen later: another source may say which host it stands
+        for.
+
+        Raises
+        ------
+        InputError
+            If there are more nodes than a machine may have.
+        """
+        facts = NodeFacts(domains)
+        if name in self.nodes:
+            value.problem(f'"{name}" is listed twice')
+        elif len(self.nodes) >= MAX_NODES:
+            value.problem(f"more than {MAX_NODES} nodes")
+            value.document.fail_if_problems()
+        elif name:
+            self.nodes[name] = facts
+        return facts
+
+    def remarks(self) -> Iterator[str]:
+        """Notes, and what was ignored with the first few places."""
+        yield from (f"{self.source}: {note}" for note in self.notes)
+        if self.ignored:
+            shown = "".join(f"\n  {problem}" for problem in self.ignored[:5])
+            more = len(self.ignored) - 5
+            rest = f"\n  and {more} more" if more > 0 else ""
+            count = len(self.ignored)
+            yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
+
+
+def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
+    """The names of a host list; none where it is empty or, with a problem, bad."""
+    if value is None or (isinstance(value.content, str) and not value.content.strip()):
+        return []
+    try:
+        return lists.expand(value.name(longest=1_000_000))
+    except ValueError as error:
+        value.problem(str(error))
+        return []
+
+
+def count_of(count: int, what: str) -> str:
+    """So many of a thing: ``1 leaf``, ``2 leaves``, ``2 blocks-2``."""
+    if count == 1 or what[-1:] == "s" or what[-1:].isdecimal():
+        return f"{count} {what}"
+    for end, plural in (("leaf", "leaves"), ("y", "ies")):
+        if what.endswith(end):
+            return f"{count} {what.removesuffix(end)}{plural}"
+    return f"{count} {what}s"
+
+
+def some(names: list[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

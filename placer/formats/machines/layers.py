@@ -1,0 +1,145 @@
+"""Levels of several sources over one list of nodes, and how they nest.
+
+Shapes: N nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placer.base.arrays import IntArray
+
+UNKNOWN = -1
+_ID = 32  # characters of a UUID without its hyphens
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One level, as arrays.
+
+    Attributes
+    ----------
+    name, source : str
+    scale_up : bool or None
+    planned : bool
+    bandwidth : float or None, B/s
+    inside : str
+    apart : bool
+    key : str
+        As in `placer.formats.machines.findings.Level`.
+    domain_of_node : ndarray, shape (N,)
+        Domain of each node, `UNKNOWN` where the source gives none.
+    names : tuple of str
+        Names of the domains, by first appearance.
+    """
+
+    name: str
+    source: str
+    scale_up: bool | None
+    planned: bool
+    domain_of_node: IntArray
+    names: tuple[str, ...]
+    bandwidth: float | None = None
+    inside: str = ""
+    apart: bool = False
+    key: str = ""
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        return f"{self.name} of {self.source}"
+
+
+def numbered(domains: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+    """Domain numbers by first appearance, shape (N,), and the domains' names."""
+    index: dict[str, int] = {}
+    numbers = [index.setdefault(d, len(index)) if d else UNKNOWN for d in domains]
+    return np.array(numbers, dtype=np.int64), tuple(index)
+
+
+def are_ids(names: Sequence[str]) -> bool:
+    """Whether domains are called by ids, such as UUIDs, that nobody would say."""
+    return max(map(len, names), default=0) >= _ID
+
+
+def splits(inner: Layer, outer: Layer) -> IntArray:
+    """Domains of ``inner`` with nodes in several domains of ``outer``; shape (any,).
+
+    Nodes that either does not know do not count.
+    """
+    known = (inner.domain_of_node >= 0) & (outer.domain_of_node >= 0)
+    width = max(1, len(outer.names))
+    pairs = np.unique(inner.domain_of_node[known] * width + outer.domain_of_node[known])
+    of_inner, counts = np.unique(pairs // width, return_counts=True)
+    return of_inner[counts > 1]
+
+
+def split_words(inner: Layer, outer: Layer, domain: int) -> str:
+    """Where the nodes of one domain of ``inner`` lie, in words."""
+    where = outer.domain_of_node[inner.domain_of_node == domain]
+    found, counts = np.unique(where[where >= 0], return_counts=True)
+    parts = [
+        f'{n} {"node" if n == 1 else "nodes"} in "{outer.names[d]}"'
+        for d, n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
+    more = len(parts) - 3
+    listed = ", ".join(parts[:3]) + (f" and {more} more" if more > 0 else "")
+    return f'{inner.name} "{inner.names[domain]}" has {listed}'
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """A layer where every node has a domain, and how many had none.
+
+    Attributes
+    ----------
+    domain_of_node : ndarray, shape (N,)
+    names : tuple of str
+    inferred : ndarray, shape (any,)
+        Nodes that took the domain of the nodes they share an inner domain with.
+    apart : ndarray, shape (any,)
+        Nodes whose whole inner domain had none: it stands for itself.
+    torn : ndarray, shape (any,)
+        Inner domains with several domains.
+    """
+
+    domain_of_node: IntArray
+    names: tuple[str, ...]
+    inferred: IntArray
+    apart: IntArray
+    torn: IntArray
+
+
+def filled(layer: Layer, inner: IntArray, inner_names: Sequence[str]) -> Filled:
+    """The layer with a domain for every node, over complete inner domains.
+
+    Parameters
+    ----------
+    layer : Layer
+    inner : ndarray, shape (N,)
+        Domain of each node at the next level inwards.
+    inner_names : sequence of str
+    """
+    own = layer.domain_of_node
+    known = own >= 0
+    of_inner = np.full(len(inner_names), UNKNOWN, dtype=np.int64)
+    of_inner[inner[known]] = own[known]
+    torn = np.unique(inner[known & (of_inner[inner] != own)])
+    inferred = np.flatnonzero(~known & (of_inner[inner] >= 0))
+    alone = np.flatnonzero(of_inner == UNKNOWN)
+    of_inner[alone] = len(layer.names) + np.arange(len(alone))
+    taken = set(layer.names)
+    names = [*layer.names, *(_free(inner_names[d], taken) for d in alone.tolist())]
+    complete = of_inner[inner]
+    apart = np.flatnonzero(complete >= len(layer.names))
+    return Filled(complete, tuple(names), inferred, apart, torn)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "-own"
+    taken.add(name)
+    return name

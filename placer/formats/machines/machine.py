@@ -1,0 +1,217 @@
+"""A topology from whatever describes the machine: the way in to all readers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placer.base.arguments import (
+    CALL,
+    INTEGER,
+    NOTHING,
+    NUMBER_BY_NAME,
+    PATH,
+    TEXT,
+    TEXT_BY_NAME,
+    sequence,
+    takes,
+)
+from placer.base.errors import InputError, Problem
+from placer.documents.tree import CONTROL, visible
+from placer.formats.machines.assumed import assumed_hosts
+from placer.formats.machines.built import machine_of
+from placer.formats.machines.combine import Tree, combine
+from placer.formats.machines.given import Given, plain_machine
+from placer.formats.machines.node_labels import LabelRules
+from placer.formats.machines.registry import FORMATS
+from placer.formats.machines.sources import open_source, read_all
+from placer.formats.machines.summaries import summaries
+from placer.formats.machines.text_machine import machine_of_text
+from placer.topology import read as topology_files
+from placer.topology.gpu_kinds import HostHint
+from placer.topology.model import Topology
+from placer.topology.synthetic import is_synthetic
+
+if TYPE_CHECKING:
+    from placer.assumed import Assumption
+    from placer.documents.recognise import Source, Text
+    from placer.formats.machines.findings import Findings
+
+_SOURCES = PATH | sequence("a list of paths", PATH)
+
+
+@takes(
+    source=_SOURCES,
+    hardware=PATH | NOTHING,
+    gpu=TEXT | NOTHING,
+    gpus_per_node=INTEGER | NOTHING,
+    oversubscription=NUMBER_BY_NAME | NOTHING,
+    name=TEXT | NOTHING,
+    labels=TEXT_BY_NAME | NOTHING,
+    hint=CALL | NOTHING,
+    note=CALL | NOTHING,
+)
+def read_topology(
+    source: Source | Sequence[Source],
+    *,
+    hardware: Source | None = None,
+    gpu: str | None = None,
+    gpus_per_node: int | None = None,
+    oversubscription: Mapping[str, float] | None = None,
+    labels: Mapping[str, str] | None = None,
+    name: str | None = None,
+    hint: Callable[[], HostHint] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Topology:
+    """The machine that ``source`` describes.
+
+    What no source and no argument says is assumed: ``assumed`` of the machine has it.
+
+    Parameters
+    ----------
+    source : str, path, or sequence of them
+        A preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a file of
+        the topology format, or ``-`` for standard input. Or what other programs know of
+        the machine, as ``FORMAT:FILE`` (``slurm:topology.conf``) or a file whose
+        content shows its format; several of these are joined by node.
+    hardware : str or path, optional
+        A topology whose tiers give the bandwidths, latencies and GPUs a node that texts
+        and other formats lack.
+    gpu : str, optional
+        Name of the GPUs, such as ``H100``: the usual hosts of them are the hardware. Of
+        a topology file that does not say it, what one of them holds and can do.
+    gpus_per_node : int, optional
+        GPUs of the nodes for which no source counts them, instead of the hardware's.
+    oversubscription : mapping of str to float, optional
+        How many times the links into each of these tiers are oversubscribed, by its
+        name, instead of what source or hardware say.
+    labels : mapping of str to str, optional
+        Tier that each of these labels of Kubernetes nodes gives, by the label's key;
+        an empty one leaves the label out. A tier called as one of the hardware's NVLink
+        tiers is one too.
+    name : str, optional
+        Name of the machine; by default that of the first file.
+    hint : callable, optional
+        Asked what the job says of its hosts, where no source does.
+    note : callable, optional
+        Called with everything a user should know: a line for each source with what was
+        read and assumed, and what was not understood, missing, or inferred. By default
+        each of the latter is a `UserWarning`.
+
+    Returns
+    -------
+    Topology
+
+    Raises
+    ------
+    InputError
+        If a source cannot be read, or sources or arguments contradict each other.
+
+    Examples
+    --------
+    >>> placer.read_topology("rack:4 node:9 gpu:8").num_gpus
+    288
+    """
+    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    if not sources:
+        raise InputError([Problem("no topology is given")])
+    if gpu is not None and hardware is not None:
+        message = "the hardware says which GPUs it has"
+        raise InputError([Problem(message, key="gpu", hint="give one of the two")])
+    given = Given(hardware, gpu, gpus_per_node, oversubscription or {}, labels or {})
+    tell = note or _warn
+    if len(sources) == 1 and is_synthetic(text := os.fspath(sources[0])):
+        machine = machine_of_text(text, given, tell)
+        return machine if name is None else replace(machine, name=_named(name))
+    opened = [open_source(one) for one in sources]
+    plain = [found for found in opened if isinstance(found, Topology)]
+    if plain:
+        machine = plain_machine(plain, len(opened), given)
+        return machine if name is None else replace(machine, name=_named(name))
+    texts = [found for found in opened if not isinstance(found, Topology)]
+    kind = given.kind
+    findings = read_all(texts, _rules(labels, kind), tell)
+    assumed: tuple[Assumption, ...] = ()
+    if kind is None:
+        hosts = assumed_hosts(findings, gpus_per_node, hint() if hint else HostHint())
+        kind = topology_files.read_topology(hosts.preset)
+        gpus_per_node, assumed = hosts.gpus, hosts.assumed
+        if any(FORMATS[text.format].takes_labels for text in texts):
+            # Labels may name what is NVLink on this hardware; the notes are told.
+            findings = read_all(texts, _rules(labels, kind), lambda _remark: None)
+    tree = _combined(findings, kind.scale_up_tier >= 1, tell)
+    if note:
+        for line in summaries(findings, tree, kind, gpus_per_node):
+            note(line)
+    for remark in tree.notes:
+        tell(remark)
+    own = _stem(texts[0]) if name is None else _named(name)
+    given = replace(given, gpus_per_node=gpus_per_node)
+    machine = machine_of(tree, findings, kind, given, own, texts, tell)
+    return given.with_assumed(machine, kind, assumed)
+
+
+def read_alone(
+    source: Source, note: Callable[[str], None] | None = None
+) -> Topology | Tree:
+    """What one source says by itself, without hardware.
+
+    Returns
+    -------
+    Topology or Tree
+        A complete topology as it is; of another format the nodes that it lists, none
+        where it describes those of other sources.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or contradicts itself.
+    """
+    opened = open_source(source)
+    if isinstance(opened, Topology):
+        return opened
+    tell = note or _warn
+    findings = read_all([opened], tell=tell)
+    if not any(found.nodes for found in findings):
+        return Tree((), [], [], {})
+    tree = _combined(findings, False, tell)
+    for remark in tree.notes:
+        tell(remark)
+    return tree
+
+
+def _combined(
+    findings: Sequence[Findings], multi_node_nvlink: bool, tell: Callable[[str], None]
+) -> Tree:
+    """One tree; what it has to say is told at once where it cannot be made."""
+    notes: list[str] = []
+    try:
+        return combine(findings, multi_node_nvlink, notes)
+    except InputError:
+        for remark in notes:
+            tell(remark)
+        raise
+
+
+def _rules(labels: Mapping[str, str] | None, kind: Topology | None) -> LabelRules:
+    """What labels mean to the user, and which tiers are NVLink on this hardware."""
+    tiers = kind.tiers[1 : kind.scale_up_tier + 1] if kind else ()
+    return LabelRules(labels or {}, nvlink_tiers=frozenset(t.name for t in tiers))
+
+
+def _named(name: str) -> str:
+    if CONTROL.search(name) or not name.strip():
+        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
+    return name
+
+
+def _stem(text: Text) -> str:
+    return visible(Path(text.shown.strip("<>")).stem) or text.format
+
+
+def _warn(remark: str) -> None:
+    warnings.warn(remark, stacklevel=3)

@@ -1,0 +1,143 @@
+"""NVLink domains as GPUs know them: ``nvidia-smi -q``, or its CSV form."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from placer.base.errors import Problem, refuse
+from placer.base.hostlist import name_problem
+from placer.formats.machines.fabric_domain import UUID, fabric_domain
+from placer.formats.machines.findings import Findings, Level, NodeFacts
+from placer.formats.machines.labelled import Lines, are_numbers, lines_of_hosts
+
+_LEVEL = Level("clique", True)
+_NONE = r"\[?N/A\]?|\[?Not Supported\]?"
+_CSV = re.compile(rf"\s*({UUID}|{_NONE})\s*,\s*([0-9]{{1,20}}|{_NONE})\s*")
+_GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]\s*")
+_ATTACHED = re.compile(r"Attached GPUs\s*:\s*([0-9]{1,4})\s*")
+_KEY = re.compile(r"( *)([A-Za-z]\w*)\s*: *(\S.*)")
+_PRODUCT = re.compile(r"\bProduct Name[ \t]*:[ \t]*([^\n]{1,99})")
+_MARKER = re.compile(
+    rf"(?:{_GPU.pattern}|{_ATTACHED.pattern}|\s+Fabric\s*|{_CSV.pattern})$"
+)
+_HOW = (
+    "nvidia-smi -q, or nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId "
+    "--format=csv,noheader, with the host in front of every line"
+)
+
+
+@dataclass
+class _Gpu:
+    """The fabric of one GPU."""
+
+    line: int
+    uuid: str = ""
+    clique: str = ""
+    state: str = ""
+
+    @property
+    def domain(self) -> str:
+        """Its domain; empty when it is in none."""
+        return fabric_domain(self.state, self.uuid, self.clique)
+
+
+def read(text: str, source: str) -> Findings:
+    """The NVLink domain and the number of GPUs of every host.
+
+    A file without host names is of one host, called as the file is.
+
+    Raises
+    ------
+    InputError
+        If no host can be told, a host's list of GPUs is cut, or no GPU is in it.
+    """
+    hosts, ignored = lines_of_hosts(text, source, _MARKER)
+    findings = Findings(source, (_LEVEL,), ignored=ignored, partial=True)
+    problems: list[Problem] = []
+    states: Counter[str] = Counter()
+    for label, lines in hosts.items():
+        host = label or Path(source).stem
+        if not label and name_problem(host):
+            problems.append(
+                Problem("no line says which host it is of", source, hint=_HOW)
+            )
+            break
+        gpus = _gpus(lines, source, problems)
+        if not gpus:
+            message = f'no fabric of a GPU of "{host}" in it'
+            findings.ignored.append(Problem(message, source, lines.first, 1))
+            continue
+        states.update({gpu.state for gpu in gpus} - {"", "Completed", "N/A"})
+        findings.nodes[host] = NodeFacts((_domain(gpus, host, findings),), len(gpus))
+    if not (findings.nodes or problems):
+        problems.append(Problem("no fabric of a GPU in it", source, hint=_HOW))
+    refuse(problems)
+    products = Counter(found[1].strip() for found in _PRODUCT.finditer(text))
+    findings.gpu = next((name for name, _ in products.most_common(1)), "")
+    findings.numbers = "" not in hosts and are_numbers(hosts)
+    if "" in hosts:
+        findings.notes.append(f"without host names: taken for host {host}")
+    for state, count in states.items():
+        findings.notes.append(f"hosts whose NVLink fabric is {state}: {count}")
+    if not any(facts.domains[0] for facts in findings.nodes.values()):
+        findings.notes.append("no host is part of an NVLink domain of several hosts")
+    return findings
+
+
+def _domain(gpus: list[_Gpu], host: str, findings: Findings) -> str:
+    """The domain that all GPUs of a host share; reported when they do not."""
+    domains = {gpu.domain for gpu in gpus}
+    if len(domains) == 1:
+        return domains.pop()
+    message = f'GPUs of "{host}" differ in their NVLink domain'
+    at = Problem(message, findings.source, gpus[0].line, 1)
+    findings.ignored.append(at)
+    return ""
+
+
+def _gpus(lines: Lines, source: str, problems: list[Problem]) -> list[_Gpu]:
+    csv = ((number, _CSV.fullmatch(line)) for number, line in lines)
+    if found := [_Gpu(n, match[1], match[2]) for n, match in csv if match]:
+        return found
+    reader = _Sections()
+    for number, line in lines:
+        reader.add(number, line)
+    if reader.attached not in (None, reader.num_sections) and reader.num_sections:
+        message = f"{reader.attached} GPUs attached, {reader.num_sections} listed: cut?"
+        problems.append(Problem(message, source, lines.first, 1))
+    return reader.gpus
+
+
+class _Sections:
+    """Takes the lines of ``nvidia-smi -q`` of one host."""
+
+    def __init__(self) -> None:
+        self.gpus: list[_Gpu] = []
+        self.attached: int | None = None
+        self.num_sections = 0
+        self._indent = -1
+
+    def add(self, number: int, line: str) -> None:
+        stripped = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if stripped == "Fabric":
+            self.gpus.append(_Gpu(number))
+            self._indent = indent
+        elif self._indent >= 0 and indent > self._indent:
+            self._key(line)
+        elif stripped:
+            self._indent = -1
+            self.num_sections += bool(_GPU.fullmatch(line))
+            if match := _ATTACHED.fullmatch(line):
+                self.attached = int(match[1])
+
+    def _key(self, line: str) -> None:
+        match = _KEY.fullmatch(line.rstrip())
+        if not match or len(match[1]) != self._indent + 4:
+            return
+        field = {"State": "state", "CliqueId": "clique", "ClusterUUID": "uuid"}
+        if match[2] in field:
+            setattr(self.gpus[-1], field[match[2]], match[3])

@@ -1,0 +1,181 @@
+"""Slurm's switches and blocks, from whichever of its files, as findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from placer.base.errors import refuse
+from placer.formats.machines.blocks import (
+    Block,
+    block_levels,
+    sizes_note,
+    without_padding,
+)
+from placer.formats.machines.findings import (
+    MAX_NODES,
+    Findings,
+    NodeFacts,
+    count_of,
+    some,
+)
+from placer.formats.machines.switches import (
+    Switch,
+    SwitchProblem,
+    display_names,
+    switch_domains,
+    switch_levels,
+)
+
+_MAX_NAME = 64
+# Where topograph puts nodes that it knows no switch of (NVIDIA/topograph e2b62507,
+# pkg/topology/graph.go).
+_NOWHERE = "no-topology"
+
+
+def slurm_findings(
+    source: str,
+    switches: Sequence[Switch],
+    blocks: Sequence[Block],
+    sizes: Sequence[int] = (),
+    shown: Mapping[str, str] | None = None,
+) -> Findings:
+    """Findings of a tree of switches, of blocks, or of both over the same nodes.
+
+    Parameters
+    ----------
+    source : str
+    switches : sequence of Switch
+    blocks : sequence of Block
+        In the file's order, which says which blocks are neighbours.
+    sizes : sequence of int
+        Block sizes, the base first; none when the file gives none.
+    shown : mapping of str to str, optional
+        Names to show instead of those of switches and blocks.
+
+    Raises
+    ------
+    InputError
+        If a name comes twice, a switch is above itself, a node lies in two blocks, or
+        there are no nodes.
+    """
+    problem = SwitchProblem()
+    _check_names(switches, problem)
+    shown_switch = display_names((s.name for s in switches), shown or {})
+    shown_block = display_names((b.name for b in blocks), shown or {})
+    blocks = [replace(block, name=shown_block[block.name]) for block in blocks]
+    paths, notes = switch_domains(switches, problem, shown_switch)
+    _check_blocks(blocks, problem)
+    refuse(problem.problems)
+    depth = len(next(iter(paths.values()), ()))
+    blocks, padding = without_padding(blocks)
+    notes += [padding] if padding else []
+    levels, of_block = block_levels(blocks, sizes) if blocks else ((), [])
+    findings = Findings(source, levels + switch_levels(depth), notes=notes)
+    block_of: dict[str, tuple[str, ...]] = {}
+    for block, domains in zip(blocks, of_block, strict=True):
+        block_of |= dict.fromkeys(block.nodes, domains)
+    path_of, twice = _nodes_of_switches(switches, paths)
+    nowhere = _nowhere(switches, path_of)
+    path_of = {name: path for name, path in path_of.items() if name not in nowhere}
+    no_block, no_path = ("",) * len(levels), ("",) * depth
+    for name in dict.fromkeys([*path_of, *block_of, *nowhere]):
+        domains = block_of.get(name, no_block) + path_of.get(name, no_path)
+        reason = "no switch known" if name in nowhere else ""
+        findings.nodes[name] = NodeFacts(domains, unavailable=reason)
+    _check_nodes(findings, problem, switches, blocks)
+    if trees := _trees(path_of):
+        findings.levels = (
+            *findings.levels[:-1],
+            replace(findings.levels[-1], apart=True),
+        )
+        findings.notes.append(trees)
+    if twice:
+        findings.notes.append(
+            f"nodes on several switches, of which the first counts: {len(twice)} "
+            f"({some(twice)})"
+        )
+    if note := sizes_note(blocks, sizes):
+        findings.notes.append(note)
+    return findings
+
+
+def _check_names(switches: Sequence[Switch], problem: SwitchProblem) -> None:
+    seen: set[str] = set()
+    for switch in switches:
+        if switch.name in seen:
+            problem(switch, f'switch "{switch.name}" comes twice')
+        if len(switch.name) > _MAX_NAME:
+            problem(switch, f"a switch name has at most {_MAX_NAME} characters")
+        seen.add(switch.name)
+
+
+def _check_blocks(blocks: Sequence[Block], problem: SwitchProblem) -> None:
+    seen: set[str] = set()
+    block_of: dict[str, str] = {}
+    for block in blocks:
+        at = replace(block.place, message=f'block "{block.name}" comes twice')
+        if block.name in seen:
+            problem.problems.append(at)
+        seen.add(block.name)
+        for name in block.nodes:
+            if block_of.setdefault(name, block.name) != block.name:
+                message = f'node "{name}" is in block "{block_of[name]}" and here'
+                problem.problems.append(replace(at, message=message))
+
+
+def _check_nodes(
+    findings: Findings,
+    problem: SwitchProblem,
+    switches: Sequence[Switch],
+    blocks: Sequence[Block],
+) -> None:
+    count = len(findings.nodes)
+    if count and count <= MAX_NODES:
+        return
+    place = (switches or blocks)[0].place
+    message = f"{count} nodes, the most is {MAX_NODES}" if count else "no node in it"
+    problem.problems.append(replace(place, message=message))
+    refuse(problem.problems)
+
+
+def _nodes_of_switches(
+    switches: Sequence[Switch],
+    paths: Mapping[str, tuple[str, ...]],
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Path of every node, and the nodes that are on several switches."""
+    path_of: dict[str, tuple[str, ...]] = {}
+    twice: dict[str, None] = {}
+    for switch in switches:
+        path = paths[switch.name]
+        for node in switch.nodes:
+            if path_of.setdefault(node, path) != path:
+                twice[node] = None
+    return path_of, list(twice)
+
+
+def _nowhere(
+    switches: Sequence[Switch], path_of: Mapping[str, tuple[str, ...]]
+) -> dict[str, None]:
+    """Nodes that no switch is known of, where some is known of others.
+
+    Slurm runs no job on them and on others.
+    """
+    above = {child for switch in switches for child in switch.children}
+    lone = [s for s in switches if s.name == _NOWHERE and s.name not in above]
+    found = dict.fromkeys(name for switch in lone for name in switch.nodes)
+    return found if len(found) < len(path_of) else {}
+
+
+def _trees(path_of: Mapping[str, tuple[str, ...]]) -> str:
+    """A note on trees that no switch joins; empty where all nodes are in one.
+
+    Jobs can only span nodes connected by the same switch fabric (Slurm,
+    ``topology.conf`` manual page).
+    """
+    roots = Counter(next(filter(None, path[::-1]), "") for path in path_of.values())
+    if len(roots) < 2:
+        return ""
+    listed = [f"{root} ({count_of(count, 'node')})" for root, count in roots.items()]
+    return f"trees that no switch joins: {some(listed)}: Slurm runs no job across them"

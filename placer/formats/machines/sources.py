@@ -1,0 +1,110 @@
+"""Sources of a machine as users write them, and what they say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.base.errors import InputError, Problem, refuse
+from placer.documents.presets import is_preset
+from placer.documents.recognise import Source, Text, open_text, perhaps_of_another
+from placer.formats.machines.foreign import refuse_foreign
+from placer.formats.machines.joined import settled
+from placer.formats.machines.node_labels import LabelRules
+from placer.formats.machines.registry import FORMATS, read
+from placer.topology import read as topology_files
+from placer.topology.synthetic import is_synthetic
+
+if TYPE_CHECKING:
+    from placer.formats.machines.findings import Findings
+    from placer.topology.model import Topology
+
+
+def open_source(source: Source) -> Topology | Text:
+    """A topology as such, or a text with the format it is in.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, preset or format, or the topology is not valid.
+    """
+    given = os.fspath(source)
+    if is_preset("topologies", given) or is_synthetic(given):
+        return topology_files.read_topology(source)
+    found = open_text(source, FORMATS)
+    if found is None:
+        return topology_files.read_topology(source)
+    if not found.shows:
+        refuse_foreign(found.text, found.shown)
+    return found if found.format else _own(found.text, found.shown, given)
+
+
+def _own(text: str, shown: str, given: str) -> Topology:
+    """A text that shows no reader's format, as a topology file."""
+    if text.strip() and ":" not in text:  # not even a mapping
+        message = "its format does not show from its content"
+        hint = (
+            f"say which: hosts:{given} for a list of hosts, names:{given} for lines of "
+            "an id and its host; see placer topology formats"
+        )
+        raise InputError([Problem(message, shown, hint=hint)])
+    with perhaps_of_another(text, "placer topology formats"):
+        return topology_files.parse_topology(text, shown)
+
+
+def read_all(
+    texts: Sequence[Text],
+    rules: LabelRules | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Findings]:
+    """Findings of every text.
+
+    Parameters
+    ----------
+    texts : sequence of Text
+    rules : LabelRules, optional
+        What node labels mean; the orders that texts give are added.
+    tell : callable, optional
+        Called with every remark of the readers, also where an error follows.
+
+    Raises
+    ------
+    InputError
+        If anything is wrong with a text, the problems of all of them at once; or if
+        they do not fit together.
+    """
+    rules = rules or LabelRules()
+    found: dict[int, Findings] = {}
+    problems: list[Problem] = []
+    # Those that take the labels' meaning come after those that may give it.
+    later = [FORMATS[text.format].takes_labels for text in texts]
+    for number in sorted(range(len(texts)), key=later.__getitem__):
+        text = texts[number]
+        try:
+            found[number] = read(text.format, text.text, text.shown, rules)
+        except InputError as error:
+            problems += error.problems
+            continue
+        orders = (*rules.orders, *found[number].label_orders)
+        rules = replace(rules, orders=orders)
+    if rules.tiers and not any(later):
+        hint = "a list of nodes of Kubernetes has labels: kubernetes:FILE"
+        problems.append(Problem("no source has labels", key="label", hint=hint))
+    read_in_order = [found[number] for number in sorted(found)]
+    try:
+        refuse(problems)
+        complete = settled(read_in_order)
+    except InputError:
+        _tell(read_in_order, tell)
+        raise
+    _tell(complete, tell)
+    return complete
+
+
+def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
+    """Every remark once: what files say that were joined stands in several findings."""
+    remarks = (remark for found in findings for remark in found.remarks())
+    for remark in dict.fromkeys(remarks):
+        tell(remark)

@@ -1,0 +1,185 @@
+"""Switches above each other: which domains every node lies in, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from placer.base.errors import Problem
+from placer.formats.machines.findings import Level, some
+
+MAX_HEIGHT = 12
+_LONGEST = 400
+
+_NAMES = ("leaf", "spine", "core")
+
+
+@dataclass
+class Switch:
+    """One switch.
+
+    Attributes
+    ----------
+    name : str
+    place : Problem
+        A problem without a message, which says where the switch stands.
+    nodes : list of str
+        Nodes on its ports.
+    children : list of str
+        Switches below it.
+    """
+
+    name: str
+    place: Problem
+    nodes: list[str]
+    children: list[str]
+
+
+def switch_levels(count: int, scale_up: bool | None = False) -> tuple[Level, ...]:
+    """Levels of ``count`` layers of switches, closest first: leaf, spine, core, ..."""
+    names = (*_NAMES, *(f"layer{i + 1}" for i in range(len(_NAMES), count)))
+    above = (*names[1:count], "")
+    return tuple(Level(names[k], scale_up, inside=above[k]) for k in range(count))
+
+
+def switch_domains(
+    switches: Sequence[Switch],
+    problem: SwitchProblem,
+    shown: Mapping[str, str] | None = None,
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Domain of each switch's nodes at every height, closest first, and what to note.
+
+    Switches share a domain where those up to its height join them. So the spines over
+    the same leaves, or over some of the same, are one domain, and so are leaves with
+    the same nodes; the domains of a tree are its switches. What is a loop or too deep
+    goes to ``problem``, and then nothing is found.
+
+    Parameters
+    ----------
+    switches : sequence of Switch
+    problem : SwitchProblem
+    shown : mapping of str to str, optional
+        Names to show instead of those of switches.
+    """
+    height = _heights(switches, problem)
+    if not height:
+        return {}, []
+    by_name = {switch.name: switch for switch in switches}
+    paths: dict[str, tuple[str, ...]] = dict.fromkeys(by_name, ())
+    group = {name: [name] for name in by_name}
+    several: list[str] = []
+    same_nodes: dict[frozenset[str], str] = {}
+    for level in range(max(height.values()) + 1):
+        highest = [name for name in by_name if height[name] == level]
+        for name in highest:
+            nodes = frozenset(by_name[name].nodes)
+            twin = same_nodes.setdefault(nodes, name) if nodes else name
+            _join(group, [name, twin, *by_name[name].children])
+        tops: dict[int, list[str]] = {}
+        for name in highest:
+            tops.setdefault(id(group[name]), []).append((shown or {}).get(name, name))
+        names = dict(zip(tops, joined_names(list(tops.values())), strict=True))
+        for name, part in group.items():
+            known = names.get(id(part), "") if height[name] <= level else ""
+            paths[name] += (known,)
+        several += [names[part] for part, at in tops.items() if len(at) > 1]
+    words = "switches over the same switches or nodes are one domain"
+    return paths, [f"{words}: {some(several)}"] if several else []
+
+
+def _join(group: dict[str, list[str]], names: Sequence[str]) -> None:
+    """Make one of the groups of some switches, the smaller ones into the largest."""
+    parts = {id(group[name]): group[name] for name in names}
+    largest = max(parts.values(), key=len)
+    for part in parts.values():
+        if part is not largest:
+            largest += part
+            group |= dict.fromkeys(part, largest)
+
+
+def _heights(switches: Sequence[Switch], problem: SwitchProblem) -> dict[str, int]:
+    """The most switches from each one down; none, with a problem, where that fails."""
+    by_name = {switch.name: switch for switch in switches}
+    below = {name: dict.fromkeys(one.children) for name, one in by_name.items()}
+    unknown = [
+        (name, child) for name in below for child in below[name] if child not in below
+    ]
+    for name, child in unknown:
+        problem(by_name[name], f'switch "{name}" has no child "{child}"')
+    if unknown:
+        return {}
+    height = _counted(below)
+    hint = f"a tree has no loops and at most {MAX_HEIGHT} levels"
+    for name in below:
+        if name not in height:
+            looped = _looped(name, below, height)
+            problem(by_name[looped], f'switch "{looped}" is above itself', hint)
+            return {}
+        if height[name] >= MAX_HEIGHT:
+            problem(by_name[name], f'switch "{name}" has too many levels below', hint)
+            return {}
+    return height
+
+
+def _counted(below: Mapping[str, Mapping[str, None]]) -> dict[str, int]:
+    """The most switches from each one down; none for one on a loop or above it."""
+    above: dict[str, list[str]] = {name: [] for name in below}
+    for name, children in below.items():
+        for child in children:
+            above[child].append(name)
+    height: dict[str, int] = {}
+    left = {name: len(children) for name, children in below.items()}
+    ready = [name for name, count in left.items() if not count]
+    for name in ready:
+        height[name] = 1 + max((height[child] for child in below[name]), default=-1)
+        for upper in above[name]:
+            left[upper] -= 1
+            if not left[upper]:
+                ready.append(upper)
+    return height
+
+
+def _looped(
+    name: str, below: Mapping[str, Iterable[str]], height: Mapping[str, int]
+) -> str:
+    """A switch of a loop that ``name`` is on or above."""
+    seen: set[str] = set()
+    while name not in seen:
+        seen.add(name)
+        name = next(child for child in below[name] if child not in height)
+    return name
+
+
+class SwitchProblem:
+    """Collects what is wrong with switches, each at its own place."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def __call__(self, switch: Switch, message: str, hint: str = "") -> None:
+        """Record a problem with ``switch``."""
+        at = switch.place
+        self.problems.append(
+            Problem(message, at.source, at.line, at.column, at.key, hint)
+        )
+
+
+def joined_names(groups: Sequence[Sequence[str]]) -> list[str]:
+    """A name of each group after its members, none twice."""
+    found = []
+    for members in groups:
+        text = "+".join(members)
+        few = f"{members[0]}+{len(members) - 1}"
+        found.append(text if len(text) <= _LONGEST else few[:_LONGEST])
+    if len(set(found)) < len(found):
+        return [f"{name}#{number}" for number, name in enumerate(found, start=1)]
+    return found
+
+
+def display_names(names: Iterable[str], shown: Mapping[str, str]) -> dict[str, str]:
+    """Name to show of each switch or block; its own where the others would clash."""
+    names = list(names)
+    chosen = [shown.get(name, name) for name in names]
+    if len(set(chosen)) < len(chosen):
+        chosen = names
+    return dict(zip(names, chosen, strict=True))

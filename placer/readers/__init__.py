@@ -1,5 +1,0 @@
-"""Readers: what other programs know of a machine, in placer's one topology model.
-
-One module a format, listed in `placer.readers.registry`, which says what a format's
-module offers. `machine.read_topology` is the way in.
-"""
