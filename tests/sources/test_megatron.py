@@ -185,6 +185,17 @@ def test_rules(tmp_path, arguments, expected):
     assert {key: found.get(key) for key in expected} == expected
 
 
+def test_groups_of_gtp_are_consecutive_replicas(tmp_path):
+    """Their weights are not modelled; beside cp they would number ranks otherwise."""
+    gtp = "--generalized-tensor-parallel-remat-size 2"
+    found = opened(tmp_path, f"--tensor-model-parallel-size 2 {gtp}")
+    assert found.job().parallelism.dp == 4
+    assert [one.key for one in found.found.not_modelled] == ["GTP 2"]
+    told = refused(tmp_path, f"--context-parallel-size 2 {gtp}")
+    assert "GTP 2 numbers ranks between tp and cp" in told
+    assert "consecutive replicas" in told
+
+
 def test_without_a_global_batch_each_replica_does_one_micro_batch(tmp_path):
     """Megatron's global batch then is micro_batch x dp."""
     text = f"torchrun pretrain_gpt.py {SHAPE} --micro-batch-size 2 --seq-length 8\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import Findings, Remark
 from placer.formats.jobs.megatron.refusals import refuse
@@ -251,6 +252,16 @@ def _modules(found: Findings, arguments: Arguments) -> None:
             found.not_modelled.append(Remark(f"recompute {name}", place))
 
 
+def _gtp(found: Findings, size: int, place: Place, *, is_dense: bool) -> None:
+    """Without cp its groups are consecutive replicas, as dp numbers them anyway."""
+    if is_dense and found.integer("parallelism.cp", 1) > 1:
+        message = f"GTP {size} numbers ranks between tp and cp, which is not read"
+        hint = "without context parallelism its groups are consecutive replicas"
+        found.problems.append(Problem(message, *place, hint=hint))
+    reason = "its groups are consecutive replicas, and gather weights"
+    found.not_modelled.append(Remark(f"GTP {size}", place, reason))
+
+
 def _not_modelled(found: Findings, arguments: Arguments) -> None:
     mtp = arguments.integer("mtp_num_layers", "model.mtp_layers", minimum=0)
     place = arguments.place("mtp_num_layers")
@@ -261,8 +272,7 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
         size = arguments.integer(name, "parallelism.tp")
         place = arguments.place(name)
         if size and size > 1 and place is not None:
-            reason = "its groups lie between tp and cp, and gather weights"
-            found.not_modelled.append(Remark(f"GTP {size}", place, reason))
+            _gtp(found, size, place, is_dense=name == _GTP[0])
     for name in ("fp8_format", "fp8", "fp4_format", "fp4"):
         place = arguments.place(name)
         if place is not None and arguments.flag(name):
