@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from placer.base.errors import InputError, PlacerError
+from placer.base.errors import InputError
 from placer.injob.again import placed_again
-from placer.injob.bounded import LateError
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import node_name, probe
 from placer.injob.rendezvous import tell
@@ -83,7 +82,7 @@ def mesh_in_order(
     for device, process in enumerate(owners):
         members.setdefault(hosts[process], []).append(device)
     said = None
-    if hosts.index(host) == own:  # one process a node asks it
+    if host in members and hosts.index(host) == own:  # one process a node asks it
         said = probe() | {"host": host, "gpus": len(members[host])}
     probes = [one for one in gather(said) if one]
     order = gather(_order(probes, shape, names, limit) if own == 0 else None)[0]
@@ -123,7 +122,8 @@ def _order(
     try:
         job = mesh_job(shape, names)
         found = placed_again(probes, None, (), limit, tell, job=job)
-    except (PlacerError, LateError) as error:
-        tell(f"the mesh has the given order: {str(error).splitlines()[0]}")
+    except Exception as error:  # all others wait for an answer, whatever is wrong here
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        tell(f"the mesh has the given order: {why}")
         return given
     return [found.ranks.index(rank) for rank in given]

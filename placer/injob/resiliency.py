@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -116,6 +117,10 @@ class _Ranks:
         store.set(_SEAT.format(own), host)
         seats = store.multi_get([_SEAT.format(rank) for rank in range(size)])
         self.hosts = [name.decode() for name in seats]
+        sizes = sorted(set(Counter(self.hosts).values()))
+        if len(sizes) > 1:
+            shown = " and ".join(map(str, sizes))
+            raise InputError(f"nodes run {shown} processes: all must run as many")
         if self.hosts.index(host) == own:
             address = os.environ.get("PLACER_MASTER_ADDR") or socket.getfqdn()
             more = {"host": host, "gpus": self.hosts.count(host), "address": address}

@@ -138,8 +138,8 @@ def _name(job: Job) -> str:
 def launch_bound(problem: Problem, solution: Solution, budget: Budget) -> float:
     """A lower bound for every launcher and every order with the same groups.
 
-    That of the search leaves out the programs of parts of expert groups. When the
-    budget ends it is the best so far.
+    That of the search, and for expert groups once more beside the value found. When
+    the budget ends it is the best so far.
     """
     known, value = solution.launch_bound, solution.value
     if known and (problem.job.parallelism.ep == 1 or is_reached(value, known)):

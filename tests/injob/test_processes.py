@@ -71,6 +71,21 @@ def test_without_an_order_it_is_the_given_one(
     assert "more than four dimensions" in capsys.readouterr().err
 
 
+def test_a_node_without_devices_in_the_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices of some nodes alone: processes of the others get the same answer."""
+    on_hosts(monkeypatch, processes, 1)
+    hosts = ["n0", "n1", "n2"]
+    words = Words(len(hosts))
+    found = at_once(
+        hosts,
+        lambda own: mesh_in_order(
+            lambda said: words.gather(own, said), own, (2,), ("dp",), 60, (0, 1)
+        ),
+    )
+    assert found[0] == found[1] == found[2]
+    assert sorted(found[0]) == [0, 1]
+
+
 def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused by all, with both sizes."""
     on_hosts(monkeypatch, processes, 2)

@@ -131,6 +131,19 @@ def test_the_start_and_a_lost_node() -> None:
     }
 
 
+def test_nodes_of_unequal_numbers_of_processes() -> None:
+    """They are refused: two processes would have one rank."""
+    job = Job(2)
+    hosts = job.hosts[:3]
+    states = [State(k, 3) for k in range(3)]
+
+    def one(rank: int) -> Any:
+        return job.asked[rank](Context(states[rank], job.store, set()))
+
+    for error in at_once(hosts, one):
+        assert "nodes run 1 and 2 processes" in str(error)
+
+
 def test_master_follows_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no agent keeps the store, processes meet at the host of rank 0."""
     monkeypatch.setenv("PLACER_MASTER_ADDR", "10.0.0.1")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import row_of_number
+from placer.base.arrays import IntArray, row_of_number
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
@@ -26,7 +26,6 @@ from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
     from placer.solve.annealing.walks import Walks
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
@@ -83,7 +82,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 def _begin(units: Units, incumbent: Incumbent) -> None:
     """Offer the best of the simple starts."""
     walks = units.walks(units.problem.seed)
-    for slots in _starts(walks, []):
+    for slots in _starts(walks, [], incumbent.budget):
         walks.load_slots(slots)
         incumbent.offer(BEGUN, walks.gpu_of_rank)
 
@@ -159,7 +158,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             incumbent.cut_short = True
             return
         walks.append(units.walks(seed + number))
-    starts = _starts(walks[0], incumbent.elite)
+    starts = _starts(walks[0], incumbent.elite, budget)
     moves = _moves(walks[0])
     if starts:
         walks[0].load_slots(starts[0])
@@ -172,7 +171,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             starts = starts[2:] + starts[:2]
             if of_flows:  # from the best, or the next best, and longer
                 moves *= LONGER // 2
-                starts = _starts(walks[0], incumbent.elite)
+                starts = _starts(walks[0], incumbent.elite, budget)
                 starts = starts[race % 2 :] or starts
                 continue
             if not incumbent.elite:  # under rules nothing may be known yet
@@ -216,7 +215,7 @@ def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) 
     walks.walk(moves, scales[walks], budget)
 
 
-def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
+def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArray]:
     """Slots to begin with: in turn of placements that are known and of simple ones.
 
     The best of either first: walks from a bad start end elsewhere.
@@ -228,8 +227,11 @@ def _starts(walks: Walks, known: list[IntArray]) -> list[IntArray]:
         simple = [slots for maker in makers for slots in maker(walks)]
     sorts = []
     for some in (given, simple):
-        kept = [slots for slots in some if walks.units.keeps_tied(slots)]
-        costs = [walks.load_slots(slots) for slots in kept]
+        kept, costs = list[IntArray](), list[float]()
+        for slots in some:
+            if not budget.is_over() and walks.units.keeps_tied(slots):
+                kept.append(slots)
+                costs.append(walks.load_slots(slots))
         order = np.argsort(costs, kind="stable")[: STARTS // 2]
         sorts.append([kept[number] for number in order])
     pairs = zip_longest(*sorts)

@@ -55,7 +55,8 @@ def _exchanged(
     unit = int(draw.integers(len(slots)))
     mates = slots[(label == label[unit]) & (cell[slots] == cell[slots[unit]])]
     cells = units.slots_of_cell
-    there = draw.permutation(cells[draw.integers(len(cells))])[: len(mates)]
+    there = np.setdiff1d(cells[draw.integers(len(cells))], mates)
+    there = draw.permutation(there)[: len(mates)]
     here = draw.permutation(mates)[: len(there)]
     unit_at = np.full(len(cell), -1)
     unit_at[slots] = np.arange(len(slots))

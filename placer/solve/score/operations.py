@@ -172,12 +172,11 @@ class Operations:
         """Groups inside atoms: what the scorer says of a slot of each site."""
         at = self.sites.of_gpu[self.atoms.gpus[:, 0]]
         seconds = np.zeros(len(self.sites.rail))
-        home = np.zeros(self.num_atoms, dtype=np.int64)
+        alone = replace(question, members=question.members[atom == atom[0]])
+        gpu_of_rank = np.zeros(self.atoms.num_ranks, dtype=np.int64)
         for site, slot in zip(*np.unique(at, return_index=True), strict=True):
-            home[:] = slot
-            network = PlacedNetwork(self.fabric, self.atoms.gpu_of_rank(home))
-            first = atom == atom[0]
-            alone = replace(question, members=question.members[first])
+            gpu_of_rank[self.atoms.ranks[atom[0]]] = self.atoms.gpus[slot]
+            network = PlacedNetwork(self.fabric, gpu_of_rank)
             seconds[site] = alone.ask(network).max()
         count = len(atom)
         groups = Rows.pairs(atom, np.arange(count), self.num_atoms)

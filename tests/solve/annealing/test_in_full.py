@@ -18,6 +18,7 @@ from placer.solve.annealing import annealed_step as annealing
 from placer.solve.annealing import in_full
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.in_full import annealed_in_full
+from placer.solve.annealing.units import Units
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.score.kernel import is_built
@@ -143,6 +144,20 @@ def test_work_in_full_is_limited() -> None:
     before = found.budget.pulse.placements
     annealed_in_full(problem, found, found.budget)
     assert 10 <= found.budget.pulse.placements - before <= in_full.PRICED
+
+
+def test_exchanges_lose_no_unit() -> None:
+    """Whatever cell is drawn, units are on slots of their own afterwards."""
+    topology, job = spread(list(range(16))), training(2, 7)
+    units = Units.of(Problem.of(topology, job, "time"))
+    assert units is not None
+    slots, draw = np.arange(14), np.random.default_rng(0)
+    labels = [np.arange(14), *units.labels(), np.zeros(14, dtype=np.int64)]
+    for number in range(400):
+        slots = in_full._exchanged(units, slots, labels[number % len(labels)], draw)
+        assert len({*slots.tolist()}) == 14
+        assert slots.min() >= 0
+        assert slots.max() < len(units.slots.gpus)
 
 
 def test_without_the_compiled_part_changes_are_priced_in_full(

@@ -82,7 +82,9 @@ def _cases(
     """Bounds of every case, the dearer to work out the later."""
     scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
     label = colocation.label
-    for axis in CASE_AXES if model.job.model is not None else ():
+    # Nobody leaves the outermost domain.
+    may_leave = model.job.model is not None and scale_up < len(label) - 1
+    for axis in CASE_AXES if may_leave else ():
         members = axes.ranks_of_group[axis]
         if axes.size(axis) == 1:
             continue

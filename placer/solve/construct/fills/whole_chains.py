@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 MOST_TOURED = 4_096  # chains whose order is looked for
-TRIES = 30  # orders in which sets are looked for in one domain
+# Orders in which sets are looked for in one domain: at most, and with all its domains.
+TRIES, TRIED = 30, 10_000
+LOOKED = 256  # domains that a set is made of, the first of the order
 # Chains of a set, and whether it may hold a little more; in the order tried.
 TOGETHER = ((1, False), (2, False), (3, False), (1, True), (2, True), (3, True))
 
@@ -107,13 +109,14 @@ def _held(
     grains = room // chain.grain
     # Units of two halves come first.
     in_turn = np.lexsort((place, room % chain.unit == 0)).tolist()
+    turn = {d: place for place, d in enumerate(in_turn)}
     left, held = set(in_turn), list[IntArray]()
     wanted = missing = world // chain.ranks
     for own, chains in _sets(grains, parents, place, chain.ranks // chain.grain, spare):
         if chains <= missing:
             missing -= chains
             left -= {*own}
-            ordered = [d for d in in_turn if d in own]
+            ordered = sorted(own, key=turn.__getitem__)
             held.append(_there_and_back(ordered, room, chain)[:chains])
     along = sorted(left, key=lambda d: int(place[d]))
     rows = np.concatenate([*held, _there_and_back(along, room, chain)])[:wanted]
@@ -198,10 +201,11 @@ def _best_sets(
     order = [*domains]
     chains = int(room[order].sum()) // size
     most = chains, chains
-    for _ in range(TRIES if chains else 0):
+    tries = min(TRIES, 1 + TRIED // max(len(order), 1)) if chains else 0
+    for _ in range(tries):
         left, found, free = order, [], spare
         while left:
-            rooms = room[left].tolist()
+            rooms = room[left[:LOOKED]].tolist()
             for many, waste in TOGETHER:
                 chosen = _fitting(rooms, many * size, free * waste)
                 if chosen:
@@ -210,7 +214,8 @@ def _best_sets(
                 break
             found.append(_Set([left[i] for i in chosen], many))
             free -= sum(rooms[i] for i in chosen) - many * size
-            left = [d for i, d in enumerate(left) if i not in chosen]
+            first = [d for i, d in enumerate(left[:LOOKED]) if i not in chosen]
+            left = first + left[LOOKED:]
         best = max(best, found, key=_worth)
         if _worth(best) == most:
             break
