@@ -1,21 +1,20 @@
 """Roles on nodes of their own, in a launch by nodes.
 
 Where nodes are spare, stages, instances or roles begin on nodes of their own. What
-those nodes send each other is divided down the tree, as what ranks do; or parts
-that send nothing to others are packed whole into scale-up domains, as far as those
-hold them.
+those nodes send each other is divided down the tree, as what ranks do; or
+sets that send nothing to others are packed into scale-up domains (`closed_sets`).
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, grouped
+from placer.solve.construct.traffic.closed_sets import ClosedSets
 from placer.solve.construct.traffic.partition import partitioned_nodes
-from placer.solve.problem.colocation import join
 from placer.solve.problem.flows import bundled, flows_of
 
 if TYPE_CHECKING:
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
+
+# Shares of a closed set that its pieces have at the least, each tried.
+LEAST = (0.5, 0.43, 0.36, 0.25)
 
 
 def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -37,7 +39,7 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     full = int(room.max())
     nodes = np.flatnonzero(room == full)  # runs may be on any of them
     capacity = np.where(room == full, 1, 0)
-    tier = max(problem.model.fabric.scale_up_tier, 0)
+    domain = machine.domain_of_node[max(problem.model.fabric.scale_up_tier, 0)][nodes]
     draw = np.random.default_rng(problem.seed)
     for ends in _ends(job):
         run = _runs(ends, full)
@@ -50,34 +52,18 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         held = partitioned_nodes(
             machine, capacity, label, between, draw, budget.is_over
         )
-        part = np.unique(join(label[0], between.edges), return_inverse=True)[1]
-        packed = nodes[_packed(part, machine.domain_of_node[tier][nodes])]
-        for name, found in (("divided", held), ("packed", packed)):
-            if found is not None:
-                incumbent.offer(f"roles apart, {name}", machine.gpus_on(found[run]))
-
-
-def _packed(part: IntArray, domain: IntArray) -> IntArray:
-    """Place of each run: parts whole in the fullest domain that takes them, if any.
-
-    Others go on in the emptiest. Shapes: R runs, N places.
-
-    Parameters
-    ----------
-    part : ndarray, shape (R,)
-    domain : ndarray, shape (N,)
-        Of each place.
-    """
-    free = [list(places) for places in grouped(np.arange(len(domain)), domain)]
-    found = np.empty(len(part), dtype=np.int64)
-    for runs in sorted(grouped(np.arange(len(part)), part), key=len, reverse=True):
-        left = runs.tolist()
-        while left:
-            takes = [places for places in free if len(places) >= len(left)]
-            chosen = min(takes, key=len) if takes else max(free, key=len)
-            for _ in range(min(len(left), len(chosen))):
-                found[left.pop(0)] = chosen.pop(0)
-    return found
+        if held is not None:
+            incumbent.offer("roles apart, divided", machine.gpus_on(held[run]))
+        sets = ClosedSets(run, flows.edges)
+        for least, parts in product(LEAST, (True, False)):
+            if not budget.is_over():
+                free = grouped(nodes, domain)
+                room = np.array([len(of) for of in free])
+                node = np.empty(len(run), dtype=np.int64)
+                for ranks, home in sets.packed(room, least, parts=parts):
+                    for own in grouped(ranks, run[ranks]):
+                        node[own], free[home] = free[home][0], free[home][1:]
+                incumbent.offer("roles apart, packed", machine.gpus_on(node))
 
 
 def _ends(job: Job) -> Iterator[list[int]]:

@@ -1,0 +1,172 @@
+"""Closed sets of nodes in scale-up domains: whole, in halves, or in quarters.
+
+Nodes that send each other anything, at once or by way of others, are a closed set. A
+set that no domain holds is cut. Nodes may be cut amid their ranks, where that parts
+components and nodes are spare: both halves of a node then take one each. Else whole
+nodes are dealt out, and each piece takes the same share of all that have the same
+partners. Shapes: R ranks, N nodes, D domains.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.base.arrays import IntArray, equal_runs, grouped
+from placer.solve.construct.traffic.communicators import among_alike
+from placer.solve.problem.colocation import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CUTS = 2  # times that a set is cut in two, and its pieces are
+
+
+class _Asked(NamedTuple):
+    """Nodes of other sets, the least share of a piece, whether components part."""
+
+    others: int
+    least: float
+    parts: bool
+
+
+class _Fit(NamedTuple):
+    """Pieces and their domains, the places then free, and those of no use."""
+
+    pieces: list[tuple[IntArray, int]]
+    room: IntArray
+    lost: int = 0
+
+
+class ClosedSets:
+    """The closed sets of nodes that ranks are on, and ways to cut them.
+
+    Parameters
+    ----------
+    node : ndarray, shape (R,)
+        Of each rank, ascending.
+    edges : ndarray, shape (E, 2), rank
+        Ranks that send each other anything.
+    """
+
+    def __init__(self, node: IntArray, edges: IntArray) -> None:
+        begin, length = equal_runs(node)
+        half = 2 * node + 2 * (np.arange(len(node)) - begin[node]) // length[node]
+        part = join(np.arange(2 * len(begin)), half[edges])
+        is_silent = np.bincount(half[edges].ravel(), minlength=len(part)) == 0
+        # A half that sends nothing goes where the other goes.
+        self._part = part[np.where(is_silent[half], half ^ 1, half)]
+        self._node, self._share = node, np.empty(len(begin))
+        self._sets = grouped(
+            np.arange(len(node)), join(np.arange(len(begin)), node[edges])[node]
+        )
+        self._sets.sort(key=lambda ranks: -len(self._nodes(ranks)))
+        ends = np.unique(np.concatenate((node[edges], node[edges[:, ::-1]])), axis=0)
+        alike: dict[tuple[bytes, bytes], int] = {}
+        kind = np.full(len(begin), -1, dtype=np.int64)
+        for own in grouped(ends, ends[:, 0]):
+            one = int(own[0, 0])
+            key = (own[:, 1].tobytes(), part[2 * one : 2 * one + 2].tobytes())
+            kind[one] = alike.setdefault(key, len(alike))
+        place, count = among_alike(kind)
+        self._share[:] = (place + 0.5) / count
+
+    def packed(
+        self, room: IntArray, least: float, *, parts: bool
+    ) -> Iterator[tuple[IntArray, int]]:
+        """Ranks and domain of each piece, the largest sets first.
+
+        Sets that no cut fits are wherever nodes are left.
+
+        Parameters
+        ----------
+        room : ndarray, shape (D,), nodes
+            Of each domain.
+        least : float
+            Share of what is cut that a piece of nodes has.
+        parts : bool
+            Whether pieces of whole components are tried before those.
+        """
+        loose, misfit = [], 0
+        others = int(self._node[-1]) + 1
+        for ranks in self._sets:
+            size = len(self._nodes(ranks))
+            asked = _Asked(others - size, least, parts)
+            tries = range(CUTS + 1) if size != misfit else ()
+            fits = (self._fit(ranks, room, asked, cuts) for cuts in tries)
+            found = next(filter(None, fits), None)
+            if found is None:
+                misfit = size
+                loose.append(ranks)
+                continue
+            others -= size
+            room = found.room
+            yield from found.pieces
+        room = room.copy()
+        for ranks in loose:
+            left = self._nodes(ranks)
+            while len(left):
+                home = int(room.argmax())
+                held, left = left[: room[home]], left[room[home] :]
+                room[home] -= len(held)
+                yield ranks[np.isin(self._node[ranks], held)], home
+
+    def _fit(
+        self, ranks: IntArray, room: IntArray, asked: _Asked, cuts: int
+    ) -> _Fit | None:
+        """A set or a piece, cut so often at the most."""
+        nodes = len(self._nodes(ranks))
+        most = int(room.max())
+        if nodes > room.sum() - asked.others or nodes > most << cuts:
+            return None
+        if nodes <= most:
+            left = room - nodes
+            lost = np.where(left < asked.least * nodes, left, 0)
+            home = int(np.lexsort((room, lost, left < 0))[0])
+            after = room.copy()
+            after[home] -= nodes
+            return _Fit([(ranks, home)], after, int(lost[home]))
+        if not cuts:
+            return None
+        for ways in (self._parted(ranks, asked), self._dealt(ranks, asked)):
+            fits = (self._pieces(way, room, asked, cuts - 1) for way in ways)
+            found = min(filter(None, fits), key=lambda fit: fit.lost, default=None)
+            if found is not None:
+                return found
+        return None
+
+    def _pieces(
+        self, pieces: list[IntArray], room: IntArray, asked: _Asked, cuts: int
+    ) -> _Fit | None:
+        """The same of some pieces."""
+        found = _Fit([], room)
+        for piece in pieces:
+            own = self._fit(piece, found.room, asked, cuts)
+            if own is None:
+                return None
+            held = found.pieces + own.pieces
+            found = _Fit(held, own.room, found.lost + own.lost)
+        return found
+
+    def _parted(self, ranks: IntArray, asked: _Asked) -> Iterator[list[IntArray]]:
+        """Two pieces of whole components, where halves of nodes have some."""
+        part = self._part[ranks]
+        own = np.unique(part)
+        if asked.parts and len(own) > 1:
+            is_first = part < own[len(own) // 2]
+            yield [ranks[is_first], ranks[~is_first]]
+
+    def _dealt(self, ranks: IntArray, asked: _Asked) -> Iterator[list[IntArray]]:
+        """Two pieces of whole nodes, a fair share of all in each."""
+        nodes = self._nodes(ranks)
+        least = max(ceil(asked.least * len(nodes)), 1)
+        for size in range(least, len(nodes) // 2 + 1):
+            is_first = np.isin(self._node[ranks], nodes[:size])
+            yield [ranks[~is_first], ranks[is_first]]
+
+    def _nodes(self, ranks: IntArray) -> IntArray:
+        """Nodes of some ranks, of which any first ones are a fair share."""
+        nodes = np.unique(self._node[ranks])
+        return nodes[np.argsort(self._share[nodes], kind="stable")]
