@@ -235,22 +235,45 @@ def test_senders_are_parted_where_nodes_are_left_for_that(racks, near):
     assert start.value == pytest.approx((16 - near) * 10e9 / 50e9, rel=1e-3)
 
 
+def case_of(title, gpus):
+    """Both roles, and keys of the transfer."""
+    return next(case for name, *case in transfers(gpus) if name == title)
+
+
+BESIDE = [
+    role("a", 1024, tp=2, pp=4),
+    role("b", 128, 2, sharding="zero3", tp=8, pp=2),
+]
+UNEVEN = [4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 9, 9, 9, 9, 10, 12, 12, 13, 14, 14, 14, 16]
+UNEVEN += [17, 17, 17, 17, 18, 18, 18]
+FEW = [role("a", 8, tp=8), role("b", 96, 6, tp=16)]
+
+
 @pytest.mark.parametrize(
-    ("title", "gpus", "racks", "seconds"),
+    ("case", "racks", "seconds"),
     [
-        pytest.param("wider", 64, [14, 6], 2.7818e-3, id="one of two sets in halves"),
-        pytest.param("stages", 128, [9, 16, 7], 0.125, id="none to spare"),
+        pytest.param(
+            case_of("wider", 512), [9, 15, 16] * 3 + [9, 14], 2.78e-3, id="two of 16"
+        ),
+        pytest.param(case_of("wider", 64), [14, 6], 2.78e-3, id="one of two"),
+        pytest.param(case_of("stages", 128), [9, 16, 7], 0.125, id="none to spare"),
+        pytest.param(case_of("stages", 128), [9, 16, 8], 0.1, id="one to spare"),
+        pytest.param((BESIDE, {}), UNEVEN, 1.389e-3, id="one, beside 128 nodes"),
+        pytest.param((FEW, {}), [10, 7, 6, 5], 0.4, id="both of two"),
+        pytest.param(
+            case_of("stages", 1024), [9, 15, 16] * 6 + [9, 8], 0.125, id="not alike"
+        ),
     ],
 )
-def test_sets_are_cut_where_racks_hold_them_so(title, gpus, racks, seconds):
-    """In a launch by nodes, nodes that share components lie in few racks."""
-    roles, keys = next(of for name, *of in transfers(gpus) if name == title)
+def test_sets_that_no_rack_holds_are_in_halves(case, racks, seconds):
+    """In a launch by nodes, as many as must be; the least known is met to 1 %."""
+    roles, keys = case
     sent = {"from": "a", "to": "b", "bytes": "80GB"} | keys
     job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
     problem = Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
-    start = known(problem, np.arange(gpus))
-    annealed(problem, start)
-    assert start.value == pytest.approx(seconds, rel=1e-3)
+    start = known(problem, np.arange(job.world_size))
+    apart(problem, start, Budget(60.0))
+    assert start.value <= seconds * 1.01
 
 
 def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():

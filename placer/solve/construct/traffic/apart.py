@@ -40,6 +40,7 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     nodes = np.flatnonzero(room == full)  # runs may be on any of them
     capacity = np.where(room == full, 1, 0)
     domain = machine.domain_of_node[max(problem.model.fabric.scale_up_tier, 0)][nodes]
+    role = np.repeat(np.arange(len(job.roles)), [of.world_size for of in job.roles])
     draw = np.random.default_rng(problem.seed)
     for ends in _ends(job):
         run = _runs(ends, full)
@@ -54,7 +55,7 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         )
         if held is not None:
             incumbent.offer("roles apart, divided", machine.gpus_on(held[run]))
-        sets = ClosedSets(run, flows.edges)
+        sets = ClosedSets(run, role, flows.edges)
         for least, parts in product(LEAST, (True, False)):
             if not budget.is_over():
                 free = grouped(nodes, domain)

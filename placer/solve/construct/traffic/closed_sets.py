@@ -3,8 +3,8 @@
 Nodes that send each other anything, at once or by way of others, are a closed set. A
 set that no domain holds is cut. Nodes may be cut amid their ranks, where that parts
 components and nodes are spare: both halves of a node then take one each. Else whole
-nodes are dealt out, and each piece takes the same share of all that have the same
-partners. Shapes: R ranks, N nodes, D domains.
+nodes are dealt out, and each piece takes the same share of all that are alike. Shapes:
+R ranks, D domains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CUTS = 2  # times that a set is cut in two, and its pieces are
 
 
 class _Asked(NamedTuple):
-    """Nodes of other sets, the least share of a piece, whether components part."""
+    """Nodes of other sets, the least share of a piece, and whether nodes are cut."""
 
     others: int
     least: float
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Pieces and their domains, the places then free, and those of no use."""
+    """Ranks and domain of each piece, nodes then free, and how many are of no use."""
 
     pieces: list[tuple[IntArray, int]]
     room: IntArray
@@ -45,33 +45,27 @@ class ClosedSets:
 
     Parameters
     ----------
-    node : ndarray, shape (R,)
+    node, role : ndarray, shape (R,)
         Of each rank, ascending.
     edges : ndarray, shape (E, 2), rank
         Ranks that send each other anything.
     """
 
-    def __init__(self, node: IntArray, edges: IntArray) -> None:
+    def __init__(self, node: IntArray, role: IntArray, edges: IntArray) -> None:
         begin, length = equal_runs(node)
         half = 2 * node + 2 * (np.arange(len(node)) - begin[node]) // length[node]
         part = join(np.arange(2 * len(begin)), half[edges])
         is_silent = np.bincount(half[edges].ravel(), minlength=len(part)) == 0
         # A half that sends nothing goes where the other goes.
         self._part = part[np.where(is_silent[half], half ^ 1, half)]
-        self._node, self._share = node, np.empty(len(begin))
-        self._sets = grouped(
-            np.arange(len(node)), join(np.arange(len(begin)), node[edges])[node]
+        kind = np.column_stack((part.reshape(-1, 2), role[begin]))
+        place, count = among_alike(
+            np.unique(kind, axis=0, return_inverse=True)[1].ravel()
         )
+        self._node, self._share = node, (place + 0.5) / count
+        closed = join(np.arange(len(begin)), node[edges])[node]
+        self._sets = grouped(np.arange(len(node)), closed)
         self._sets.sort(key=lambda ranks: -len(self._nodes(ranks)))
-        ends = np.unique(np.concatenate((node[edges], node[edges[:, ::-1]])), axis=0)
-        alike: dict[tuple[bytes, bytes], int] = {}
-        kind = np.full(len(begin), -1, dtype=np.int64)
-        for own in grouped(ends, ends[:, 0]):
-            one = int(own[0, 0])
-            key = (own[:, 1].tobytes(), part[2 * one : 2 * one + 2].tobytes())
-            kind[one] = alike.setdefault(key, len(alike))
-        place, count = among_alike(kind)
-        self._share[:] = (place + 0.5) / count
 
     def packed(
         self, room: IntArray, least: float, *, parts: bool
