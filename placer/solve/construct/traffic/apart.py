@@ -1,8 +1,8 @@
 """Roles on nodes of their own, in a launch by nodes.
 
 Where nodes are spare, stages, instances or roles begin on nodes of their own. What
-those nodes send each other is divided down the tree, as what ranks do; or
-sets that send nothing to others are packed into scale-up domains (`closed_sets`).
+those nodes send each other is divided down the tree, as what ranks do; or sets
+that send nothing to others are packed into scale-up domains (`closed_sets`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     domain = machine.domain_of_node[max(problem.model.fabric.scale_up_tier, 0)][nodes]
     role = np.repeat(np.arange(len(job.roles)), [of.world_size for of in job.roles])
     draw = np.random.default_rng(problem.seed)
+    packed: list[IntArray] = []
     for ends in _ends(job):
         run = _runs(ends, full)
         count = int(run[-1]) + 1
@@ -55,16 +56,20 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         )
         if held is not None:
             incumbent.offer("roles apart, divided", machine.gpus_on(held[run]))
+        if any(np.array_equal(run, other) for other in packed):
+            continue
+        packed.append(run)
         sets = ClosedSets(run, role, flows.edges)
         for least, parts in product(LEAST, (True, False)):
-            if not budget.is_over():
-                free = grouped(nodes, domain)
-                room = np.array([len(of) for of in free])
-                node = np.empty(len(run), dtype=np.int64)
-                for ranks, home in sets.packed(room, least, parts=parts):
-                    for own in grouped(ranks, run[ranks]):
-                        node[own], free[home] = free[home][0], free[home][1:]
-                incumbent.offer("roles apart, packed", machine.gpus_on(node))
+            if budget.is_over():
+                return
+            free = grouped(nodes, domain)
+            node = np.empty(len(run), dtype=np.int64)
+            rooms = np.array([len(places) for places in free])
+            for ranks, home in sets.packed(rooms, least, parts=parts):
+                for own in grouped(ranks, run[ranks]):
+                    node[own], free[home] = free[home][0], free[home][1:]
+            incumbent.offer("roles apart, packed", machine.gpus_on(node))
 
 
 def _ends(job: Job) -> Iterator[list[int]]:
