@@ -143,6 +143,7 @@ def test_components_are_laid_as_is_best_for_groups_across_them():
     assert start.value * (1 - WITHIN) <= bound
 
 
+@pytest.mark.slow
 def test_light_messages_from_all_to_all_do_not_hide_who_sends_much():
     """Weights go to rollouts on racks, and little comes back from every rank."""
     machine = machine_of([3] * 5, 8, "900GB/s")
