@@ -210,7 +210,9 @@ def test_any_moment_of_a_large_search(tmp_path: Path, delay_s: float) -> None:
             placer.read_job(str(job)),
         )
     else:
-        assert err == "interrupted: there was no plan yet, nothing is written\n"
+        # It may come before the command has begun to search.
+        assert err.startswith("interrupted: ")
+        assert err.endswith("nothing is written\n")
 
 
 def uneven_racks() -> dict[str, Any]:

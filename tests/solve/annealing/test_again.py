@@ -71,7 +71,7 @@ def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Helpers, "ask", counted)
     monkeypatch.setattr(module, "HELP_AFTER_S", 0.0)
     other = solved(problem, workers=2)
-    assert len(asked) == len(module.KINDS)
+    assert len(asked) == module.SEARCHES
     assert other.placement.same_as(one.placement)
     assert (other.value, other.moves) == (one.value, one.moves)
     monkeypatch.setattr(sys, "executable", "")
@@ -112,7 +112,7 @@ def test_normal_effort_ends_where_it_hardly_helps(
     monkeypatch.setattr(module, "_searched", counted)
     once = solved(hard())
     found = solved(hard().with_params(**params_of("normal")))
-    size = len(module.KINDS)
+    size = module.SEARCHES
     ends = [min(values[: i + size]) for i in range(0, len(values), size)]
     before = [once.value, *ends]
     gains = [(a - b) / a for a, b in zip(before, ends, strict=False)]
