@@ -44,7 +44,7 @@ SOLVE = Path(__file__).parents[1] / "placer" / "solve"
 
 def _fill_catalogue(_app, page, source):
     """The catalogue of the search is what its files say of themselves."""
-    if page == "reference/search":
+    if page == "reference/catalogue":
         for room in ("construct", "annealing/native/moves", "exact", "bounds"):
             entries = [_entry(path) for path in sorted((SOLVE / room).rglob("*.[ph]*"))]
             source[0] = source[0].replace(f"<!-- {room} -->", "\n".join(entries))

@@ -245,8 +245,8 @@ def test_modules_the_method_names_exist() -> None:
 def test_the_catalogue_tells_every_bound_and_move() -> None:
     """The page of the site has what each file of a bound, move or construction says."""
     conf = runpy.run_path(str(ROOT / "docs/conf.py"))
-    source = [(ROOT / "docs/reference/search.md").read_text()]
-    conf["_fill_catalogue"](None, "reference/search", source)
+    source = [(ROOT / "docs/reference/catalogue.md").read_text()]
+    conf["_fill_catalogue"](None, "reference/catalogue", source)
     assert "<!--" not in source[0]
     for room in ("bounds", "annealing/native/moves", "construct"):
         paths = (ROOT / "placer/solve" / room).rglob("*.[ph][yp]*")

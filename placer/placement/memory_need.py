@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _NUMBER = 8
 # The interpreter with numpy, networkx and the solvers loaded, bytes.
 _PROGRAM = 120e6
-# Numbers a GPU: its domain at each tier, held twice, and what is taken from them.
-_PER_GPU = 8
+# Numbers a GPU: its domain at each tier, held twice, and what is taken from them; and
+# what each of eight walks of the search keeps of the slot there.
+_PER_GPU = 8 + 8 * 24
 # Numbers a rank: coordinates and groups on every axis; its GPU and neighbours, tiers,
 # bytes and order on the rings of the axis that is being scored.
 _PER_RANK = 16 + 70
@@ -34,9 +35,9 @@ _PER_RANK_AND_TIER_OF_EXCHANGE = 5
 _PER_EDGE = 4
 # Numbers a member of a custom group, which is also kept as a list of ranks.
 _PER_MEMBER = 20
-# Numbers a flow of roles: its ends and bytes, and what bounds sort and add up of them;
-# most where NVLink joins nodes.
-_PER_FLOW = 112
+# Numbers a flow of roles: its ends and bytes, what bounds sort and add up of them, and
+# what walks keep of it; most where NVLink joins nodes.
+_PER_FLOW = 170
 
 
 def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> float:

@@ -79,7 +79,7 @@ def test_bounds_are_asked_beside_a_placement() -> None:
         asked.extend(questions)
         return [(i, evaluation.answer(q)) for i, q in enumerate(questions)]
 
-    topology, work = machine(), replace(job(Random(3)), launcher="free")
+    topology, work = machine(), replace(job(Random(8)), launcher="free")
     evaluation = Evaluation(topology, work)
     legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
     Search(legal_ones, Least(topology, work, work.model), 80e9, run).best(1)
