@@ -5,7 +5,7 @@ Public names load with their first use, so that importing the package is cheap.
 
 from __future__ import annotations
 
-import placer.base.starting  # noqa: F401, first: it takes Ctrl-C from here on
+import placer.starting  # noqa: F401, first: it takes Ctrl-C from here on
 
 # isort: split
 

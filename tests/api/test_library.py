@@ -247,7 +247,7 @@ def test_library_touches_no_signals_and_no_logging() -> None:
     # The last one kills a command that does not answer.
     assert set(users) == {
         "placer/cli/interrupt.py",
-        "placer/base/starting.py",
+        "placer/starting.py",
         "placer/injob/bounded.py",
     }
     ours = "import signal, placer; print(signal.getsignal(signal.SIGINT))"
