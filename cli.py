@@ -7,7 +7,7 @@ if __name__ == "__main__":
 
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 
-    from placer.base.starting import listen
+    from placer.starting import listen
 
     listen()
 
