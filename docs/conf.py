@@ -46,7 +46,10 @@ def _fill_catalogue(_app, page, source):
     """The catalogue of the search is what its files say of themselves."""
     if page == "reference/catalogue":
         for room in ("construct", "annealing/native/moves", "exact", "bounds"):
-            entries = [_entry(path) for path in sorted((SOLVE / room).rglob("*.[ph]*"))]
+            paths = sorted(
+                (SOLVE / room).rglob("*.*pp" if "native" in room else "*.py")
+            )
+            entries = [_entry(path) for path in paths]
             source[0] = source[0].replace(f"<!-- {room} -->", "\n".join(entries))
 
 
