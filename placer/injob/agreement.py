@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placer.injob.bounded import LateError
+from placer.injob.bounded import LateError, first_line
 
 Probe = dict[str, Any]
 _PROBE, _ORDER, _READY, _START = "probe/{}", "order", "ready", "start"
@@ -129,8 +129,7 @@ class Round:
             told = [json.loads(text) for text in self.store.multi_get(keys)]
             return {_RANKS: ranks_of([probe for probe, _ in told])}
         except Exception as error:  # the job must start, whatever is wrong here
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.tell(f"the order is c10d's: {said[:300]}")
+            self.tell(f"the order is c10d's: {first_line(error)[:300]}")
             return {_MASTER: master}
 
     def _no_order(self, why: str) -> dict[str, Any]:

@@ -19,6 +19,11 @@ class LateError(Exception):
     """No answer in time."""
 
 
+def first_line(error: Exception) -> str:
+    """What an error says, in a line; its name where it says nothing."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def within(seconds: float, ask: Callable[[], T]) -> T:
     """What ``ask`` returns or raises; it is left behind when it takes longer.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
 from placer.injob.again import placed_again
+from placer.injob.bounded import first_line
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import node_name, probe
 from placer.injob.rendezvous import tell
@@ -123,7 +124,6 @@ def _order(
         job = mesh_job(shape, names)
         found = placed_again(probes, None, (), limit, tell, job=job)
     except Exception as error:  # all others wait for an answer, whatever is wrong here
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        tell(f"the mesh has the given order: {why}")
+        tell(f"the mesh has the given order: {first_line(error)}")
         return given
     return [found.ranks.index(rank) for rank in given]

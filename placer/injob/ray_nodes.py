@@ -9,7 +9,7 @@ from placer.api.options import seconds_of
 from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, PlacerError, Problem
 from placer.injob.again import placed_again
-from placer.injob.bounded import LateError
+from placer.injob.bounded import LateError, first_line
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import probe
@@ -81,7 +81,7 @@ def ray_nodes(
             probes, None, sys.argv, limit, tell, nodes=size, job=work
         ).ranks
     except (PlacerError, LateError) as error:
-        tell(f"the nodes have Ray's order: {str(error).splitlines()[0]}")
+        tell(f"the nodes have Ray's order: {first_line(error)}")
         found = list(range(size))
     return [probes[found.index(rank)]["host"] for rank in range(size)]
 

@@ -20,6 +20,7 @@ from typing import Any
 from placer.api.options import seconds_of
 from placer.base.errors import InputError
 from placer.injob.again import placed_again
+from placer.injob.bounded import first_line
 from placer.injob.needed import needed
 from placer.injob.planned import LIMIT_S
 from placer.injob.probe import node_name, probe
@@ -149,8 +150,7 @@ class _Ranks:
             last = json.loads(base.get(_LAST)) if base.check([_LAST]) else None
             found = placed_again(probes, last, sys.argv, self.limit, tell, nodes=wanted)
         except Exception as error:  # the job must go on, whatever is wrong here
-            why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            tell(f"the nodes keep their order: {why}")
+            tell(f"the nodes keep their order: {first_line(error)}")
             return None
         base.set(_LAST, json.dumps(found.kept))
         return json.dumps(found.ranks)

@@ -55,9 +55,8 @@ STARTS = 4  # of all that are known, the best
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements annealed on the exact cost, or what walks would begin with.
 
-    Constructions alone are wanted where only better ones than a known value will do.
+    The latter where constructions alone are asked for.
     """
-    params = problem.params
     if not _is_for(problem) or incumbent.is_within(SMALL):
         return
     if budget.is_over():
@@ -66,12 +65,11 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if not is_built():
         annealed_in_full(problem, incumbent, budget)
         return
-    spaces = _spaces(problem)
-    walks = incumbent.is_worth_searching and not params.asks_enough
+    spaces, is_searched = _spaces(problem), incumbent.is_worth_searching
     try:
         for number, fine in enumerate(spaces):
             part = budget.share(len(spaces) - number)
-            if walks:
+            if is_searched:
                 _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
             else:
                 _begin(fine, incumbent)
