@@ -37,3 +37,8 @@ def test_pins_of_a_run_that_a_host_cannot_hold() -> None:
     counts, false = attack(700_018, 700_019)
     assert false == []
     assert counts["status optimal"] + counts["status feasible"] == 1
+
+
+def test_groups_of_ranks_alone() -> None:
+    """A group of one rank sends nothing; a walk that asked who waits for it crashed."""
+    assert attack(2_000_036, 2_000_037)[1] == []

@@ -276,7 +276,8 @@ def _add_kinds(model: StepModel, operations: Operations) -> None:
         covered = cover if group.name in hidden else 0.0
         numbers = list(_operations_of(model, operations, group))
         by_roles = model.hides if group.name in hidden else 0.0
-        operations.step.add_kind(numbers, group.per_step, covered, by_roles)
+        if numbers:  # ranks that are all alone in their groups send nothing
+            operations.step.add_kind(numbers, group.per_step, covered, by_roles)
     if job.traffic is not None:
         covered = cover if TRAFFIC in hidden else 0.0
         by_roles = model.hides if TRAFFIC in hidden else 0.0
