@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ import numpy as np
 from placer.draw import palette, svg
 from placer.draw.columns import Column, columns_of, have_same_labels, most_nodes
 from placer.draw.flow import HEADER, Flow, draw_panels, flow
-from placer.draw.outlines import draw_outlines
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from placer.base.arrays import IntArray
     from placer.draw.content import Content
     from placer.draw.machine_view import MachineView
+
 
 _PITCHES = (
     *(96, 84, 72, 64, 56, 50, 46, 42, 38, 34, 30, 27, 24, 22, 20, 18, 16, 14, 12),
@@ -37,6 +37,8 @@ _COLUMN_HEADER = 18.0
 _LABEL_FONT = 10.0
 _LEAST_FONT, _MOST_FONT = 8.0, 18.0  # of a number in its cell
 _LABELLED = 12  # pixels of a row from which its node is named
+# A cell: its column of the map, and its row and place across on that column's grid.
+Cell = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -277,3 +279,52 @@ class _Hover:
         return (
             f"{text}\nits {groups.group_noun} leaves its {home}: within one {reached}"
         )
+
+
+def draw_outlines(
+    root: Xml.Element,
+    group_at: Mapping[Cell, int],
+    outlined: set[int],
+    corner: Mapping[Cell, tuple[float, float]],
+    pitch: float,
+) -> None:
+    """One line around all cells of each group to outline.
+
+    Parameters
+    ----------
+    root : Element
+    group_at : mapping
+        Group of each cell.
+    outlined : set of int
+        Groups.
+    corner : mapping
+        Top left of each cell, in pixels.
+    pitch : float, pixels
+    """
+    lines: dict[int, list[str]] = {}
+    for (column, row, across), group in group_at.items():
+        if group in outlined:
+            sides = [
+                side
+                for (down, right), side in _sides(*corner[column, row, across], pitch)
+                if group_at.get((column, row + down, across + right)) != group
+            ]
+            lines.setdefault(group, []).extend(sides)
+    layer = svg.add(root, "g", class_="outlines", fill="none", pointer_events="none")
+    for group, sides in sorted(lines.items()):
+        path = "".join(sides)
+        svg.add(layer, "path", d=path, class_="p-halo", stroke_width=4.0)
+        look = {"class_": "p-out", "data_group": str(group)}
+        svg.add(layer, "path", d=path, stroke_width=2.0, **look)
+
+
+def _sides(x: float, y: float, pitch: float) -> tuple[tuple[tuple[int, int], str], ...]:
+    """The sides of a cell: which neighbour is there (down, right), and the line."""
+    left, top = svg.number(x), svg.number(y)
+    right, below, far = svg.number(x + pitch), svg.number(y + pitch), svg.number(pitch)
+    return (
+        ((-1, 0), f"M{left} {top}h{far}"),
+        ((1, 0), f"M{left} {below}h{far}"),
+        ((0, -1), f"M{left} {top}v{far}"),
+        ((0, 1), f"M{right} {top}v{far}"),
+    )

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
-from placer.documents import Document, document_of
+from placer.documents import Document, closest, document_of
+from placer.job.axes import AXES, EXPERT_AXES
+from placer.job.even import axis_of
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, with_rules
 from placer.placement.plan_rules import form_problems, rules_of
 from placer.placement.planned import planned_job
-from placer.placement.requirements import with_requirements
+from placer.placement.tier_names import unknown_tiers
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
+
 
 USE_SPARES = "use_spares"
 _RULES = ("require", "pin", "avoid", "at_most", "spares", USE_SPARES)
@@ -309,3 +312,37 @@ def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Proble
                 f"{named('force', True)}"
             )
             yield Problem(message, key=_path(what), hint=hint)
+
+
+def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
+    """The job with its own rules and the ``added`` ones (axis or group -> tier).
+
+    ``ep/even`` asks for equal parts of the ep groups, one in each domain of the tier.
+
+    Where both name an axis the stricter rule holds. The digest stays that of the job's
+    file: whatever is placed under more rules is a plan for that job.
+
+    Raises
+    ------
+    InputError
+        If a rule names no axis or group of the job, or no tier of the machine.
+    """
+    axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
+    if job.roles:
+        axes = tuple(axis for role in job.roles for axis in role.axes)
+    tiers = [tier.name for tier in topology.by_island.tiers]
+    rules = [*job.require.items(), *added.items()]
+    refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])
+    strictest: dict[str, str] = {}
+    for axis, tier in rules:
+        strictest[axis] = min(tier, strictest.get(axis, tier), key=tiers.index)
+    return replace(job, require=strictest)
+
+
+def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Problem]:
+    for key in added:
+        axis = axis_of(key)
+        if axis not in known:
+            hint = closest(axis, known) or f"known: {', '.join(known)}"
+            message = f'there is no axis or group "{axis}"'
+            yield Problem(message, key=f"require.{key}", hint=hint)

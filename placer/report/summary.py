@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.base.hostlist import compress, expand
 from placer.base.naming import named
 from placer.base.units import format_seconds, plural
+from placer.placement.host_orders import in_natural_order
 from placer.placement.parts import (
     domain_of_members,
     even_tier,
@@ -17,13 +19,12 @@ from placer.placement.parts import (
 )
 from placer.report.advice_text import advice_lines, to_do_lines
 from placer.report.assumed_text import assumed_lines
-from placer.report.columns import paragraphs, wrapped
+from placer.report.columns import WIDTH, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
+from placer.report.host_text import hosts_text
 from placer.report.look import PLAIN, Look
-from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
-from placer.report.used_text import used_lines
-from placer.report.verdict import is_kept, sentences
+from placer.report.verdict import inner_domains, is_kept, sentences
 from placer.report.words import (
     NOUN,
     amount,
@@ -37,6 +38,7 @@ from placer.report.words import (
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
+
 _AXES = ("tp", "cp", "ep", "pp", "dp")
 _WHY = {
     "proved": "proved optimal",
@@ -44,6 +46,9 @@ _WHY = {
     "time-limit": "stopped by the time limit",
     "interrupted": "interrupted",
 }
+# Numbers of nodes that get a line of their own.
+_MOST = 6
+MOST_NAMED = 8
 
 
 def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
@@ -216,3 +221,61 @@ def _worst(
         f"{format_seconds(worst['exposed_s'])} ({share:z.1%})"
     )
     yield from wrapped(text, "  ", width)
+
+
+def used_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """A line for the domains that give equally many nodes, most nodes first.
+
+    None where the plan names no domains between a node and the whole machine.
+    """
+    tier, nodes_of = inner_domains(plan)
+    domains_of: dict[int, list[str]] = {}
+    for domain, count in nodes_of.items():
+        domains_of.setdefault(count, []).append(domain)
+    counts = sorted(domains_of, reverse=True)
+    for count in counts[:_MOST]:
+        names = domains_of[count]
+        each = " each" * (len(names) > 1)
+        text = (
+            f"{count:,} {plural('node', count)}{each} in {len(names):,} "
+            f"{plural(tier, len(names))}: {hosts_text(in_natural_order(names))}"
+        )
+        yield from wrapped(text, "  ", width)
+    if rest := counts[_MOST:]:
+        total = sum(len(domains_of[count]) for count in rest)
+        yield f"fewer in {total:,} other {plural(tier, total)}"
+
+
+def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
+    """Lines that say which rules hold, what is kept free and which hosts are used.
+
+    ``rules`` is the section of a plan; none gives no lines.
+    """
+    pins = rules.get("pin", ())
+    held = [f"ranks {pin['ranks']} on {pin['nodes']}" for pin in pins[:MOST_NAMED]]
+    if len(pins) > MOST_NAMED:
+        held.append(f"{len(pins) - MOST_NAMED} more pins")
+    for tier, number in rules.get("at_most", {}).items():
+        held.append(f"at most {number} replica{'s' * (number > 1)} in a {tier}")
+    for tier, number in rules.get("spares", {}).items():
+        held.append(f"{number} spare node{'s' * (number > 1)} in every {tier} used")
+    if held:
+        yield from wrapped(f"kept: {'; '.join(held)}", "  ", width)
+    if rules.get("budgets"):
+        yield from wrapped(f"budgets: {'; '.join(rules['budgets'])}", "  ", width)
+    if rules.get("spare_nodes"):
+        text = f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
+        yield from wrapped(text, "  ", width)
+    if rules.get("avoid"):
+        yield from wrapped(_avoided(rules), "  ", width)
+
+
+def _avoided(rules: Mapping[str, Any]) -> str:
+    """How many of the nodes to avoid are used, and the first of them."""
+    total = sum(len(expand(text)) for text in rules["avoid"])
+    used = rules.get("avoided_nodes", ())
+    if not used:
+        return f"avoided: none of {total:,} nodes to avoid is used"
+    named = compress(used[:MOST_NAMED])
+    more = f" and {len(used) - MOST_NAMED} more" * (len(used) > MOST_NAMED)
+    return f"avoided: {len(used):,} of {total:,} nodes to avoid are used: {named}{more}"

@@ -9,9 +9,8 @@ import pytest
 import placer
 from placer.cost.hop_cost import HopCost
 from placer.explain import exchanges as module
-from placer.explain.exchanges import broken_rules, exchanges
+from placer.explain.exchanges import broken_rules, exchange_changes, exchanges
 from placer.explain.units import units_with
-from placer.explain.worth import exchange_changes
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.cost.footprint.in_flight import most_held
+from placer.cost.footprint.activations import most_held
 from tests.footprint.cases import job_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placer.formats.machines.findings import Known
-from placer.formats.machines.leaf_sets import units_of_hosts
+from placer.formats.machines.ibnetdiscover import units_of_hosts
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
 from tests.readers import cases

@@ -12,7 +12,7 @@ from placer.base.units import plural
 from placer.cost import JITTER
 from placer.report.diff_verdict import diff_verdict
 from placer.report.reason import reason
-from placer.report.used_text import used_lines
+from placer.report.summary import used_lines
 from placer.report.verdict import sentence, why_broken
 from placer.report.words import share_text
 from tests.plan_cases import tiny_plan

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from placer.base.errors import InputError, Problem
-from placer.documents.tree import visible
+from placer.base.hostlist import fold
+from placer.documents.tree import MAX_TEXT, visible
 from placer.formats.machines.findings import some
 from placer.formats.machines.hardware import oversubscribed, tiers
 from placer.formats.machines.inside import inside_of
 from placer.formats.machines.layers import Layer
-from placer.formats.machines.pod_facts import pod_facts
 from placer.formats.machines.registry import FORMATS
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.kubernetes import GPU, Kubernetes
 
 if TYPE_CHECKING:
     from placer.documents.recognise import Text
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from placer.formats.machines.findings import Findings
     from placer.formats.machines.given import Given
     from placer.topology.model import Topology
+
+
+Fact = TypeVar("Fact")
 
 
 def machine_of(
@@ -164,3 +168,40 @@ def _gpus_of_domains(machine: Topology) -> int:
     """GPUs of the largest scale-up domain."""
     domains = machine.domain_of_node[machine.scale_up_tier]
     return int(np.bincount(domains, weights=machine.gpus_of_node).max())
+
+
+def pod_facts(
+    findings: Sequence[Findings], labels: Mapping[str, str], nodes: Sequence[str]
+) -> Kubernetes:
+    """What is known of the nodes that can be used.
+
+    Parameters
+    ----------
+    findings : sequence of Findings
+    labels : mapping of str to str
+        Key of the label of each tier; empty where it has none.
+    nodes : sequence of str
+        The nodes that can be used.
+    """
+    host_of = {own: host for found in findings for own, host in found.aliases.items()}
+    return Kubernetes(
+        next((found.gpu_resource for found in findings if found.gpu_resource), GPU),
+        {tier: key for tier, key in labels.items() if key},
+        tuple(_of(nodes, [found.taints for found in findings], host_of)),
+        tuple(_of(nodes, [found.resources for found in findings], host_of)),
+    )
+
+
+def _of(
+    nodes: Sequence[str],
+    found: Sequence[Mapping[Fact, Sequence[str]]],
+    host_of: Mapping[str, str],
+) -> Iterator[tuple[Fact, str]]:
+    """Facts of the nodes, each with its host list, empty where all nodes have it."""
+    for fact, names in (item for facts in found for item in facts.items()):
+        own = {host_of.get(name, name) for name in names}
+        concerned = [node for node in nodes if node in own]
+        if len(concerned) == len(nodes):
+            yield fact, ""
+        elif concerned:
+            yield from ((fact, text) for text in fold(concerned, MAX_TEXT))

@@ -10,21 +10,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import networkx as nx
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.formats.machines.adapters import hosts_of_adapters
 from placer.formats.machines.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.formats.machines.infiniband import Fabric, read_fabric
-from placer.formats.machines.leaf_sets import Units, units_of_hosts
 from placer.formats.machines.link_notes import link_notes
-from placer.formats.machines.switch_heights import (
-    joined_units,
-    switch_graph,
-    switch_heights,
+from placer.formats.machines.switches import (
+    MAX_HEIGHT,
+    display_names,
+    joined_names,
+    switch_levels,
 )
-from placer.formats.machines.switches import display_names, joined_names, switch_levels
+
+if TYPE_CHECKING:
+    from placer.formats.machines.infiniband import Fabric
+
 
 _CHASSIS = re.compile(r"[^;]*;([^;:]+)(?::(.*))?")
 
@@ -187,3 +194,106 @@ def _add_notes(
     )
     findings.notes.append(f"leaves a host: {listed}")
     findings.notes += link_notes(fabric, adapters, leaves)
+
+
+def switch_graph(fabric: Fabric, units: Sequence[frozenset[str]]) -> nx.Graph:
+    """Every switch that is linked to another; the leaves of a unit are a path.
+
+    Its hosts join the leaves of a unit.
+    """
+    graph = nx.Graph(
+        (link.node, link.other)
+        for link in fabric.links.values()
+        if link.node.startswith("S-") and link.other.startswith("S-")
+    )
+    for leaves in units:
+        nx.add_path(graph, leaves)
+    return graph
+
+
+def switch_heights(graph: nx.Graph, units: Sequence[frozenset[str]]) -> dict[str, int]:
+    """Hops from the closest leaf, of every switch that can be reached."""
+    layers = islice(nx.bfs_layers(graph, set().union(*units)), MAX_HEIGHT)
+    return {switch: height for height, layer in enumerate(layers) for switch in layer}
+
+
+def joined_units(
+    graph: nx.Graph,
+    units: Sequence[frozenset[str]],
+    heights: Mapping[str, int],
+    height: int,
+) -> list[int]:
+    """Number of the group of each unit that switches up to ``height`` join."""
+    low = graph.subgraph(switch for switch, h in heights.items() if h <= height)
+    parts = enumerate(nx.connected_components(low))
+    part_of = {switch: number for number, part in parts for switch in part}
+    group: dict[int, int] = {}
+    return [group.setdefault(part_of[min(unit)], len(group)) for unit in units]
+
+
+@dataclass
+class Units:
+    """Sets of leaves, and the set of each host.
+
+    Attributes
+    ----------
+    leaves : list of frozenset of str
+    of_host : dict of str to int
+        No entry for a host whose leaves are part of several sets.
+    notes : list of str
+    """
+
+    leaves: list[frozenset[str]] = field(default_factory=list)
+    of_host: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def units_of_hosts(leaves_of_host: Mapping[str, set[str]]) -> Units:
+    """The largest sets of leaves that hosts have, and the one that holds each host.
+
+    A host with fewer adapters (one may be down) belongs to the one set that holds all
+    its leaves.
+    """
+    hosts_of: dict[frozenset[str], list[str]] = defaultdict(list)
+    for host, own in leaves_of_host.items():
+        hosts_of[frozenset(own)].append(host)
+    by_leaf: dict[str, set[int]] = defaultdict(set)
+    found: list[tuple[frozenset[str], list[str]]] = []
+    unclear: list[str] = []
+    for leaves in sorted(hosts_of, key=lambda leaves: (-len(leaves), sorted(leaves))):
+        around = set.intersection(*(by_leaf[leaf] for leaf in leaves))
+        if not around:
+            for leaf in leaves:
+                by_leaf[leaf].add(len(found))
+            found.append((leaves, hosts_of[leaves]))
+        elif len(around) == 1:
+            found[around.pop()][1].extend(hosts_of[leaves])
+        else:
+            unclear += hosts_of[leaves]
+    return _in_order(found, unclear, leaves_of_host, by_leaf)
+
+
+def _in_order(
+    found: list[tuple[frozenset[str], list[str]]],
+    unclear: list[str],
+    leaves_of_host: Mapping[str, set[str]],
+    by_leaf: Mapping[str, set[int]],
+) -> Units:
+    """The sets in the order of their first hosts."""
+    position = {host: at for at, host in enumerate(leaves_of_host)}
+    found = sorted(found, key=lambda pair: min(position[host] for host in pair[1]))
+    units = Units([leaves for leaves, _ in found])
+    for number, (_, hosts) in enumerate(found):
+        units.of_host |= dict.fromkeys(hosts, number)
+    shared = [leaf for leaf, sets in by_leaf.items() if len(sets) > 1]
+    if shared:
+        units.notes.append(
+            f"leaves in several sets of rails: {len(shared)}: cabling or adapters of "
+            "some hosts differ"
+        )
+    if unclear:
+        units.notes.append(
+            f"hosts whose few adapters fit several sets of rails: {len(unclear)}: "
+            f"{some(unclear)}"
+        )
+    return units

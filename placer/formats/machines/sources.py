@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents.presets import is_preset
 from placer.documents.recognise import Source, Text, open_text, perhaps_of_another
-from placer.formats.machines.foreign import refuse_foreign
 from placer.formats.machines.joined import settled
 from placer.formats.machines.node_labels import LabelRules
 from placer.formats.machines.registry import FORMATS, read
@@ -20,6 +20,33 @@ from placer.topology.synthetic import is_synthetic
 if TYPE_CHECKING:
     from placer.formats.machines.findings import Findings
     from placer.topology.model import Topology
+
+
+_SLURM = "save what scontrol show topology prints, or scontrol show topoconf"
+_KUBECTL = "kubectl get nodes -o json prints what is read"
+# What each is, how it shows, and what to give instead.
+_FOREIGN = (
+    (
+        "JSON of a Slurm command, which knows no switches and no blocks",
+        re.compile(r'"data_parser"\s*:|"data_parser/v[0-9]'),
+        _SLURM,
+    ),
+    (
+        "the table of azslurm, which cuts long lists of nodes",
+        re.compile(r"\A\s*Block Name[ ]*\|[ ]*Size"),
+        "give the topology.conf that azslurm topology writes, or its JSON",
+    ),
+    (
+        "nodes of Kubernetes as YAML",
+        re.compile(r"^[ -]{0,4}kind:[ ]*Node(?:List)?[ ]*$", re.MULTILINE),
+        _KUBECTL,
+    ),
+    (
+        "the table of kubectl get nodes",
+        re.compile(r"\A\s*NAME[ ]+STATUS[ ]+ROLES"),
+        _KUBECTL,
+    ),
+)
 
 
 def open_source(source: Source) -> Topology | Text:
@@ -108,3 +135,16 @@ def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
     remarks = (remark for found in findings for remark in found.remarks())
     for remark in dict.fromkeys(remarks):
         tell(remark)
+
+
+def refuse_foreign(text: str, source: str) -> None:
+    """Refuse a text that is known to hold no description of a machine.
+
+    Raises
+    ------
+    InputError
+        If it is one.
+    """
+    for what, pattern, hint in _FOREIGN:
+        if pattern.search(text):
+            raise InputError([Problem(f"it is {what}", source, hint=hint)])
