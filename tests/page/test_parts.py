@@ -102,7 +102,7 @@ def test_the_foot_tells_how_to_apply_the_plan() -> None:
     for words in commands:
         assert words[0] == "emit"
         assert (
-            f"placer emit {'&#x27;my plan.json&#x27;' if len(words) > 2 else ''}"
+            f"placer emit {'&#39;my plan.json&#39;' if len(words) > 2 else ''}"
             in (page)
         )
     digest = str(plan.topology["sha256"])

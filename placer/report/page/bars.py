@@ -1,4 +1,4 @@
-"""Tables of a report with bars in them, as HTML that needs no script.
+"""Rows of a report with bars in them: what `bars.html` draws without a script.
 
 A bar's width is a class: ``w125`` is 12.5 %, ``l125`` starts there (`widths`).
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from placer.base.units import format_beside, plural
 from placer.report.page.findings import homes, parts
@@ -19,6 +18,38 @@ if TYPE_CHECKING:
 
 _SIDES = ("old", "new")
 _MINUS = "\N{MINUS SIGN}"
+
+
+class Piece(NamedTuple):
+    """A piece of a bar: its classes, and what it says on hover."""
+
+    kind: str
+    told: str = ""
+
+
+class GroupRow(NamedTuple):
+    """How many groups of an axis each tier holds: a bar a side, and its pieces."""
+
+    axis: str
+    total: str
+    moved: bool
+    bars: list[tuple[str, list[Piece]]]
+    text: str
+
+
+class StepRow(NamedTuple):
+    """A part of the step: where it lies, what it takes on each side, its change.
+
+    ``kind`` is ``down``, ``up`` or ``flat``; without a side to compare with ``change``
+    is empty.
+    """
+
+    name: str
+    kind: str
+    bars: list[Piece]
+    seconds: list[str]
+    change: str
+    change_bar: Piece | None
 
 
 def widths(body: str) -> str:
@@ -40,41 +71,34 @@ def permille(share: float) -> int:
     return round(1000 * min(max(share, 0.0), 1.0))
 
 
-def _sides(sides: Sequence[Side]) -> Iterator[tuple[str, Side]]:
-    yield from zip(_SIDES[-len(sides) :], sides, strict=True)
-
-
-def group_rows(sides: Sequence[Side]) -> str:
-    """A row an axis: how many of its groups each tier holds, before and after."""
+def group_rows(sides: Sequence[Side]) -> Iterator[GroupRow]:
+    """A row an axis, before and after."""
     plan = sides[-1].plan
     kinds = kinds_of_tiers(plan)
     home_of = {home.axis: home for home in homes(sides)}
-    rows = []
     for axis in plan.score.get("crossings", {}):
         counts = [side.plan.score.get("crossings", {}).get(axis, {}) for side in sides]
         total = sum(counts[-1].values())
-        bars = "".join(
-            _stack(
-                name,
-                [
-                    (kinds.get(t, "k-net"), n, f"{n:,} in one {t}")
-                    for t, n in found.items()
-                ],
-                max(sum(found.values()), 1),
-            )
-            for (name, _), found in zip(_sides(sides), counts, strict=True)
-        )
-        changed = len(sides) > 1 and counts[0] != counts[1]
-        home = home_of.get(axis)
-        text = _reach(counts)
+        bars = [
+            (name, _pieces(found, kinds))
+            for name, found in zip(_SIDES[-len(sides) :], counts, strict=True)
+        ]
+        text, home = _reach(counts), home_of.get(axis)
         if home and home.leaving[-1]:
             text += f": {home.leaving[-1]:,} leave their {home.tier}"
-        rows.append(
-            f'<tr class="{"moved" if changed else "same"}"><th scope="row">'
-            f"<b>{escape(axis)}</b> <small>{total:,} {plural('group', total)}</small>"
-            f"</th><td>{bars}</td><td>{escape(text)}</td></tr>"
+        many = f"{total:,} {plural('group', total)}"
+        yield GroupRow(axis, many, counts[0] != counts[-1], bars, text)
+
+
+def _pieces(found: Mapping[str, int], kinds: Mapping[str, str]) -> list[Piece]:
+    total = max(sum(found.values()), 1)
+    return [
+        Piece(
+            f"{kinds.get(tier, 'k-net')} w{permille(n / total)}", f"{n:,} in one {tier}"
         )
-    return "".join(rows)
+        for tier, n in found.items()
+        if n
+    ]
 
 
 def _reach(counts: Sequence[Mapping[str, int]]) -> str:
@@ -90,71 +114,49 @@ def _reach(counts: Sequence[Mapping[str, int]]) -> str:
     return f"{told[0]} \N{RIGHTWARDS ARROW} {told[1]}"
 
 
-def _stack(name: str, pieces: Sequence[tuple[str, float, str]], total: float) -> str:
-    spans = "".join(
-        f'<span class="{kind} w{permille(amount / total)}" title="{escape(told)}">'
-        "</span>"
-        for kind, amount, told in pieces
-        if amount
-    )
-    return f'<div class="bar {name}">{spans}</div>'
-
-
-def step_rows(sides: Sequence[Side]) -> str:
-    """A row a part of the step: where it lies in the step, its time, its change."""
+def step_rows(sides: Sequence[Side]) -> Iterator[StepRow]:
+    """A row a part of the step, one after the other, and the whole step at the end."""
     found = [parts(side) for side in sides]
     steps = [float(side.plan.score.get("step_time_s", 0.0)) for side in sides]
     longest = max(*steps, 1e-12) if len(steps) > 1 else max(steps[0], 1e-12)
     names = [name for name in found[-1] if any(row.get(name) for row in found)]
-    change = {n: found[-1].get(n, 0.0) - found[0].get(n, 0.0) for n in names}
-    change["step"] = steps[-1] - steps[0]
-    widest = max((abs(seconds) for seconds in change.values()), default=0.0)
+    rows = {name: [row.get(name, 0.0) for row in found] for name in names}
+    widest = max(abs(row[-1] - row[0]) for row in (*rows.values(), steps))
     starts = [0.0] * len(sides)
-    rows = []
-    for name in names:
-        bars = ""
-        for i, (side, _) in enumerate(_sides(sides)):
-            seconds = found[i].get(name, 0.0)
-            bars += _bar(f"{side} p-{name.split()[0]}", starts[i], seconds, longest)
-            starts[i] += seconds
-        values = [row.get(name, 0.0) for row in found]
-        rows.append(_step_row(name, bars, values, change[name], widest, longest))
-    bars = "".join(
-        _bar(f"{side} p-step", 0.0, steps[i], longest)
-        for i, (side, _) in enumerate(_sides(sides))
-    )
-    name = sides[-1].plan.period
-    rows.append(_step_row(name, bars, steps, change["step"], widest, longest, True))
-    return "".join(rows)
-
-
-def _bar(kind: str, start: float, length: float, of: float) -> str:
-    if not length:
-        return ""
-    place = f"l{permille(start / of)} w{max(permille(length / of), 1)}"
-    return f'<span class="{kind} {place}"></span>'
+    for name, values in rows.items():
+        kind = f"p-{name.split()[0]}"
+        yield _step_row(name, kind, starts, values, widest, longest)
+        starts = [start + own for start, own in zip(starts, values, strict=True)]
+    period = sides[-1].plan.period
+    row = _step_row(period, "p-step", [0.0] * len(sides), steps, widest, longest)
+    yield row._replace(kind=f"{row.kind} sum")
 
 
 def _step_row(
-    name: str, bars: str, values: Sequence[float], change: float, widest: float,
-    longest: float, is_sum: bool = False,
-) -> str:  # fmt: skip
+    name: str, colour: str, starts: Sequence[float], values: Sequence[float],
+    widest: float, longest: float,
+) -> StepRow:  # fmt: skip
+    bars = [
+        Piece(f"{side} {colour} {_place(start / longest, length / longest)}")
+        for side, start, length in zip(
+            _SIDES[-len(values) :], starts, values, strict=True
+        )
+        if length
+    ]
+    change = values[-1] - values[0]
     is_flat = abs(change) < 1e-6 * longest
     kind = "flat" if is_flat else "down" if change < 0 else "up"
-    cells = "".join(f'<td class="n">{format_beside(v, longest)}</td>' for v in values)
-    if len(values) > 1:
-        size = 0 if is_flat else max(permille(abs(change) / widest / 2), 2)
-        start = 500 - size if change < 0 else 500
-        mark = "" if is_flat else f'<span class="d {kind} l{start} w{size}"></span>'
-        told = "same" if is_flat else _signed(change, widest)
-        cells += f'<td class="div"><div>{mark}</div></td><td class="n dv">{told}</td>'
-    total = " sum" if is_sum else ""
-    return (
-        f'<tr class="{kind}{total}"><th scope="row">{escape(name)}</th>'
-        f'<td class="fall"><div>{bars}</div></td>{cells}</tr>'
-    )
+    seconds = [format_beside(value, longest) for value in values]
+    if len(values) == 1:
+        return StepRow(name, kind, bars, seconds, "", None)
+    if is_flat:
+        return StepRow(name, kind, bars, seconds, "same", None)
+    size = max(permille(abs(change) / widest / 2), 2)
+    bar = Piece(f"d {kind} l{500 - size if change < 0 else 500} w{size}")
+    sign = "+" if change > 0 else _MINUS
+    told = f"{sign}{format_beside(abs(change), widest)}"
+    return StepRow(name, kind, bars, seconds, told, bar)
 
 
-def _signed(seconds: float, largest: float) -> str:
-    sign = "+" if seconds > 0 else _MINUS
-    return f"{sign}{format_beside(abs(seconds), largest)}"
+def _place(start: float, length: float) -> str:
+    return f"l{permille(start)} w{max(permille(length), 1)}"

@@ -1,11 +1,10 @@
-"""The busiest uplinks of a report as tables with bars; those alike are one row."""
+"""The busiest uplinks of a report as rows with bars; those alike are one row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -99,32 +98,37 @@ def _listed(side: Side) -> Iterator[Alike]:
         yield Alike(link["domain"], remark, "", link["tier"], link["busy_s"])
 
 
-def link_tables(sides: Sequence[Side]) -> str:
+class LinkRow(NamedTuple):
+    """Links alike: names, the classes of their bar, and how long they are in use."""
+
+    name: str
+    remark: str
+    hover: str
+    bar: str
+    busy: str
+
+
+class LinkTable(NamedTuple):
+    """The busiest links of a side."""
+
+    name: str
+    rows: list[LinkRow]
+
+
+def link_tables(sides: Sequence[Side]) -> Iterator[LinkTable]:
     """The busiest links of each side, all bars to one scale."""
     lists = [busiest(side)[:_SHOWN] for side in sides]
     most = max((alike.busy_s for found in lists for alike in found), default=0.0)
     kinds = kinds_of_tiers(sides[-1].plan)
-    tables = []
     for side, found in zip(sides, lists, strict=True):
-        rows = "".join(_row(alike, most, kinds.get(alike.tier, "")) for alike in found)
-        if not found:
-            rows = "<tr><td>No uplink carries anything.</td></tr>"
-        tables.append(
-            f"<div><h3>{escape(side.name)}</h3>"
-            f'<table class="links"><tbody>{rows}</tbody></table></div>'
-        )
-    return "".join(tables)
+        yield LinkTable(side.name, [_row(one, most, kinds) for one in found])
 
 
-def _row(alike: Alike, most: float, kind: str) -> str:
-    hover = f' title="{escape(alike.hover)}"' if alike.hover else ""
+def _row(alike: Alike, most: float, kinds: Mapping[str, str]) -> LinkRow:
     width = permille(alike.busy_s / most) if most else 0
-    return (
-        f'<tr><th scope="row"{hover}>{escape(alike.name)} '
-        f"<small>{escape(alike.remark)}</small></th>"
-        f'<td class="lb"><div><span class="w{width} {kind}"></span></div></td>'
-        f'<td class="n">{format_beside(alike.busy_s, most)}</td></tr>'
-    )
+    bar = f"w{width} {kinds.get(alike.tier, '')}".strip()
+    busy = format_beside(alike.busy_s, most)
+    return LinkRow(alike.name, alike.remark, alike.hover, bar, busy)
 
 
 def links_heading(sides: Sequence[Side]) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +33,7 @@ from placer.report.page.findings import (
 )
 from placer.report.page.links import link_tables, links_heading
 from placer.report.page.seats import encoded, partners, shown
-from placer.report.page.shell import asset, page
+from placer.report.page.shell import asset, page, rendered
 from placer.report.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept
@@ -79,37 +77,29 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     InputError
         If the two are of jobs or machines that do not correspond.
     """
-    plan, body = sides[-1].plan, asset("report", "page.html")
-    said = dict(_said(sides))
-    if is_folded(sides):
+    plan, first_words = sides[-1].plan, _first_words(sides)
+    folded = is_folded(sides)
+    if folded:
         sides = [replace(sides[-1], name="your order")]
-    else:
-        body = _without(body, "folded")
     machine, found = shown(sides), homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
-    texts = said | dict(_texts(sides, machine, found, matching, path))
-    for key, text in texts.items():
-        body = body.replace("{{" + key + "}}", text)
-    body = _without(body, "before" if matching is None else "alone")
+    texts = _texts(sides, machine, found, matching, path)
+    body = rendered("page.html", folded=folded, **first_words, **texts)
     title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
     plain = "The maps and the pipeline need scripts; the rest does not."
-    style = asset("report", "page.css") + tier_style(plan) + widths(body)
+    style = asset("page.css") + tier_style(plan) + widths(body)
     data = _data(sides, machine, found, matching)
-    return page(title, style, body, "report", _SCRIPTS, data, plain)
+    return page(title, style, body, _SCRIPTS, data, plain)
 
 
-def _without(body: str, kind: str) -> str:
-    """The page without what is only of two placements, or of one ``alone``."""
-    return re.sub(f"<!--{kind}-->.*?<!--/{kind}-->", "", body, flags=re.DOTALL)
-
-
-def _said(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
-    """The first words of the page, escaped: what terminals print first."""
+def _first_words(sides: Sequence[Side]) -> dict[str, Any]:
+    """What terminals print first."""
     said, worth = map(_bound, headline(sides))
     mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
-    tail = f'<em class="{mood}">{escape(worth)}</em>' if worth else ""
-    yield "H1", f"{escape(said)}{tail}."
-    yield "LEDE", escape(_bound(lede(sides, homes(sides))))
+    return {
+        "headline": {"said": said, "worth": worth, "mood": mood},
+        "lede": _bound(lede(sides, homes(sides))),
+    }
 
 
 def _bound(text: str) -> str:
@@ -123,34 +113,34 @@ def _texts(
     found: Sequence[Home],
     matching: Matching | None,
     path: str,
-) -> Iterator[tuple[str, str]]:
-    """What stands in each place of the page, escaped."""
+) -> dict[str, Any]:
+    """What stands in each place of the page."""
     plan = sides[-1].plan
-    yield "JOB", escape(str(plan.job.get("name")))
-    yield "MACHINE", escape(str(plan.topology.get("name")))
-    yield "WORLD", f"{plan.world_size:,} {plural('GPU', plan.world_size)}"
-    yield "SHAPE", escape(_shape(plan))
-    yield "NAMES", escape(_names(sides))
-    yield "FACTS", "".join(_fact(*fact) for fact in facts(sides, found))
-    yield "WHY1", escape(groups_heading(sides, found))
-    yield "AXES", group_rows(sides)
-    yield "TIERS", _tiers(plan)
-    yield "WHY2", escape(step_heading(sides))
-    yield "STEPS", step_rows(sides)
-    yield "PERIOD", plan.period
-    yield "OLD", escape(sides[0].name)
-    yield "NEW", escape(sides[-1].name)
-    for key, side in (("MAP_OLD", 0), ("MAP_NEW", -1)):
-        line, mood = map_line(sides, side, found)
-        yield key, f'<span class="{mood}">{escape(line)}</span>'
-    yield "SHOWN", escape(_shown_text(machine))
-    yield "LINKHEAD", escape(links_heading(sides))
-    yield "LINKS", link_tables(sides)
-    yield "CERT", "".join(f"<p>{escape(text)}</p>" for text in _certificate(plan))
-    yield "INPUTS", _inputs(plan)
-    yield "APPLY", _apply(plan, path)
-    yield "SWITCH", escape(_switch(sides, matching))
-    yield "VERSION", escape(str(plan.solver.get("version", "")))
+    maps = [map_line(sides, side, found) for side in (0, -1)]
+    old, new = ({"line": line, "mood": mood} for line, mood in maps)
+    return {
+        "plan": plan,
+        "before": matching is not None,
+        "world": f"{plan.world_size:,} {plural('GPU', plan.world_size)}",
+        "shape": _shape(plan),
+        "names": _names(sides),
+        "facts": [*facts(sides, found)],
+        "groups_heading": groups_heading(sides, found),
+        "group_rows": [*group_rows(sides)],
+        "tiers": kinds_of_tiers(plan),
+        "step_heading": step_heading(sides),
+        "step_rows": [*step_rows(sides)],
+        "old": sides[0].name,
+        "new": sides[-1].name,
+        "map_old": old,
+        "map_new": new,
+        "shown": _shown_text(machine),
+        "links_heading": links_heading(sides),
+        "link_tables": [*link_tables(sides)],
+        "certificate": [*_certificate(plan)],
+        "commands": [*_commands(plan, path)],
+        "switch": _switch(sides, matching),
+    }
 
 
 def _shape(plan: Plan) -> str:
@@ -171,21 +161,6 @@ def _names(sides: Sequence[Side]) -> str:
     if len(sides) == 1:
         return sides[0].name
     return f"before: {sides[0].name}, after: {sides[1].name}"
-
-
-def _fact(label: str, old: str, new: str, remark: str) -> str:
-    before = f"<s>{escape(old)}</s> " if old else ""
-    return (
-        f'<div class="fact"><dt>{escape(label)}</dt><dd>{before}<b>{escape(new)}</b>'
-        f"<p>{escape(remark)}</p></dd></div>"
-    )
-
-
-def _tiers(plan: Plan) -> str:
-    return "".join(
-        f'<span class="key"><i class="sw {kind}"></i>{escape(tier)}</span>'
-        for tier, kind in kinds_of_tiers(plan).items()
-    )
 
 
 def _shown_text(machine: Shown) -> str:
@@ -210,21 +185,10 @@ def _certificate(plan: Plan) -> Iterator[str]:
     yield from (f"{text}." for text in assumed_texts(plan.assumed, plan.what_if, who))
 
 
-def _inputs(plan: Plan) -> str:
-    """Names of machine and job, whose digests show on hover."""
-    return "".join(
-        f'<p><span title="sha256 {escape(str(section.get("sha256")))}">'
-        f"{escape(str(section.get('name')))}</span></p>"
-        for section in (plan.topology, plan.job)
-    )
-
-
-def _apply(plan: Plan, path: str) -> str:
+def _commands(plan: Plan, path: str) -> Iterator[str]:
     """The commands that make files for the launcher, as in the text of a search."""
-    if not path:
-        return "<p>A plan that <code>placer place</code> makes can be emitted.</p>"
-    commands = (["placer", *words] for words in launch_commands(plan, path))
-    return "".join(f"<p><code>{escape(join(c))}</code></p>" for c in commands)
+    if path:
+        yield from (join(["placer", *words]) for words in launch_commands(plan, path))
 
 
 def _switch(sides: Sequence[Side], matching: Matching | None) -> str:

@@ -1,7 +1,8 @@
 """One self-contained HTML page: style, script and data inside, nothing from elsewhere.
 
 A content security policy allows the page's own style and script, known by their
-digests (W3C, Content Security Policy Level 3), and no request at all.
+digests (W3C, Content Security Policy Level 3), and no request at all. Templates are
+Jinja's: what they are given is escaped, and a name that they are not given is an error.
 """
 
 from __future__ import annotations
@@ -9,38 +10,18 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from typing import Any
 
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-{body}
-<noscript><pre>{plain}</pre></noscript>
-<script type="application/json" id="data">{data}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 
 def page(
     title: str,
     style: str,
     body: str,
-    folder: str,
     scripts: Sequence[str],
     data: Mapping[str, Any],
     plain: str,
@@ -51,8 +32,6 @@ def page(
     ----------
     title, style, body : str
         The body is HTML.
-    folder : str
-        Folder of this package with the scripts.
     scripts : sequence of str
         Names of the scripts in their order.
     data : mapping
@@ -60,21 +39,33 @@ def page(
     plain : str
         Shown where scripts are off.
     """
-    script = "\n".join(
-        ["", '"use strict";', *(asset(folder, name) for name in scripts)]
-    )
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
-        f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
-    )
-    return _PAGE.format(
-        policy=policy,
-        title=escape(title),
+    script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
+    return rendered(
+        "document.html",
+        digests={"style": _digest(style), "script": _digest(script)},
+        title=title,
         style=style,
         body=body.rstrip(),
-        plain=escape(plain),
+        plain=plain,
         data=_json(data),
         script=script,
+    )
+
+
+def rendered(name: str, **given: Any) -> str:
+    """A template of this package, filled in."""
+    return _templates().get_template(name).render(given)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
 
 
@@ -87,9 +78,9 @@ def _json(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def asset(folder: str, name: str) -> str:
-    """Text of a file of this package."""
-    return (files("placer.report.page") / folder / name).read_text("utf-8")
+def asset(name: str) -> str:
+    """Text of a file of the page."""
+    return (files("placer.report.page") / "report" / name).read_text("utf-8")
 
 
 def _digest(text: str) -> str:
