@@ -8,20 +8,19 @@ That holds also where a narrower window has broken the lines.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from contextlib import suppress
+from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
 
-from placer.cli.look import CLEAR, look_of_stderr, size_of_stderr
+from placer.cli.look import CLEAR, size_of_stderr
 
 if TYPE_CHECKING:
     from placer.solve.run.solution import Improvement
 
 _EVERY_S = 0.2
-_RATE_OVER = 15  # drawings
 _WIDTH = 40
 
 
@@ -54,15 +53,14 @@ class SearchView:
 
     def __init__(self, limit_s: float, start: float) -> None:
         self._limit_s, self._start = limit_s, start
-        self._found: list[Improvement] = []
-        self._tried: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
+        self._best: Improvement | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def tell(self, better: Improvement) -> None:
         """Take note of a better placement."""
-        self._found.append(better)
+        self._best = better
 
     def close(self) -> None:
         """Take the view away."""
@@ -74,32 +72,33 @@ class SearchView:
     def _run(self) -> None:
         with suppress(OSError):  # the terminal is gone
             while not self._closed.wait(_EVERY_S):
-                if self._found:
-                    _show(self._lines())
+                if self._best is not None:
+                    size = size_of_stderr()
+                    lines = self._lines(self._best)
+                    _show(
+                        [line[: size.columns - 1] for line in lines[: size.lines - 1]]
+                    )
 
-    def _lines(self) -> list[str]:
-        from placer.report.search_view import Watched, search_view
+    def _lines(self, best: Improvement) -> list[str]:
+        """Value, bound and gap; what the search is at, and the clock."""
+        from placer.report.words import NOUN, amount, gap_text
 
-        last = self._found[-1]
-        pulse = last.pulse
-        watched = Watched(
-            objective=last.solution.objective if last.solution else "time",
-            elapsed_s=monotonic() - self._start,
-            limit_s=self._limit_s,
-            found=[(one.elapsed_s, one.value) for one in self._found],
-            method=last.phase,
-            lower_bound=max(last.lower_bound, pulse.lower_bound if pulse else 0.0),
-            phase=pulse.phase if pulse else "",
-            rate=self._rate(pulse.placements if pulse else 0),
-        )
-        return search_view(watched, look_of_stderr(), size_of_stderr().lines)
+        objective = best.solution.objective if best.solution else "time"
+        bound, phase = best.lower_bound, "searching"
+        if best.pulse is not None:
+            bound = max(bound, best.pulse.lower_bound)
+            phase = best.pulse.phase or phase
+        numbers = f"{NOUN[objective]} {amount(objective, best.value)}"
+        if bound > 0:
+            gap = gap_text(max(best.value - bound, 0.0) / best.value)
+            numbers += f", gap {gap}, lower bound {amount(objective, bound)}"
+        after = _clock(monotonic() - self._start)
+        now = f"{after} of {_clock(self._limit_s)} at most, now: {phase}"
+        return [f"  {numbers}", f"  {now}"]
 
-    def _rate(self, tried: int) -> float:
-        """Placements a second since the oldest drawing that is remembered."""
-        now = monotonic()
-        self._tried.append((now, tried))
-        then, before = self._tried[0]
-        return (tried - before) / (now - then) if now > then else 0.0
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))
 
 
 def _show(lines: list[str]) -> None:

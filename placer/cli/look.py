@@ -30,11 +30,6 @@ def look_of_stdout() -> Look:
     return _look(sys.stdout, min(max(width, _LEAST), _MOST))
 
 
-def look_of_stderr() -> Look:
-    """The same of standard error, which is a terminal, however narrow it is."""
-    return _look(sys.stderr, size_of_stderr().columns)
-
-
 def size_of_stderr() -> os.terminal_size:
     """Columns and lines of the terminal that standard error is, as they are now."""
     with suppress(OSError, ValueError):

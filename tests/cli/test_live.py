@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -45,39 +44,33 @@ def shown(terminal: Terminal, text: str) -> list[str]:
 def test_a_search_is_drawn_and_then_gone(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers, the curve, the method at work and a clock; at the end what was there."""
+    """Numbers, a clock and the method at work; at the end what was there."""
     terminal.be_stderr(monkeypatch)
     os.write(terminal.side, b"before\n")
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(FIRST)
         lines(BETTER)
-        PULSE.placements += 5000
-        seen = shown(terminal, "step time")
+        seen = shown(terminal, "at most")
     assert seen[0] == "before"
-    text = "step time 1.25 s, gap 20.0%, lower bound 1 s"
-    assert seen[1].strip() == text
-    assert seen[2].strip() == "found after 1.5 s: [red]n[1-2] :smile:"
-    assert seen[3].split()[:2] == ["50", "%"]
-    assert seen[7].split()[:2] == ["20", "%"]
-    assert seen[9].strip().startswith("now: annealed")
-    assert seen[10].endswith("of 0:01:00 at most")
+    assert seen[1].strip() == "step time 1.25 s, gap 20.0%, lower bound 1 s"
+    assert seen[2].strip().startswith("0:00:0")
+    assert seen[2].endswith("of 0:01:00 at most, now: annealed")
     assert terminal.seen() == ["before"]
     assert not terminal.is_broken
 
 
-def test_it_follows_the_bound_and_the_pace(
+def test_it_follows_the_bound(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A better bound and the placements tried are seen without a better placement."""
+    """A better bound and the method at work are seen without a better placement."""
     terminal.be_stderr(monkeypatch)
     pulse = Pulse("levelled", 0, 1.0)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
         shown(terminal, "gap 50.0%")
-        pulse.lower_bound, pulse.phase, pulse.placements = 1.9, "annealed", 10**9
+        pulse.lower_bound, pulse.phase = 1.9, "annealed"
         shown(terminal, "gap 5.000%")
-        shown(terminal, "now: annealed, ")
-        shown(terminal, "placements a second")
+        shown(terminal, "now: annealed")
 
 
 def fits(terminal: Terminal) -> bool:
@@ -113,25 +106,6 @@ def test_it_fits_whatever_the_size_becomes(
             assert len(terminal.seen()) <= max(size[1], later[1])
         assert terminal.seen() == ["before"]
         assert not terminal.is_broken
-
-
-def test_without_colours(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR leaves the curve, and takes the colours."""
-    terminal.be_stderr(monkeypatch, NO_COLOR="1")
-    with ProgressLines(60.0, delay_s=0.0) as lines:
-        lines(BETTER)
-        assert "\N{LOWER ONE EIGHTH BLOCK}" in "".join(shown(terminal, "step time"))
-    assert not re.search(r"\x1b\[\d*m", terminal.raw)
-
-
-def test_without_blocks(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that has no block characters gets numbers and plain bars."""
-    terminal.be_stderr(monkeypatch, encoding="ascii")
-    with ProgressLines(1.0, delay_s=0.0) as lines:
-        lines(BETTER)
-        seen = shown(terminal, "#")
-    assert len(seen) == 4
-    assert "\n".join(seen).isascii()
 
 
 def test_plain_lines_on_a_dumb_terminal(
