@@ -8,8 +8,9 @@ of units alone, and each has its own random numbers: threads change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import PricedInFull
+from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.problem.colocation import join
 from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
@@ -79,10 +80,9 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 
 def _begin(units: Units, incumbent: Incumbent) -> None:
     """Offer the best of the simple starts."""
-    walks = units.walks(units.problem.seed)
+    walks = units.walks()
     for slots in _starts(walks, [], incumbent.budget):
-        walks.load_slots(slots)
-        incumbent.offer(BEGUN, walks.gpu_of_rank)
+        incumbent.offer(BEGUN, walks.units.gpu_of_rank(slots))
 
 
 def _anneal(
@@ -94,12 +94,13 @@ def _anneal(
     _race(coarse, incumbent, budget.share(2))
     if not incumbent.elite:  # under rules nothing may be known yet
         return
-    walks = fine.walks(fine.problem.seed)
-    walks.load(incumbent.elite[0])
-    for scale in FINE_SCALES:
-        walks.walk(_moves(walks) * FINE_MOVES, scale, budget)
-        _count(walks, incumbent)
-        _offer(walks, incumbent)
+    walks = fine.walks()
+    slots = walks.units.slot_of_unit(incumbent.elite[0])
+    for seed, scale in zip(_seeds(fine.problem), FINE_SCALES, strict=False):
+        walk = Walk(seed, scale, slots)
+        slots = walks.walk(walk, _moves(walks) * FINE_MOVES, budget).slots
+        _count([walks], incumbent)
+        _offer(walks, slots, incumbent)
     incumbent.cut_short |= budget.is_over()
 
 
@@ -149,27 +150,25 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
 
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
-    seed, of_flows = units.problem.seed * WALKS, units.partners is not None
-    walks: list[Walks] = []
-    for number in range(WALKS_OF_FLOWS if of_flows else WALKS):
-        if budget.is_over():  # those of a large job take a tenth of a second each
-            incumbent.cut_short = True
-            return
-        walks.append(units.walks(seed + number))
-    starts = _starts(walks[0], incumbent.elite, budget)
-    moves = _moves(walks[0])
+    pool = [units.walks()]
+    units = pool[0].units
+    of_flows, moves = units.partners is not None, _moves(pool[0])
+    starts = _starts(pool[0], incumbent.elite, budget)
     if starts:
-        walks[0].load_slots(starts[0])
-        walks[0].walk(moves // BRIEF, COOL, budget)
-        _offer(walks[0], incumbent)
+        seeds = _seeds(units.problem)
+        brief = Walk(next(seeds), COOL, starts[0])
+        brief = pool[0].walk(brief, moves // BRIEF, budget)
+        _offer(pool[0], brief.slots, incumbent)
+        most = WALKS_OF_FLOWS if of_flows else WALKS
+        pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
             if not _is_worth(incumbent):
                 break
-            _one_race(walks, starts, moves, incumbent, budget)
+            _one_race(pool, seeds, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]
             if of_flows:  # from the best, or the next best, and longer
                 moves *= LONGER // 2
-                starts = _starts(walks[0], incumbent.elite, budget)
+                starts = _starts(pool[0], incumbent.elite, budget)
                 starts = starts[race % 2 :] or starts
                 continue
             if not incumbent.elite:  # under rules nothing may be known yet
@@ -182,35 +181,50 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
 
 
 def _one_race(
-    racing: list[Walks],
+    pool: list[Walks],
+    seeds: Iterator[int],
     starts: list[IntArray],
     moves: int,
     incumbent: Incumbent,
     budget: Budget,
 ) -> None:
     """Walk from starts at several heats; the best walks go on, longer."""
-    of_flows = racing[0].units.partners is not None
-    kind = "flows" if of_flows else racing[0].units.problem.goal.name
-    heat = SCALES[kind]
-    scales = {}
-    for number, walks in enumerate(racing):
-        scales[walks] = heat[number % len(heat)]
-        walks.load_slots(starts[number // len(heat) % len(starts)])
+    units = pool[0].units
+    of_flows = units.partners is not None
+    heat = SCALES["flows" if of_flows else units.problem.goal.name]
+    racing = [
+        Walk(
+            next(seeds),
+            heat[number % len(heat)],
+            starts[number // len(heat) % len(starts)],
+        )
+        for number in range(WALKS_OF_FLOWS if of_flows else WALKS)
+    ]
     while not budget.is_over():
-        in_order(partial(_walk, moves, scales, budget), racing, budget.workers)
-        for walks in racing:
-            _count(walks, incumbent)
-        racing = sorted(racing, key=lambda walks: walks.best[0])
-        _offer(racing[0], incumbent)
+        racing = in_order(partial(_walked, pool, moves, budget), racing, budget.workers)
+        _count(pool, incumbent)
+        racing.sort(key=lambda walk: walk.cost)
+        _offer(pool[0], racing[0].slots, incumbent)
         if len(racing) == 1:
             break
-        racing = racing[: max(len(racing) // LONGER, 1)]
         moves *= LONGER
-        scales = {walks: scales[walks] * COOLER for walks in racing}
+        racing = [
+            walk._replace(seed=next(seeds), scale=walk.scale * COOLER)
+            for walk in racing[: max(len(racing) // LONGER, 1)]
+        ]
 
 
-def _walk(moves: int, scales: dict[Walks, float], budget: Budget, walks: Walks) -> None:
-    walks.walk(moves, scales[walks], budget)
+def _seeds(problem: Problem) -> Iterator[int]:
+    """Seeds of walks, of which no two searches have the same."""
+    return count(problem.seed << 32)
+
+
+def _walked(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
+    """A walk on what no other thread is at."""
+    walks = pool.pop()
+    walked = walks.walk(walk, moves, budget)
+    pool.append(walks)
+    return walked
 
 
 def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArray]:
@@ -218,18 +232,19 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
 
     The best of either first: walks from a bad start end elsewhere.
     """
-    given = [walks.units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
+    units = walks.units
+    given = [units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
     simple: list[IntArray] = []
-    if not isinstance(walks.units, Runs):
+    if not isinstance(units, Runs):
         makers = (cut_starts, column_starts, run_starts)
-        simple = [slots for maker in makers for slots in maker(walks)]
+        simple = [slots for maker in makers for slots in maker(units)]
     sorts = []
     for some in (given, simple):
         kept, costs = list[IntArray](), list[float]()
         for slots in some:
-            if not budget.is_over() and walks.units.keeps_tied(slots):
+            if not budget.is_over() and units.keeps_tied(slots):
                 kept.append(slots)
-                costs.append(walks.load_slots(slots))
+                costs.append(walks.load(slots))
         order = np.argsort(costs, kind="stable")[: STARTS // 2]
         sorts.append([kept[number] for number in order])
     pairs = zip_longest(*sorts)
@@ -242,8 +257,9 @@ def _moves(walks: Walks) -> int:
     return moves // ASKED if getattr(walks.evaluator.kernel, "asks", False) else moves
 
 
-def _offer(walks: Walks, incumbent: Incumbent) -> None:
-    incumbent.offer(annealed_from(incumbent.method), walks.gpu_of_rank)
+def _offer(walks: Walks, slots: IntArray, incumbent: Incumbent) -> None:
+    name = annealed_from(incumbent.method)
+    incumbent.offer(name, walks.units.gpu_of_rank(slots))
 
 
 def annealed_from(method: str) -> str:
@@ -251,7 +267,7 @@ def annealed_from(method: str) -> str:
     return method if method.startswith(ANNEALED) else f"{ANNEALED}, from {method}"
 
 
-def _count(walks: Walks, incumbent: Incumbent) -> None:
-    for move, helped, tried in walks.counted():
+def _count(pool: list[Walks], incumbent: Incumbent) -> None:
+    for move, helped, tried in chain.from_iterable(one.counted() for one in pool):
         incumbent.budget.pulse.placements += tried
         incumbent.moves.count(move, helped, tried)

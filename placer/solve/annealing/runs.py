@@ -52,9 +52,9 @@ class Runs(Units):
         tier = cell_tier(problem)
         return cls(problem, Slots(ranks, gpus), cell_of_gpu(machine, tier), tier)
 
-    def walks(self, seed: int) -> RunWalks:
-        """A walk of its own."""
-        return RunWalks(self, seed)
+    def walks(self) -> RunWalks:
+        """Walks of their own."""
+        return RunWalks(self)
 
     def labels(self) -> Iterator[IntArray]:
         """Label of each unit in every family of sets that moves know; shape (U,)."""
@@ -72,9 +72,9 @@ class Runs(Units):
         problem = self.problem
         return obeys(problem.machine, problem.job, self.gpu_of_rank(slot_of_unit))
 
-    def gpu_of_rank(self, units_of_node: IntArray) -> IntArray:
+    def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
         """The placement of runs, told as rows (node, units); shape (R,)."""
-        nodes, units = units_of_node.T
+        nodes, units = slot_of_unit.T
         return self.problem.machine.gpus_on(np.repeat(nodes, units * self.size))
 
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
@@ -147,7 +147,7 @@ class RunWalks(Walks):
         set_runs(self.annealer, problem, slots)
         self._counted = self.annealer.moves
 
-    def load_slots(self, slot_of_unit: IntArray) -> float:
+    def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on nodes; the cost."""
         nodes, lengths = np.ascontiguousarray(slot_of_unit.T, dtype=np.int32)
         self.annealer.load_runs(nodes, lengths)
@@ -158,11 +158,6 @@ class RunWalks(Walks):
         """The least cost of a walk, and its runs."""
         runs = np.asarray(self.annealer.best_runs, np.int64).reshape(-1, 2)
         return self.annealer.best, runs
-
-    @property
-    def gpu_of_rank(self) -> IntArray:
-        """The best placement of a walk; shape (R,)."""
-        return self.units.gpu_of_rank(self.best[1])
 
 
 def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:

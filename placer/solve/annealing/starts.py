@@ -14,7 +14,7 @@ import numpy as np
 from placer.base.arrays import IntArray, row_of_number
 
 if TYPE_CHECKING:
-    from placer.solve.annealing.walks import Walks
+    from placer.solve.annealing.units import Units
 
 Part = tuple[int, int, int]  # group, cell, units
 
@@ -27,14 +27,14 @@ NOISE = 0.9
 MOST_WIDTHS, MOST_RUNS = 40, 200
 
 
-def cut_starts(walks: Walks) -> Iterator[IntArray]:
+def cut_starts(units: Units) -> Iterator[IntArray]:
     """Slot of each unit: expert groups cut into parts that are not small.
 
     The least part sets how many NICs a group's slowest domain has, so the largest least
     part that can be had is looked for first.
     """
-    ranks = walks.evaluator.slots.ranks
-    axes = walks.units.problem.job.parallelism
+    ranks = units.slots.ranks
+    axes = units.problem.job.parallelism
     if axes.ep == 1:
         return
     group = row_of_number(axes.ranks_of_group["ep"])
@@ -42,8 +42,8 @@ def cut_starts(walks: Walks) -> Iterator[IntArray]:
     count = np.bincount(of_unit)
     if len(np.unique(count)) > 1 or count[0] == 1:
         return
-    room = _rooms(walks)
-    draw = np.random.default_rng(walks.seed)
+    room = _rooms(units)
+    draw = np.random.default_rng(units.problem.seed)
     size, groups = int(count[0]), len(count)
     fills = 0
     for least in range(size // 2, 0, -1):
@@ -60,7 +60,7 @@ def cut_starts(walks: Walks) -> Iterator[IntArray]:
             if parts is None:
                 continue
             placed = [(g, int(order[c]), n) for g, c, n in parts]
-            yield _slots(walks, placed, of_unit)
+            yield _slots(units, placed, of_unit)
             found += 1
             if found == KEPT:
                 break
@@ -140,29 +140,29 @@ def _first_parts(
             yield worth, group, part
 
 
-def _rooms(walks: Walks) -> IntArray:
+def _rooms(units: Units) -> IntArray:
     """Slots of each cell that has any."""
-    return np.array([len(slots) for slots in walks.units.slots_of_cell])
+    return np.array([len(slots) for slots in units.slots_of_cell])
 
 
-def _slots(walks: Walks, parts: list[Part], of_unit: IntArray) -> IntArray:
+def _slots(units: Units, parts: list[Part], of_unit: IntArray) -> IntArray:
     """Units on slots as parts say, groups of one block and stage side by side."""
-    slots = [own.tolist() for own in walks.units.slots_of_cell]
+    slots = [own.tolist() for own in units.slots_of_cell]
     by_group = np.argsort(of_unit, kind="stable").reshape(int(of_unit.max()) + 1, -1)
     done = np.zeros(len(by_group), dtype=np.int64)
     found = np.full(len(of_unit), -1)
-    for group, cell, units in parts:
-        own = by_group[group, done[group] : done[group] + units]
-        done[group] += units
+    for group, cell, many in parts:
+        own = by_group[group, done[group] : done[group] + many]
+        done[group] += many
         for unit in own.tolist():
             found[unit] = slots[cell].pop(0)
     return found
 
 
-def column_starts(walks: Walks) -> Iterator[IntArray]:
+def column_starts(units: Units) -> Iterator[IntArray]:
     """Slot of each unit: the same stage of some replicas side by side."""
-    axes = walks.units.problem.job.parallelism
-    ranks, room = walks.evaluator.slots.ranks, _rooms(walks)
+    axes = units.problem.job.parallelism
+    ranks, room = units.slots.ranks, _rooms(units)
     if axes.pp == 1:
         return
     first = ranks[:, 0]
@@ -174,7 +174,7 @@ def column_starts(walks: Walks) -> Iterator[IntArray]:
         np.argsort(-room, kind="stable"),
         np.argsort(room, kind="stable"),
     )
-    by_cell = walks.units.slots_of_cell
+    by_cell = units.slots_of_cell
     filled = [np.concatenate([by_cell[c] for c in order]) for order in orders]
     widths = list(range(1, axes.dp + 1))
     if axes.dp > MOST_WIDTHS:
@@ -192,21 +192,21 @@ def column_starts(walks: Walks) -> Iterator[IntArray]:
             yield found
 
 
-def run_starts(walks: Walks) -> Iterator[IntArray]:
+def run_starts(units: Units) -> Iterator[IntArray]:
     """Slot of each unit: a cell holds copies of one run of stages, and nothing else.
 
     So all pipelines are cut alike, and gradient groups share cells. Behind thin uplinks
     few copies of short runs are better than full cells.
     """
-    axes = walks.units.problem.job.parallelism
-    stage = axes.coordinates["pp"][walks.evaluator.slots.ranks[:, 0]]
+    axes = units.problem.job.parallelism
+    stage = axes.coordinates["pp"][units.slots.ranks[:, 0]]
     if axes.pp == 1 or (np.bincount(stage) != len(stage) // axes.pp).any():
         return
     by_stage = np.argsort(stage, kind="stable").reshape(axes.pp, -1)
-    cells = walks.units.slots_of_cell
+    cells = units.slots_of_cell
     roomy = sorted(cells, key=len, reverse=True)
     ways = axes.pp, axes.pp, len(roomy[0]), 2
-    draw, count = np.random.default_rng(walks.seed), prod(ways)
+    draw, count = np.random.default_rng(units.problem.seed), prod(ways)
     tried = draw.choice(count, min(count, MOST_RUNS), replace=False)
     for number, turn, copies, order in zip(*np.unravel_index(tried, ways), strict=True):
         runs = np.array_split(np.roll(by_stage, turn, axis=0), number + 1)

@@ -94,9 +94,13 @@ class Units:
             return None
         return Units(self.problem, Slots(ranks, gpus), cell, self.tier)
 
-    def walks(self, seed: int) -> Walks:
-        """A walk of its own."""
-        return Walks(self, seed)
+    def walks(self) -> Walks:
+        """Walks of their own."""
+        return Walks(self)
+
+    def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
+        """The placement that has each unit on its slot; shape (R,)."""
+        return self.slots.gpu_of_rank(slot_of_unit)
 
     def labels(self) -> Iterator[IntArray]:
         """Label of each unit in every family of sets that moves know; shape (U,)."""

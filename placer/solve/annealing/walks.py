@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,26 @@ PIECES = 100  # of a walk, between looks at the time
 MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
+class Walk(NamedTuple):
+    """Where a walk begins or has got to, and how hot it goes on.
+
+    Attributes
+    ----------
+    seed : int
+    scale : float
+        Of the heat that is usual.
+    slots : ndarray, shape (U,)
+        Of units; rows (node, units) where runs walk.
+    cost : float
+        Infinite before the walk.
+    """
+
+    seed: int
+    scale: float
+    slots: IntArray
+    cost: float = inf
+
+
 class PricedInFull(Exception):  # noqa: N818
     """The compiled cost does not say of a job what the scorer says."""
 
@@ -31,6 +52,8 @@ class PricedInFull(Exception):  # noqa: N818
 @dataclass(eq=False)
 class Walks:
     """Annealing of units on slots, walk after walk.
+
+    What is compiled takes longer to make than a walk of a large job.
 
     Attributes
     ----------
@@ -40,7 +63,6 @@ class Walks:
     """
 
     units: Units
-    seed: int
     evaluator: Compiled = field(init=False)
     annealer: Annealer = field(init=False)
     _counted: list[tuple[str, int, int]] = field(init=False, repr=False)
@@ -53,7 +75,9 @@ class Walks:
         if found is None:
             raise PricedInFull
         self.evaluator, kernel, width = found, found.kernel, found.width
-        self.units = units = replace(self.units, slots=found.slots)
+        if found.slots is not self.units.slots:
+            self.units = replace(self.units, slots=found.slots)
+        units = self.units
         axes, ranks = problem.job.parallelism, found.slots.ranks
         stage = axes.coordinates["pp"][ranks[:, 0]]
         tied = [(t - self.units.tier, _family(row, stage)) for t, row in units.tied]
@@ -64,23 +88,17 @@ class Walks:
                 families.append(sets)
         found.load(np.arange(len(ranks)))
         if isinstance(kernel, Hops):
-            self.annealer = Annealer(kernel, self.seed, width, families)
+            self.annealer = Annealer(kernel, width, families)
         else:
             _, start, block = _family(blocks_of(axes, ranks), stage)
-            self.annealer = Annealer(
-                kernel, self.seed, width, families, start, block, axes.ep > 1
-            )
+            self.annealer = Annealer(kernel, width, families, start, block, axes.ep > 1)
         for level, sets in tied:
             self.annealer.tie(level, [sets])
         if (partners := units.partners) is not None:
             self.annealer.set_partners(partners.start, partners.entry)
         self._counted = self.annealer.moves
 
-    def load(self, gpu_of_rank: IntArray) -> float:
-        """Begin at a placement, or near by where units are cut; its cost."""
-        return self.load_slots(self.units.slot_of_unit(gpu_of_rank))
-
-    def load_slots(self, slot_of_unit: IntArray) -> float:
+    def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on slots; the cost."""
         self.annealer.load(self.evaluator.atoms(slot_of_unit))
         return self.annealer.best
@@ -92,11 +110,6 @@ class Walks:
         slots = np.asarray(self.annealer.best_slots[::width], np.int64) // width
         return self.annealer.best, slots
 
-    @property
-    def gpu_of_rank(self) -> IntArray:
-        """The best placement of a walk; shape (R,)."""
-        return self.evaluator.slots.gpu_of_rank(self.best[1])
-
     def counted(self) -> list[tuple[str, int, int]]:
         """Each move, how often it helped and was tried since this was last asked."""
         now = self.annealer.moves
@@ -106,26 +119,28 @@ class Walks:
             for (name, helped, tried), then in zip(now, before, strict=True)
         ]
 
-    def walk(self, moves: int, scale: float, budget: Budget) -> None:
-        """Anneal from the best so far, so hot, in so many moves."""
-        start = self.best[1]
-        self.load_slots(start)
+    def walk(self, walk: Walk, moves: int, budget: Budget) -> Walk:
+        """Anneal in so many moves; the walk with the best slots on the way."""
+        self.annealer.seed(walk.seed)
+        self.load(walk.slots)
         usual = self.annealer.usual_change(PROBES, HOT)
-        self.load_slots(start)
+        self.load(walk.slots)
         hot = USUAL * usual
         if self.units.problem.goal.name == "time" and self.units.partners is None:
             hot = min(HOT, hot)
         cold = hot / RANGE
         for piece in range(PIECES):
             if budget.is_over() or self._is_melted:
-                return
+                break
             self.annealer.walk(
                 max(moves // PIECES, 1),
                 piece / PIECES,
                 (piece + 1) / PIECES,
-                hot * scale,
+                hot * walk.scale,
                 cold,
             )
+        cost, slots = self.best
+        return walk._replace(slots=slots, cost=cost)
 
     @property
     def _is_melted(self) -> bool:

@@ -181,7 +181,6 @@ class Annealer:
     def __init__(
         self,
         step: StepTime,
-        seed: int,
         width: int,
         families: list[tuple[_Ints, _Ints, _Ints]],
         start: _Ints,
@@ -190,13 +189,10 @@ class Annealer:
     ) -> None: ...
     @overload
     def __init__(
-        self,
-        hops: Hops,
-        seed: int,
-        width: int,
-        families: list[tuple[_Ints, _Ints, _Ints]],
+        self, hops: Hops, width: int, families: list[tuple[_Ints, _Ints, _Ints]]
     ) -> None: ...
     def load(self, slots: _Ints) -> None: ...
+    def seed(self, seed: int) -> None: ...
     def tie(self, level: int, sets: list[tuple[_Ints, _Ints, _Ints]]) -> None: ...
     def set_partners(self, start: _Ints, partners: _Ints) -> None: ...
     def usual_change(self, tries: int, hot: float) -> float: ...

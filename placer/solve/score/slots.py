@@ -58,7 +58,9 @@ class Slots:
         keys : ndarray, shape (T, G)
             Domains of each GPU, the innermost first.
         """
-        return Slots(self.ranks, self.gpus[np.lexsort(keys[:, self.gpus[:, 0]])])
+        order = np.lexsort(keys[:, self.gpus[:, 0]])
+        is_sorted = (order == np.arange(len(order))).all()
+        return self if is_sorted else Slots(self.ranks, self.gpus[order])
 
 
 @dataclass(frozen=True, eq=False)

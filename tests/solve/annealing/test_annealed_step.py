@@ -13,7 +13,7 @@ import pytest
 from placer.job.model import Compute
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import Walks
+from placer.solve.annealing.walks import Walk, Walks
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
@@ -56,11 +56,11 @@ def test_walks_keep_what_the_scorer_says(number: int) -> None:
     problem = problem_of(number)
     units = Units.of(problem)
     assert units is not None
-    walks = Walks(units, 3)
-    before = walks.load(next(iter(starts(problem)))[1])
-    walks.walk(4_000, 1.0, Budget(1e6))
-    value, _ = walks.best
-    placed = walks.gpu_of_rank
+    walks = Walks(units)
+    begin = walks.units.slot_of_unit(next(iter(starts(problem)))[1])
+    before = walks.load(begin)
+    walk = walks.walk(Walk(3, 1.0, begin), 4_000, Budget(1e6))
+    value, placed = walk.cost, walks.units.gpu_of_rank(walk.slots)
     assert value <= before
     assert len(set(placed.tolist())) == problem.job.world_size
     assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from placer.solve.annealing.runs import Runs
-from placer.solve.annealing.walks import PricedInFull
+from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
@@ -46,14 +46,15 @@ def test_walks_over_runs_cost_what_the_scorer_says(number: int, objective: str) 
     runs = Runs.on_nodes(problem)
     assert runs is not None
     try:
-        walks = runs.walks(number)
+        walks = runs.walks()
     except PricedInFull:
         pytest.skip("changes are priced in full")
-    before = walks.load(next(iter(starts(problem)))[1])
+    held = walks.units.slot_of_unit(next(iter(starts(problem)))[1])
+    before = walks.load(held)
     for scale in (30.0, 1.0):
-        walks.walk(3_000, scale, Budget(1e6))
-        value, held = walks.best
-        placed = walks.gpu_of_rank
+        walk = walks.walk(Walk(number, scale, held), 3_000, Budget(1e6))
+        value, held = walk.cost, walk.slots
+        placed = walks.units.gpu_of_rank(held)
         assert value <= before
         assert held[:, 1].sum() * runs.size == problem.job.world_size
         assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
@@ -73,9 +74,10 @@ def test_units_of_several_ranks_on_rails_cost_what_the_scorer_says() -> None:
     runs = Runs.on_nodes(problem)
     assert runs is not None
     assert runs.size > 1
-    walks = runs.walks(0)
-    before = walks.load(next(iter(starts(problem)))[1])
-    walks.walk(3_000, 1.0, Budget(1e6))
-    value = walks.best[0]
-    assert problem.goal.value(walks.gpu_of_rank) == pytest.approx(value, rel=1e-9)
-    assert value < before
+    walks = runs.walks()
+    begin = walks.units.slot_of_unit(next(iter(starts(problem)))[1])
+    before = walks.load(begin)
+    walk = walks.walk(Walk(0, 1.0, begin), 3_000, Budget(1e6))
+    placed = walks.units.gpu_of_rank(walk.slots)
+    assert problem.goal.value(placed) == pytest.approx(walk.cost, rel=1e-9)
+    assert walk.cost < before

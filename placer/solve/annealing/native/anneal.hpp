@@ -15,8 +15,8 @@ struct Annealer {
   Ints best_slots;
   std::vector<Run> best_runs;
 
-  Annealer(std::unique_ptr<Energy> given, uint64_t seed, int width, std::vector<Family> families)
-      : energy(std::move(given)), cost(energy->cost()), search(*energy, seed, width, std::move(families)),
+  Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
+      : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
         tried(std::max(MOVES.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
 
   void load(const Ints& slots) {

@@ -24,7 +24,7 @@ struct Search {
   Energy& energy;
   const Machine& machine;
   const Layout& layout;
-  Random random;
+  Random random{0};
   int width;                    // atoms of a unit
   int units, slots, levels;     // levels: tiers outside a cell
   std::vector<Family> families;
@@ -33,8 +33,8 @@ struct Search {
   Ints room;                    // free slots of each cell
   Runs runs;                    // of a launch by nodes, empty else
 
-  Search(Energy& energy, uint64_t seed, int width, std::vector<Family> families)
-      : energy(energy), machine(energy.cost().machine), layout(energy.cost().layout), random(seed), width(width),
+  Search(Energy& energy, int width, std::vector<Family> families)
+      : energy(energy), machine(energy.cost().machine), layout(energy.cost().layout), width(width),
         families(std::move(families)) {
     units = (int)layout.slot_of.size() / width;
     slots = (int)layout.site.size() / width;

@@ -9,7 +9,7 @@ further out. Shapes: D domains.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise, permutations
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,9 +29,15 @@ if TYPE_CHECKING:
 MOST_TOURED = 4_096  # chains whose order is looked for
 # Orders in which sets are looked for in one domain: at most, and with all its domains.
 TRIES, TRIED = 30, 10_000
+ORDERS = 6  # of the domains of a set
 LOOKED = 256  # domains that a set is made of, the first of the order
-# Chains of a set, and whether it may hold a little more; in the order tried.
-TOGETHER = ((1, False), (2, False), (3, False), (1, True), (2, True), (3, True))
+# Chains of a set, and whether it may hold a little more, in the order tried: sets with
+# nothing to spare first, or single domains, then as many chains as share stages.
+Together = Sequence[tuple[int, bool]]
+EXACT: Together = [(many, waste) for waste in (False, True) for many in (1, 2, 3)]
+SINGLE: Together = [(1, True)] + [
+    (many, waste) for waste in (False, True) for many in range(2, 7)
+]
 
 
 class _Chain(NamedTuple):
@@ -72,11 +78,13 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
             takes = whole_sets(machine, problem.capacity, units)[: tier + 1]
             if takes[tier].max() < 2 * unit:
                 continue
-            held = _held(problem, tier, takes[tier], chain)
-            if held is not None:
-                tied = problem.colocation.label[:tier]
-                cut = number + 1
-                sequence = np.lexsort((*along[:cut], *tied, *along[cut:]))
+            tied = problem.colocation.label[:tier]
+            cut = number + 1
+            sequence = np.lexsort((*along[:cut], *tied, *along[cut:]))
+            for together in (EXACT, SINGLE):
+                held = _held(problem, tier, takes[tier], chain, together)
+                if held is None:
+                    break
                 domain = np.empty_like(held)
                 domain[sequence] = held
                 node_of_rank = fill_domains(machine, takes, domain, sequence)
@@ -85,14 +93,23 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
 
 
 class _Set(NamedTuple):
-    """Domains that together hold so many chains."""
+    """Domains that together hold so many chains.
+
+    Attributes
+    ----------
+    domains : list of int
+        In the order that chains are laid.
+    shared : int
+        Grains that chains have beside those of the next one.
+    """
 
     domains: list[int]
     chains: int
+    shared: int
 
 
 def _held(
-    problem: Problem, tier: int, takes: IntArray, chain: _Chain
+    problem: Problem, tier: int, takes: IntArray, chain: _Chain, together: Together
 ) -> IntArray | None:
     """Domain of each rank in turn, None where units do not fit; shape (R,)."""
     machine, world = problem.machine, problem.job.world_size
@@ -112,11 +129,12 @@ def _held(
     turn = {d: place for place, d in enumerate(in_turn)}
     left, held = set(in_turn), list[IntArray]()
     wanted = missing = world // chain.ranks
-    for own, chains in _sets(grains, parents, place, chain.ranks // chain.grain, spare):
+    size = chain.ranks // chain.grain
+    for own, chains, _ in _sets(grains, parents, place, size, spare, together):
         if chains <= missing:
             missing -= chains
             left -= {*own}
-            ordered = sorted(own, key=turn.__getitem__)
+            ordered = sorted(own, key=turn.__getitem__) if halves > 0 else own
             held.append(_there_and_back(ordered, room, chain)[:chains])
     along = sorted(left, key=lambda d: int(place[d]))
     rows = np.concatenate([*held, _there_and_back(along, room, chain)])[:wanted]
@@ -167,6 +185,7 @@ def _sets(
     place: IntArray,
     size: int,
     spare: int,
+    together: Together,
 ) -> list[_Set]:
     """Sets of domains that hold whole chains and little more, the innermost first."""
     draw = np.random.default_rng(0)
@@ -179,7 +198,8 @@ def _sets(
         rest = {d: int(room[own].sum()) % size for d, own in outer.items()}
         for domain in sorted(outer, key=rest.__getitem__):
             own = outer[domain]
-            sets = _best_sets(own, room, size, min(spare, rest[domain]), draw)
+            free = min(spare, rest[domain])
+            sets = _best_sets(own, room, size, free, together, draw)
             found += sets
             taken = {d for one in sets for d in one.domains}
             spare -= sum(int(room[d]) for d in taken)
@@ -194,6 +214,7 @@ def _best_sets(
     room: IntArray,
     size: int,
     spare: int,
+    together: Together,
     draw: np.random.Generator,
 ) -> list[_Set]:
     """The most sets found in the domains in order, or in orders drawn at random."""
@@ -206,25 +227,44 @@ def _best_sets(
         left, found, free = order, [], spare
         while left:
             rooms = room[left[:LOOKED]].tolist()
-            for many, waste in TOGETHER:
+            for many, waste in together:
                 chosen = _fitting(rooms, many * size, free * waste)
                 if chosen:
                     break
             else:
                 break
-            found.append(_Set([left[i] for i in chosen], many))
+            shared, own = _most_shared([left[i] for i in chosen], room, size)
+            found.append(_Set(own, many, shared))
             free -= sum(rooms[i] for i in chosen) - many * size
             first = [d for i, d in enumerate(left[:LOOKED]) if i not in chosen]
             left = first + left[LOOKED:]
         best = max(best, found, key=_worth)
-        if _worth(best) == most:
+        if _worth(best)[:2] == most:
             break
         order = draw.permutation(domains).tolist()
     return best
 
 
-def _worth(sets: Sequence[_Set]) -> tuple[int, int]:
-    return sum(one.chains for one in sets), len(sets)
+def _worth(sets: Sequence[_Set]) -> tuple[int, int, int]:
+    chains = sum(one.chains for one in sets)
+    return chains, len(sets), sum(one.shared for one in sets)
+
+
+def _most_shared(
+    domains: Sequence[int], room: IntArray, size: int
+) -> tuple[int, list[int]]:
+    """The order in which chains share the most, and how much that is."""
+
+    def shared(order: Sequence[int]) -> int:
+        ends = [*accumulate(room[d] for d in order)]
+        return sum(
+            min(cut - begin, end - cut)
+            for begin, end in pairwise([0, *ends])
+            for cut in range(int(begin) // size * size + size, int(end), size)
+        )
+
+    orders = islice(permutations(domains), ORDERS)
+    return max((shared(order), [*order]) for order in orders)
 
 
 def _fitting(sizes: Sequence[int], least: int, spare: int) -> set[int]:

@@ -7,9 +7,9 @@ take four. Shapes: R ranks, D domains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, repeat, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
+T = TypeVar("T")
+
 # Rings, of cp or tp, are cut at two edges wherever their parts begin.
 # On step time, though, those of tp are as slow as their least part as well.
 OF_LEAST_PART = {"hop-cost": ("etp", "ep"), "time": ("tp", "etp", "ep")}
@@ -46,14 +48,22 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
         for units in units_of(job, floor):
             if units.axis not in OF_LEAST_PART[problem.goal.name]:
                 continue
-            ways = [
+            ways = (
                 zip(repeat(told), arranged(floor, units, placed), strict=False)
                 for told, placed in _ways(floor, units)
-            ]
-            for turn in zip_longest(*ways):
-                for told, node_of_rank in filter(None, turn):
-                    name = f"{units.axis} groups in {told}"
-                    yield name, machine.gpus_on(node_of_rank)
+            )
+            for told, node_of_rank in _in_turn(ways):
+                yield f"{units.axis} groups in {told}", machine.gpus_on(node_of_rank)
+
+
+def _in_turn(ways: Iterable[Iterator[T]]) -> Iterator[T]:
+    """The first of each way as soon as there is one, then the others in turn."""
+    begun = []
+    for way in ways:
+        begun.append(way)
+        yield from islice(way, 1)
+    for turn in zip_longest(*begun):
+        yield from filter(None, turn)
 
 
 def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
@@ -78,17 +88,18 @@ def _ways_in_order(
     if most >= count or room.sum() < size * count:
         return
     outer = _stretches(floor)[order]
+    # Soonest found, and on the hop cost the best by far.
+    whole, left = whole_units(room, size, most)
+    parted = one_large_part(left, outer, size, count - most, _far(floor))
+    yield "one large part", _named([*whole, *parted], order)
     # The fewer are whole, the more even the parts of the others can be.
     for wholes in dict.fromkeys(most * quarter // 4 for quarter in (4, 3, 2, 1, 0)):
         whole, left = whole_units(room, size, wholes)
         few = count - wholes
         for told, within in (("", 0 * outer), (" of one domain", outer)):
-            parted = even_parts(left, within, size, few, grain)
-            if parted is not None:
-                yield f"even parts{told}", _named([*whole, *parted], order)
-        if wholes == most:
-            parted = one_large_part(left, outer, size, few, _far(floor))
-            yield "one large part", _named([*whole, *parted], order)
+            in_even = even_parts(left, within, size, few, grain)
+            if in_even is not None:
+                yield f"even parts{told}", _named([*whole, *in_even], order)
 
 
 def _far(floor: Floor) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 
 SWAPS = 400  # tried among the domains of large parts
-LAID = 400_000  # units laid, or domains looked at, in all tries
+LAID = 100_000  # units laid, or domains looked at, in all tries
 FEWER = 3  # units given up for a larger least part, in an outer domain
 
 
@@ -183,7 +183,7 @@ def _laid(room: Sequence[int], size: int, count: int, rule: _Rule) -> list[Unit]
 
 def one_large_part(
     room: IntArray, outer: IntArray, size: int, count: int, far: float = 1.0
-) -> list[Unit]:
+) -> Sequence[Unit]:
     """Units that lie mostly in one domain each, the fewest pairs parted.
 
     At first the largest rooms take one unit each. Then others take their place as long
@@ -201,6 +201,14 @@ def one_large_part(
     far : float
         What a pair counts whose ranks are not in one outer domain; others count 1.
     """
+    return _one_large(tuple(room.tolist()), tuple(outer.tolist()), size, count, far)
+
+
+@lru_cache(maxsize=64)
+def _one_large(
+    rooms: tuple[int, ...], outers: tuple[int, ...], size: int, count: int, far: float
+) -> Sequence[Unit]:
+    room, outer = np.array(rooms), np.array(outers)
     by_room = np.argsort(-room, kind="stable")
     main, others = by_room[:count].tolist(), by_room[count:].tolist()
     best = _around(room, outer, size, count, main)
@@ -210,7 +218,7 @@ def one_large_part(
     # A try looks at every domain.
     tries = min(SWAPS, LAID // max(count, len(room)))
     # Rooms alike in one outer domain are one sort; two sorts are swapped once.
-    sorts = list(zip(room.tolist(), outer.tolist(), strict=True))
+    sorts = list(zip(rooms, outers, strict=True))
     tried: set[tuple[tuple[int, int], ...]] = set()
     done: set[tuple[int, int]] = set()
     for place in reversed(range(len(main))):

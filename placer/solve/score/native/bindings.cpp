@@ -355,22 +355,23 @@ NB_MODULE(_kernel, module) {
   nb::class_<Annealer>(module, "Annealer")
       .def(
           "__init__",
-          [](Annealer* self, StepTime& step, uint64_t seed, int width, nb::list families, IntArray start,
+          [](Annealer* self, StepTime& step, int width, nb::list families, IntArray start,
              IntArray of_block, bool has_experts) {
             auto energy = std::make_unique<StepEnergy>(step, width, rows(start, of_block), has_experts);
-            new (self) Annealer(std::move(energy), seed, width, sets(families));
+            new (self) Annealer(std::move(energy), width, sets(families));
           },
           nb::keep_alive<1, 2>())
       .def(
           "__init__",
-          [](Annealer* self, Hops& hops, uint64_t seed, int width, nb::list families) {
-            new (self) Annealer(std::make_unique<HopEnergy>(hops, width), seed, width, sets(families));
+          [](Annealer* self, Hops& hops, int width, nb::list families) {
+            new (self) Annealer(std::make_unique<HopEnergy>(hops, width), width, sets(families));
           },
           nb::keep_alive<1, 2>())
       .def("tie",
            [](Annealer& self, int level, nb::list sets_of_one) {
              self.search.tied.push_back({level, sets(sets_of_one)[0]});
            })
+      .def("seed", [](Annealer& self, uint64_t seed) { self.search.random = Random(seed); })
       .def("set_partners",
            [](Annealer& self, IntArray start, IntArray partners) { self.search.partners = rows(start, partners); })
       .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
