@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
+MATH_OPT = "ortools.math_opt.python.mathopt"
 
 # No count is larger: machines have at most so many GPUs.
 MOST = 2**24
@@ -160,47 +161,27 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
 
 
 def _by_tree(program: Program, limits: Limits) -> Answer:
-    # Messages to the engine itself: the classes around them take longer to load than
-    # most programs to solve.
-    from ortools.math_opt import callback_pb2, model_parameters_pb2, parameters_pb2
-    from ortools.math_opt import result_pb2 as results
-    from ortools.math_opt.core.python import solver
-    from ortools.math_opt.solution_pb2 import SOLUTION_STATUS_FEASIBLE
-
-    asked = parameters_pb2.SolveParametersProto(
+    mathopt = load(MATH_OPT)
+    asked = mathopt.SolveParameters(
         node_limit=int(limits.work),
         random_seed=limits.seed,
         relative_gap_tolerance=limits.gap,
     )
     if limits.seconds < inf:
-        left = timedelta(seconds=max(limits.seconds, 0.0))
-        asked.time_limit.FromTimedelta(left)
-    found = solver.solve(
-        _as_proto(program),
-        parameters_pb2.SOLVER_TYPE_HIGHS,
-        parameters_pb2.SolverInitializerProto(),
-        asked,
-        model_parameters_pb2.ModelSolveParametersProto(),
-        None,
-        callback_pb2.CallbackRegistrationProto(),
-        None,
-        None,
-    )
+        asked.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
+    model = mathopt.Model.from_model_proto(_as_proto(program))
+    found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=asked)
     counts = None
-    best = found.solutions[0].primal_solution if found.solutions else None
-    if best is not None and best.feasibility_status == SOLUTION_STATUS_FEASIBLE:
-        values = dict(
-            zip(best.variable_values.ids, best.variable_values.values, strict=True)
-        )
-        counts = [round(values.get(i, 0.0)) for i in range(len(program.most))]
-    ended = found.termination
+    if found.has_primal_feasible_solution():
+        values = found.variable_values()
+        counts = [round(values[column]) for column in model.variables()]
+    ended, reasons = found.termination, mathopt.TerminationReason
     return Answer(
         counts,
         ended.objective_bounds.dual_bound,
         0.0,
-        ended.reason
-        in (results.TERMINATION_REASON_OPTIMAL, results.TERMINATION_REASON_INFEASIBLE),
-        ended.limit == results.LIMIT_TIME,
+        ended.reason in (reasons.OPTIMAL, reasons.INFEASIBLE),
+        ended.limit == mathopt.Limit.TIME,
     )
 
 

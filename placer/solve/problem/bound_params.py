@@ -19,11 +19,9 @@ class BoundParams:
     ascent_work: int = 15_000_000
     # Directions in which those prices are improved.
     ascent_rounds: int = 60
-    # Array elements touched for prices of the parts of rings and cliques.
-    parts_work: int = 20_000_000
-    # Columns of the program on whole numbers of parts of expert groups, at most, at the
-    # root of its tree; and once placements are known.
-    parted_columns: int = 8_000
+    # Columns of the program on whole numbers of parts of rings and cliques, at most, at
+    # the root of its tree; and once placements are known.
+    part_columns: int = 8_000
     counted_columns: int = 40_000
     # Nodes of its tree then.
     parted_nodes: int = 100

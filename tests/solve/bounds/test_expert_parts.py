@@ -18,8 +18,7 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.experts.expert_units import units_of
-from placer.solve.bounds.experts.part_prices import Packing
+from placer.solve.bounds.steps.expert_parts import units_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
@@ -112,18 +111,6 @@ def test_no_placement_of_many_is_faster() -> None:
     """The same for many more machines."""
     for seed in range(10, 17):
         check(seed)
-
-
-def test_worth_and_cost_by_hand() -> None:
-    """Two groups of 4 on rooms of 3, 3 and 2: parts of 2 are 3, and 4 are needed."""
-    packing = Packing.of(np.array([3, 3, 2]), 4)
-    assert packing is not None
-    prices = np.array([0.0, 0.0, 1.0, 1.0])
-    assert packing.worth(prices) == 3
-    halves = packing.cheapest(prices, 2)
-    assert halves is not None
-    assert (halves.price, halves.parts.tolist()) == (2, [0, 0, 2, 0])
-    assert packing.cheapest(prices, 4) is None
 
 
 def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:

@@ -9,8 +9,8 @@ the sizes s_i that the domains of tier t may hold;
 * `tier_cut`: prices on pipeline stages, at first on the ends of the chain, at 0, 1/4,
   1/2, 3/4 and 1 times its weight, then on all stages, alike from both ends, by ascent.
   What all domains pay in prices is a constant, and is taken back;
-* `parts`: what domains hold of rings and cliques must add up to whole ones;
-* `parted_groups`: parts of expert groups in two tiers together, in whole numbers.
+* `lines`: what domains hold of rings and cliques must add up to whole ones, on one tier
+  and on two together.
 
 Distances that fall outwards are first lowered to the least from there on. Cuts are
 multiples of the greatest common divisor of the weights, so bounds are rounded up to
@@ -20,19 +20,22 @@ one, after allowing for rounding errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import FloatArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
-from placer.solve.bounds.hops.graphs import contracted, graph_of, kept_whole
-from placer.solve.bounds.hops.parted_groups import PartedGroups
-from placer.solve.bounds.hops.tier_cut import TierCut
-from placer.solve.count.engine import Limits
+from placer.solve.bounds.hops.graphs import (
+    common_divisor,
+    contracted,
+    graph_of,
+    kept_whole,
+)
+from placer.solve.bounds.hops.lines import contents_of
+from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.run.budget import ENDLESS
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from placer.job.model import Job
+    from placer.solve.count.engine import Limits
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
@@ -73,9 +77,7 @@ def counted_hop_cost(
     if not isinstance(problem.goal, HopCostObjective) or not is_wide:
         return None
     cuts = problem.once(HopCuts.of_problem)
-    cuts = replace(cuts, params=replace(params, parted_columns=params.counted_columns))
-    if not cuts.groups():
-        return None
+    cuts = replace(cuts, params=replace(params, part_columns=params.counted_columns))
     return Proof(cuts.together(incumbent, limits), ARGUMENT)
 
 
@@ -146,34 +148,38 @@ class HopCuts:
 
     def raised(self, incumbent: float) -> float:
         """The bound once every cut is raised, or the incumbent reached."""
-        cuts = [*chain.from_iterable(self.of_tier.values())]
         for step in range(TierCut.STEPS):
-            for cut in cuts:
-                if cut.steps == step and (step == 0 or self.value() < incumbent):
-                    cut.raise_once()
+            for cuts in self.of_tier.values():
+                # Parts of sets that are kept whole say more than those of ranks.
+                for cut in cuts[-1:] if step == TierCut.STEPS - 1 else cuts:
+                    if cut.steps == step and (step == 0 or self.value() < incumbent):
+                        cut.raise_once()
         return self.value()
 
-    def together(self, incumbent: float, limits: Limits | None = None) -> float:
-        """The same with whole numbers of parts; with limits this is a second try."""
-        best, found = self.raised(incumbent), None
-        if best < incumbent:
-            found = self.groups()
-        if found is not None:
-            groups, tiers = found
-            least = groups.least(limits or Limits(1, engine="highs"))
-            best = max(best, least + self.value(beside=tiers))
+    def together(self, incumbent: float, limits: Limits = AT_ROOT) -> float:
+        """The same with parts of lines on two tiers; with limits a second try."""
+        best = self.raised(incumbent)
+        tiers = sorted(self.of_tier)[:2]
+        if best >= incumbent or len(tiers) < 2:
+            return best
+        rises = [float(self.rises[tier]) for tier in tiers]
+        cuts = [self.of_tier[tier][-1] for tier in tiers]
+        if cuts[0].world == cuts[1].world:
+            quantum = cuts[0].quantum * common_divisor(rises)
+            outer = self._outer(*tiers)
+            for both in zip(
+                *(c.lines(r) for c, r in zip(cuts, rises, strict=True)), strict=True
+            ):
+                contents, more = contents_of(both, outer)
+                if contents.columns <= self.params.part_columns:
+                    least = contents.least(limits) + more
+                    rest = self.value(beside=tiers)
+                    best = max(best, rounded_up(least, quantum) + rest)
         return best
 
-    def groups(self) -> tuple[PartedGroups, list[int]] | None:
-        """Expert groups, and the tiers on which whole numbers of their parts count."""
-        if not self.of_tier:
-            return None
-        # A tier with a domain for all ranks has no cut of its own, but beside another.
-        tiers = [
-            t for t in np.flatnonzero(self.rises).tolist() if t >= min(self.of_tier)
-        ]
-        for together in (tiers[:2], tiers[:1]):
-            groups = PartedGroups.of(self.topology, self.job, together, self.rises)
-            if groups is not None and groups.columns <= self.params.parted_columns:
-                return groups, together
-        return None
+    def _outer(self, tier: int, other: int) -> IntArray:
+        """Domain of an outer tier that holds each of an inner one."""
+        domain = self.topology.domain_of_gpu
+        outer = np.zeros(int(domain[tier].max()) + 1, dtype=np.int64)
+        outer[domain[tier]] = domain[other]
+        return outer

@@ -18,7 +18,8 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.hops.lagrange import cheapest_sizes, climb, size_classes
-from placer.solve.bounds.hops.parts import Parts
+from placer.solve.bounds.hops.lines import Lines, contents_of
+from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 PRICE_GRIDS = (40, 5)
 ROUNDING = 1e-9
+# Whole numbers of parts are left to cuts at the root of the tree.
+AT_ROOT = Limits(1, engine="highs")
 
 
 class TierCut:
@@ -105,35 +108,53 @@ class TierCut:
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
+        for lines in self.lines():
+            contents, more = contents_of([lines])
+            if contents.columns <= self.params.part_columns:
+                least = contents.least(AT_ROOT) + more
+                self.value = max(self.value, rounded_up(least, self.quantum))
+
+    def lines(self, rise: float = 1.0) -> Iterator[Lines]:
+        """Rings and cliques, with the least cost of sets across them and besides.
+
+        At the prices on stages that promise the most.
+        """
+        ends = np.zeros(self.stages)
+        ends[[0, -1]] = self.chain_weight if self.has_chain else 0.0
         for product in self.products:
-            besides = np.zeros(self.size + 1)
-            for other in self.products:
-                if other is not product:
-                    besides += self._floor(other, self._prices(other))[0]
-            for line, across in self._lines(product):
-                lines = self.world // line.size
-                parts = Parts(line, lines, across / 2, besides / 2, self.classes)
-                if 2 * parts.work(1) <= self.params.parts_work:
-                    unit = next((a.size for a in product.stage if not a.is_clique), 1)
-                    known = self.value + self.priced
-                    least = parts.least(unit, self.params.parts_work, known)
-                    self.value = max(self.value, self._rounded_up(least - self.priced))
+            for axis in _line_axes(product):
+                yield max(
+                    (
+                        self._lines(product, axis, prices, rise)
+                        for prices in (self.prices, ends, np.zeros(self.stages))
+                    ),
+                    key=lambda lines: lines.support()[0],
+                )
 
-    def _lines(self, product: Product) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings and cliques, with the least boundary and prices of sets across them."""
-        prices = self._prices(product)
-        for axis in _line_axes(product):
-            if axis is product.copies:
-                across = replica_floor(product, prices, self.size, self.params)
-            else:
-                others = tuple(other for other in product.stage if other is not axis)
-                across = self._floor(replace(product, stage=others), prices)
-            yield axis, across[0]
-
-    @property
-    def priced(self) -> float:
-        """What prices on stages add to the cut."""
-        return float(self.prices.sum()) * (self.world // self.stages) / 2
+    def _lines(
+        self, product: Product, axis: Axis, prices: FloatArray, rise: float
+    ) -> Lines:
+        """Lines of an axis, at some prices on stages."""
+        besides = np.zeros(self.size + 1)
+        for other in self.products:
+            if other is not product:
+                besides += self._floor(other, self._share(other) * prices[None])[0]
+        own = self._share(product) * prices[None]
+        if axis is product.copies:
+            across = replica_floor(product, own, self.size, self.params)
+        else:
+            others = tuple(one for one in product.stage if one is not axis)
+            across = self._floor(replace(product, stage=others), own)
+        priced = float(prices.sum()) * (self.world // self.stages) / 2
+        return Lines(
+            axis,
+            self.world // axis.size,
+            across[0] / 2,
+            besides / 2,
+            self.rooms,
+            priced,
+            rise,
+        )
 
     @property
     def has_chain(self) -> bool:
@@ -148,7 +169,7 @@ class TierCut:
     def _keep_best(self, prices: FloatArray) -> None:
         values = self._values(prices, refine=True)
         best = int(np.argmax(values))
-        value = self._rounded_up(float(values[best]))
+        value = rounded_up(float(values[best]), self.quantum)
         if value > self.value:
             self.value, self.prices = value, prices[best]
 
@@ -167,10 +188,6 @@ class TierCut:
         """The product's share of the chain, and so of the prices on stages."""
         return product.chain.weight / self.chain_weight if self.has_chain else 0.0
 
-    def _prices(self, product: Product) -> FloatArray:
-        """The product's share of the prices on stages; shape (1, P)."""
-        return self._share(product) * self.prices[None]
-
     def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
         """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
         replica = replica_floor(product, prices, self.size, self.params)
@@ -185,10 +202,11 @@ class TierCut:
             work += 8 * stage * replica * self.stages + 6 * replica * self.size
         return batch * work
 
-    def _rounded_up(self, value: float) -> float:
-        """The least multiple of the quantum not below ``value``, errors allowed for."""
-        quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
-        return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
+
+def rounded_up(value: float, quantum: Fraction) -> float:
+    """The least multiple of the quantum not below ``value``, errors allowed for."""
+    quanta = Fraction(value * (1.0 - ROUNDING)) / quantum
+    return float(max(0, ceil(quanta - Fraction(1, 10**6))) * quantum)
 
 
 def _line_axes(product: Product) -> list[Axis]:

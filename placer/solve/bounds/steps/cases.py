@@ -23,10 +23,10 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.experts.expert_parts import StageParts
 from placer.solve.bounds.gradients.nics import NicTrade
 from placer.solve.bounds.network.limit import FREE, Floor
 from placer.solve.bounds.steps.certain import certain
+from placer.solve.bounds.steps.expert_parts import StageParts
 from placer.solve.problem.colocation import are_together, join
 from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import room_in_sets

@@ -2,32 +2,98 @@
 
 A *unit* is made of expert groups of one stage, and of what must stay together with
 them; a *piece* is a set of ranks that must. The smallest part of a unit sets the time
-of its stage. At any prices of parts (`part_prices`) some replica has stages whose units
-cost no more than its share, and the fastest such replica is a bound. Shapes: P stages.
+of its stage. At any prices of parts (`programs/prices.py`) some replica has stages
+whose units cost no more than its share, and the fastest such replica is a bound.
+Shapes: P stages.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
-from placer.solve.bounds.experts.expert_units import Units, units_of
-from placer.solve.bounds.experts.level_boxes import Boxes
-from placer.solve.bounds.experts.part_prices import Packing, PartPrices
 from placer.solve.bounds.network.latency import exchange_latency
+from placer.solve.problem.colocation import join
+from placer.solve.programs.prices import Choices, Packing, dearest
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
+    from placer.job.model import Job
     from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
+
+
+class Units(NamedTuple):
+    """Expert groups with all that is tied to them.
+
+    Attributes
+    ----------
+    pieces : int
+        Of each unit.
+    ranks : int
+        Of a piece.
+    members : int
+        That a piece has of each expert group of its unit.
+    """
+
+    number: int
+    pieces: int
+    ranks: int
+    members: int
+
+
+def units_of(job: Job, label: IntArray) -> Units | None:
+    """Units where the ranks of each set lie in one domain; None where they differ.
+
+    Where sets differ, single ranks may lie anywhere, which bounds them as well.
+    """
+    return _alike(job, label) or _alike(job, np.arange(job.world_size))
+
+
+def _alike(job: Job, label: IntArray) -> Units | None:
+    """Units that are all alike in every way that counts, None if they are not."""
+    axes = job.parallelism
+    members = axes.ranks_of_group["ep"]
+    group, stage = row_of_number(members), axes.coordinates["pp"]
+    place = axes.coordinates["dp"] * axes.pp + stage
+    piece = np.unique(label, return_inverse=True)[1]
+    unit = np.unique(join(label, members), return_inverse=True)[1]
+    facts = (
+        np.bincount(unit),
+        np.bincount(piece),
+        _shared(piece, group),
+        _others(unit, group),
+        _others(piece, group),
+        _others(unit, place),
+        _others(place, unit),
+    )
+    size, ranks, each, groups, touched, *_ = (int(fact[0]) for fact in facts)
+    is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
+    if not is_alike or (_others(unit, stage) > 1).any():
+        return None
+    return Units(job.world_size // size, size // ranks, ranks, each)
+
+
+def _shared(one: IntArray, other: IntArray) -> IntArray:
+    """Ranks that sets of either kind share, where they share any."""
+    pairs = one * (other.max() + 1) + other
+    shared: IntArray = np.unique(pairs, return_counts=True)[1]
+    return shared
+
+
+def _others(one: IntArray, other: IntArray) -> IntArray:
+    """How many sets of the other kind each of one kind shares ranks with."""
+    pairs = np.unique(one * (other.max() + 1) + other)
+    return np.bincount(pairs // (other.max() + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,43 +108,41 @@ class StageParts:
         The best imaginable.
     packing : Packing
         Of units, in pieces.
-    room : ndarray, shape (D,)
-        Of each domain, in pieces.
     """
 
     step: Step
     network: IdealNetwork
     units: Units
     packing: Packing
-    room: IntArray
 
     @classmethod
     def of(cls, case: Case) -> StageParts | None:
         """Units of a job with experts; None where all are single pieces or differ."""
-        step, network, room = case.step, case.network, case.room
+        step, network = case.step, case.network
         job, scale_up = step.model.job, network.fabric.scale_up_tier
         if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
             return None
         units = units_of(job, network.label[scale_up])
         if units is None or units.pieces == 1:
             return None
-        pieces = room // units.ranks
-        packing = Packing.of(pieces, units.pieces)
-        return None if packing is None else cls(step, network, units, packing, pieces)
+        rooms = Counter((case.room // units.ranks).tolist())
+        del rooms[0]
+        return (
+            cls(step, network, units, Packing(units.pieces, rooms)) if rooms else None
+        )
 
-    def seconds(self, tier: int) -> dict[int, float]:
+    def seconds(self) -> dict[int, float]:
         """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
 
         A member of that part has ``here - 1`` peers inside its domain, no more of them
         on its island than fit there; what it sends to the others leaves through its
-        NIC, over ``tier`` or a wider one. The last entry is that of a whole unit, where
-        one fits.
+        NIC. The last entry is that of a whole unit, where one fits.
         """
         job, fabric = self.step.model.job, self.network.fabric
-        copies = job.expert_copies
+        copies, inner = job.expert_copies, fabric.scale_up_tier + 1
         size = self.units.pieces * self.units.members
         share = self.step.model.volumes.ep_buffer / size
-        inner, groups = fabric.scale_up_tier + 1, job.parallelism.ranks_of_group["ep"]
+        groups = job.parallelism.ranks_of_group["ep"]
         most = (self.network.most_members(groups, t).max() for t in range(inner))
         fits = [max(1, int(one)) for one in most]
 
@@ -89,9 +153,9 @@ class StageParts:
         paces, found = share / fabric.bandwidth, {}
         if copies:
             paces *= float(share_sent(np.array(size), copies)) / KERNEL_SHARE
-        if tier < fabric.num_tiers:
-            far = share / float(fabric.bandwidth[tier:].max())
-            far_s = float(fabric.latency[tier:].min())
+        if inner < fabric.num_tiers:
+            far = share / float(fabric.bandwidth[inner:].max())
+            far_s = float(fabric.latency[inner:].min())
             domains = max(2, -(-self.units.pieces // self.packing.largest))
             for pieces in range(1, self.units.pieces // domains + 1):
                 here = pieces * self.units.members
@@ -100,8 +164,7 @@ class StageParts:
                     hops = domains - 1
                     sent *= float(share_sent(np.array(domains), copies))
                 seconds = max(sent * far, near(paces, here))
-                latency = near(fabric.latency, here) + hops * far_s
-                found[pieces] = seconds + latency
+                found[pieces] = seconds + near(fabric.latency, here) + hops * far_s
         if self.packing.largest == self.units.pieces:
             found[self.units.pieces] = near(paces + fabric.latency, size)
         return found
@@ -127,16 +190,15 @@ class StageParts:
         """The bound, s; 0 where there is too much to be worked out."""
         if not params.expert_rounds or self.packing.work > params.expert_part_work:
             return 0.0
-        seconds = self.seconds(self.network.fabric.scale_up_tier + 1)
+        seconds, stages = self.seconds(), self.step.model.job.parallelism.pp
         # Should a part be faster than a larger one, its time is all that is counted on.
         times = np.minimum.accumulate(list(seconds.values()))
-        stages = self.step.model.job.parallelism.pp
-        boxes = Boxes(
+        choices = Choices(
             stages,
             len(times),
             lambda levels: self.step_times(times[levels]),
             params.expert_boxes,
         )
         number = self.units.number / stages
-        prices = PartPrices(self.packing, list(seconds), boxes, number)
-        return prices.climb(params.expert_rounds)
+        lows, rounds = list(seconds), params.expert_rounds
+        return dearest(self.packing, lows, choices, number, rounds).value
