@@ -298,37 +298,3 @@ def test_every_sort_of_problem_is_priced(seed: int) -> None:
     if case.objective == "hop-cost":
         known = problem.goal.value(found.slots.gpu_of_rank(found.slot_of_unit))
         assert found.value == known
-
-
-def test_changes_cost_what_placements_do() -> None:
-    """Changes cost what the scorer says of the placements after them."""
-    machine, job = drawn_case(4)
-    problem = Problem.of(machine, job, "time")
-    slots = ranks_alone(problem)
-    full, quick = FullPrice(problem, slots), compiled(problem, slots)
-    assert quick is not None
-    start = np.arange(job.world_size)
-    quick.load(start)
-    changes = Changes.of([(0, 1)], [(0, 2), (1, 3)])
-    places = quick.slots
-    order = [int(np.flatnonzero(slots.gpus[:, 0] == g)[0]) for g in places.gpus[:, 0]]
-    named = Changes(
-        changes.first, np.array(order)[changes.one], np.array(order)[changes.other]
-    )
-    full.load(np.array(order)[start])
-    assert full.value == pytest.approx(quick.value, rel=ROUNDING)
-    assert full.delta(named) == pytest.approx(quick.delta(changes), rel=1e-6, abs=1e-12)
-
-
-def test_pressure_names_who_is_waited_for() -> None:
-    """Units of the slowest replica have all of the pressure, others less."""
-    machine, job = drawn_case(4)
-    problem = Problem.of(machine, job, "time")
-    found = compiled(problem, ranks_alone(problem))
-    found.load(np.random.default_rng(0).permutation(machine.num_gpus)[: job.world_size])
-    pressure = found.pressure()
-    assert pressure.shape == (job.world_size,)
-    assert pressure.max() == pytest.approx(1.0)
-    step = problem.model.step(found.slots.gpu_of_rank(found.slot_of_unit))
-    slowest = job.parallelism.coordinates["dp"] == step.slowest_replica()
-    assert (pressure[slowest] == pressure.max()).all()
