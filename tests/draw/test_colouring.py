@@ -53,13 +53,6 @@ def test_cells_that_touch_differ(seed: int) -> None:
         assert (a != b)[one != other].all()
 
 
-def test_all_colours_are_used_alike() -> None:
-    """Of groups of a rack each, no colour has two more than another."""
-    colour = in_order(np.arange(36 * 50) // 36, 4, 9)
-    counts = np.bincount(list(colour.values()), minlength=COUNT)
-    assert counts.max() - counts.min() <= 1
-
-
 def rows_of_replicas(racks: int, size: int) -> Plan:
     """Replicas of ``size`` ranks in a row over racks of 72 GPUs."""
     topology = machine([(f"b{i // 4:02d}", [4] * 18) for i in range(racks)])

@@ -77,21 +77,6 @@ def test_path() -> None:
     ]
 
 
-def test_links_of_one_name_are_kept() -> None:
-    """Racks of one name in two blocks are two links, the busier ones paired."""
-    twice = replace(OLD, score={"hottest_links": [link("r0", 3.0), link("r0", 2.0)]})
-    found = link_changes(
-        twice, replace(OLD, score={"hottest_links": [link("r0", 1.0)]})
-    )
-    assert [change.amounts("busy_s") for change in found] == [(3.0, 1.0), (2.0, None)]
-
-
-def test_only_what_both_scores_list() -> None:
-    """Without a list in either score there is nothing to compare."""
-    bare = replace(OLD, score={})
-    assert link_changes(OLD, bare) == path_changes(bare, NEW) == ()
-
-
 def test_text() -> None:
     """The text shows both lists in columns, with what each placement lacks."""
     text = diff_text(diff(OLD, NEW))

@@ -102,14 +102,6 @@ def test_long_lists_are_cut() -> None:
     assert "xxxxxxxxxr and 7 more)\n" in text  # 18 names take 197 characters
 
 
-def test_plans_without_domains() -> None:
-    """When a plan names no racks, moves are folded by node."""
-    old, new = tiny_plan(), replace(nodes_swapped(), domains={})
-    text = diff_text(diff(old, new))
-    assert "  DP replica 0, 1 node: n001 -> n006 (2 ranks)\n" in text
-    assert "    node -> cluster" not in text
-
-
 @pytest.mark.parametrize("width", [30, 48, 80])
 def test_narrow(width: int) -> None:
     """No line is wider than asked, and every number is still there."""

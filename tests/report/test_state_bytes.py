@@ -81,22 +81,6 @@ def test_adapters_have_the_optimizer() -> None:
     )
 
 
-def test_fewer_replicas() -> None:
-    """With half the replicas, the optimizer is cut anew and parameters stay."""
-    four, two = plan_of_nodes(SAME), plan_of_nodes([0, 1, 2, 3])
-    shrink = bytes_to_receive(four, two, job_with("zero1"))
-    # Replica 0 had [0, 1/4), needs [0, 1/2); replica 1 had [1/4, 1/2), needs the rest.
-    share = 1 / 4 + 1 / 2
-    assert shrink == pytest.approx(
-        {"parameters": 0, "optimizer": 2 * 12 * STAGE * share}
-    )
-    # Back again replica 0 has all, 1 lacks [1/4, 1/2), and 2 and 3 have nothing.
-    grow = bytes_to_receive(two, four, job_with("zero1"))
-    assert grow == pytest.approx(
-        {"parameters": 2 * 2 * 2 * STAGE, "optimizer": 2 * 12 * STAGE * 3 / 4}
-    )
-
-
 def test_without_a_model() -> None:
     """A job without a model has no known state."""
     plan = plan_of_nodes(SAME)
