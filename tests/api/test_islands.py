@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.documents import parse_document
-from placer.job.read import decode_job
+from placer import testing
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -39,19 +38,14 @@ def machine(*hosts: dict[str, Any], size: int = 2, **more: Any) -> Topology:
 
 def job(axes: dict[str, int], **more: Any) -> Job:
     """A job of a small model, with experts where it has groups of them."""
-    text = {
-        "format": "placer/job",
-        "version": 1,
-        "name": "small",
-        "parallelism": axes,
-        "model": MODEL | (EXPERTS if "ep" in axes else {}),
-        "sequence": 1024,
-        "micro_batches": 4,
-        "compute": {"micro_batch_time": 0.001},
-        "weights": {"dp": 1},
-        **more,
-    }
-    return decode_job(parse_document(json.dumps(text), "j.json"))
+    return testing.job(
+        "small",
+        model=MODEL | (EXPERTS if "ep" in axes else {}),
+        sequence=1024,
+        micro_batches=4,
+        compute={"micro_batch_time": 0.001},
+        **{"weights": {"dp": 1}} | axes | more,
+    )
 
 
 def names_of(plan: placer.Plan) -> list[tuple[str, int]]:
@@ -85,7 +79,7 @@ def test_a_plan_stays_beside_itself(
 ) -> None:
     """Seats are found again by host and launcher's number, and lost ones only move."""
     topology = machine({}, {"gpus": gpus}, {}, members=members)
-    small = job({"dp": 7}, launcher={"ranks": launcher})
+    small = job({"dp": 7}, launcher=launcher)
     options = {"objective": "hop-cost", "time_limit": 5}
     plan = placer.place(topology, small, hosts=["h0", "h1"], **options).plan
     again = placer.place(topology, small, hosts=["h1", "h0"], previous=plan, **options)

@@ -16,7 +16,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from tests.plan_cases import machine as tiny_machine
+from placer.testing.strategies import machine as tiny_machine
 
 if TYPE_CHECKING:
     from pathlib import Path

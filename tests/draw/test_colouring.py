@@ -13,8 +13,8 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import machine
 from tests.draw.pictures import of_class, parse
-from tests.plan_cases import machine
 
 COUNT = len(palette.DISTINCT)
 

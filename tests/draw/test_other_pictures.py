@@ -12,8 +12,8 @@ from placer.base.units import format_bytes_beside
 from placer.draw.heat_map import traffic_map
 from placer.draw.time_line import time_line
 from placer.placement.plan import Plan
+from placer.testing.strategies import TIERS, tiny_plan
 from tests.draw.pictures import SCORE, SVG, of_class, parse
-from tests.plan_cases import TIERS, tiny_plan
 
 seconds = st.floats(0, 100) | st.just(0.0)
 sizes = st.floats(1e-300, 1e300)

@@ -18,6 +18,7 @@ from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import machine, tiny_plan
 from placer.topology.model import Topology
 from tests.draw.pictures import (
     SVG,
@@ -28,7 +29,6 @@ from tests.draw.pictures import (
     parse,
     plans,
 )
-from tests.plan_cases import machine, tiny_plan
 
 Case = tuple[Topology, Job, Plan]
 

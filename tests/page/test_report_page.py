@@ -20,10 +20,10 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import tiny_plan
 from placer.topology.model import Topology
 from placer.topology.read import read_topology
 from tests.page.browser import Browser, chromium
-from tests.plan_cases import tiny_plan
 from tests.report.test_diff import bare
 
 HOSTILE = (

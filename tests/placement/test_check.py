@@ -16,8 +16,8 @@ from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import placed, tiny, tiny_plan
 from placer.topology.model import Topology
-from tests.plan_cases import placed, tiny, tiny_plan
 
 Case = tuple[Topology, Job, Placement]
 EXPERT = {"etp": "tp", "ep": "ep", "edp": "dp"}

@@ -21,8 +21,8 @@ from placer.placement.plan import Plan
 from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_encode import encode_plan
 from placer.placement.plan_file import read_plan, write_plan
+from placer.testing.strategies import placed, tiny_plan
 from placer.topology.model import Topology
-from tests.plan_cases import placed, tiny_plan
 
 NUMBERS = st.floats(-1e300, 1e300) | st.integers(-(2**53), 2**53)
 LINK = {"tier": "rack", "domain": "r", "direction": "up", "bytes": 1, "busy_s": 0.5}

@@ -13,8 +13,8 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.hostfile import placement_of_hostfile
 from placer.placement.placement import Placement
+from placer.testing.strategies import machines, tiny
 from placer.topology.model import Topology
-from tests.plan_cases import machines, tiny
 
 # Formats of one file that say where every rank is, or all but its GPU.
 READ_BACK = (

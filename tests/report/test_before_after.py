@@ -5,7 +5,7 @@ from dataclasses import replace
 from placer.report.before_after import link_changes, path_changes
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 
 def link(domain: str, busy_s: float) -> dict:

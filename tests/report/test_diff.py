@@ -15,7 +15,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
-from tests.plan_cases import jobs, machines, placements, tiny, tiny_plan
+from placer.testing.strategies import jobs, machines, placements, tiny, tiny_plan
 
 LEVELS = ("node", "rack", "block", "cluster")
 AMOUNTS = st.floats(0, 10)

@@ -17,7 +17,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.state_bytes import bytes_to_receive
-from tests.plan_cases import jobs, machines, placements, tiny
+from placer.testing.strategies import jobs, machines, placements, tiny
 
 # A layer: 4 x 64 attention, 3 x 8 x 16 feed-forward, 2 x 8 norms; a vocabulary: 32 x 8.
 MODEL = Model("tiny", layers=2, hidden=8, ffn=16, heads=2, kv_heads=2, vocab=32)

@@ -14,7 +14,7 @@ from placer.report.reason import reason
 from placer.report.summary import used_lines
 from placer.report.verdict import sentence, why_broken
 from placer.report.words import share_text
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.cost.step import StepModel
-from placer.documents import document_of
-from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import solve
 
@@ -17,14 +16,7 @@ COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "send_recv", "relay")
 
 def job_of(ranks, launcher="free", **keys):
     """A job of so many ranks with groups or traffic."""
-    content = {
-        "format": "placer/job",
-        "version": 1,
-        "name": "own",
-        "parallelism": {"dp": ranks},
-        "launcher": {"ranks": launcher},
-    }
-    return decode_job(document_of(content | keys, "own"))
+    return testing.job("own", launcher=launcher, dp=ranks, **keys)
 
 
 def pairs(ranks, size="2GB"):

@@ -13,8 +13,8 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.problem.submachine import Submachine
+from placer.testing import strategies
 from placer.topology.model import Tier, Topology
-from tests import plan_cases
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 
@@ -55,7 +55,7 @@ STEPS = (1.0, 1.0, 3.0, 9.0)
 
 
 def uneven() -> Topology:
-    machine = plan_cases.machine(RACKS)
+    machine = strategies.machine(RACKS)
     tiers = zip(machine.tiers, STEPS, strict=True)
     return replace(machine, tiers=tuple(replace(t, distance=d) for t, d in tiers))
 

@@ -14,8 +14,8 @@ from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.ties import TieBreak
+from placer.testing import strategies
 from placer.topology.model import Tier
-from tests import plan_cases
 from tests.solve.random_cases import machine_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_one_slow_replica_is_better_than_three() -> None:
 def even_links() -> Topology:
     """Two blocks of two racks of two nodes of two GPUs, links alike at every tier."""
     racks = [("b0", [2, 2]), ("b0", [2, 2]), ("b1", [2, 2]), ("b1", [2, 2])]
-    return plan_cases.machine(racks)
+    return strategies.machine(racks)
 
 
 def test_fewest_domains_outermost_first() -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from placer import testing
 from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from placer.solve.score.evaluator import Changes, Compiled, compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
-from placer.topology.read import decode_topology
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
@@ -46,28 +46,6 @@ def drawn_case(seed: int) -> tuple[Topology, Job]:
         speed = np.random.default_rng(seed).choice([1, 1, 0.5, 0.8], machine.num_nodes)
         machine = replace(machine, compute_factor=speed)
     return machine, case.job
-
-
-def racks_of(racks: list[int], gpus: int, inner: str) -> Topology:
-    """Racks of so many hosts behind uplinks of a quarter; NVLink in hosts, or racks."""
-    tiers = [
-        {"name": "node", "size": gpus, "bandwidth": "900GB/s", "latency": "1us"},
-        {"name": "rack", "bandwidth": inner, "latency": "2us"},
-        {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"},
-    ]
-    tiers[0]["scale_up"], tiers[1]["scale_up"] = True, inner == "900GB/s"
-    tiers[2]["oversubscription"] = 4
-    content = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "racks",
-        "tiers": tiers,
-        "nodes": [
-            {"names": f"r{rack}n[1-{nodes}]", "rack": f"r{rack}"}
-            for rack, nodes in enumerate(racks)
-        ],
-    }
-    return decode_topology(document_of(content, "racks"))
 
 
 def ranks_alone(problem: Problem) -> Slots:
@@ -194,7 +172,7 @@ def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
 ) -> None:
     """Rings, trees and switches, on hosts and racks, behind thin uplinks."""
     draw = np.random.default_rng(len(racks))
-    machine = racks_of(racks, 4, inner)
+    machine = testing.racks(racks, joined=inner == "900GB/s", oversubscription=4)
     job = own_reductions(machine, draw, algorithm)
     problem = Problem.of(machine, job, "time")
     found = follows(problem, ranks_alone(problem), draw, 12)
