@@ -133,7 +133,8 @@ def test_import_is_light() -> None:
         ),
         (
             "from placer.emit.registry import render;"
-            "from tests.plan_cases import tiny_plan; render(tiny_plan(), 'csv')",
+            "from placer.testing.strategies import tiny_plan;"
+            "render(tiny_plan(), 'csv')",
             "placer.emit.rank_map",
             {"placer.emit.kubernetes", "placer.emit.nccl", "networkx"},
         ),

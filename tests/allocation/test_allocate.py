@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 import yaml
 
 import placer
-from placer.allocation import offers
-from placer.allocation.least_strict import Slices, worst_machine
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
 from placer.emit.registry import requests
 from placer.job.rules import Rules
-from placer.solve.bounds import certificate
-from placer.solve.orders import solve_orders
 from tests.allocation.machines import racks, training
 
 RACK = {"tp": "node", "cp": "rack", "pp": "rack"}
@@ -325,14 +318,6 @@ def test_no_shape_guarantees_the_step_where_slow_nodes_may_be_given(factor):
     assert found.jobs[0].plan.request["slice"] == 16
 
 
-def test_the_worst_nodes_of_a_request():
-    """Slices of two in racks of their own, all in one cluster; uplinks only theirs."""
-    slices = Slices(tier=1, size=2, within=2)
-    found = worst_machine(FIVE, np.arange(6), slices)
-    assert found.domain_of_node[1].tolist() == [0, 0, 1, 1, 2, 2]
-    assert found.gpus_of_domain(1).tolist() == [8, 8, 8]
-
-
 def test_requests_name_the_nodes_and_the_shape():
     plan = placer.allocate(FIVE, replica(dp=2), requests=True).jobs[0].plan
     texts = requests(plan, "two")
@@ -367,12 +352,6 @@ def test_requests_say_that_spare_nodes_are_not_asked_for():
         assert f"# Not asked for: the spare nodes of the plan, {spare}.\n" in text
 
 
-def test_a_plan_with_a_request_is_read_back(tmp_path):
-    plan = placer.allocate(FIVE, replica(), requests=True).jobs[0].plan
-    placer.write_plan(plan, tmp_path / "plan.json")
-    assert placer.read_plan(tmp_path / "plan.json").request == plan.request
-
-
 def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
     """Seven nodes of one rack and six of another are no slices of thirteen."""
     machine = racks({"a": 4, "b": 7, "c": 6})
@@ -396,21 +375,6 @@ def test_jobs_without_room_are_told_what_would_help(jobs, more, hint):
         placer.allocate(FIVE, [replica(name) for name in jobs], **more)
 
 
-def test_jobs_of_more_ranks_than_gpus_are_not_searched(monkeypatch):
-    """Any placement of a job tells that it fits alone, and who finds no room."""
-    enough = []
-
-    def noted(problem, budget, *more):
-        enough.append(problem.params.enough_value)
-        return solve_orders(problem, budget, *more)
-
-    monkeypatch.setattr(offers, "solve_orders", noted)
-    jobs = [replica(name, require={"tp": "node"}) for name in ("one", "two", "three")]
-    with pytest.raises(InfeasibleError, match="need 192 GPUs, 160 are free"):
-        placer.allocate(FIVE, jobs, free="A[01-18],B[01-12],C[01-10]")
-    assert {*enough} == {float("inf")}
-
-
 def test_jobs_that_would_fit_in_shared_racks_are_told_so():
     """Two jobs of eight nodes in one free rack, apart: sharing it is the way out."""
     halves = [replica(name, pp=4) for name in ("one", "two")]
@@ -429,64 +393,3 @@ def test_the_answer_says_why_the_search_ended():
     assert "The time limit ended the search." in cut.summary()
     told = placer.allocate(FIVE, jobs, free=free, stop=lambda: True)
     assert told.stop_reason == "interrupted"
-
-
-def test_once_stopped_a_job_is_searched_no_more_often_than_needed(monkeypatch):
-    """Each alone, the second beside the first; no more effort, requests or rests.
-
-    Equal jobs are worth the same alone, so that is worked out once.
-    """
-    searched = []
-
-    def counted(problem, budget, *more):
-        searched.append(problem.job.name)
-        return solve_orders(problem, budget, *more)
-
-    monkeypatch.setattr(offers, "solve_orders", counted)
-    for sizes, times in (({}, 2), ({"pp": 4}, 3)):
-        searched.clear()
-        jobs = [replica("one"), replica("two", **sizes)]
-        found = placer.allocate(FIVE, jobs, requests=True, stop=lambda: True)
-        assert len(searched) == times
-        assert [job.plan.job["name"] for job in found.jobs] == ["one", "two"]
-        apart = placer.allocate(FIVE, jobs[1], stop=lambda: True)
-        assert found.jobs[1].plan.job == apart.jobs[0].plan.job
-
-
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [({"time_limit": 0.1}, "time-limit"), ({"stop": lambda: True}, "interrupted")],
-)
-def test_a_search_that_does_not_look_up_is_left_behind(monkeypatch, limits, reason):
-    """A program in an engine ends late; its job gets the best it has told by then."""
-    end = threading.Event()
-
-    def deaf(problem, budget, tell):
-        found = solve_orders(problem, budget, tell)
-        end.wait(60)
-        return found
-
-    monkeypatch.setattr(offers, "solve_orders", deaf)
-    began = time.monotonic()
-    jobs = [replica("one", dp=2), replica("two")]
-    found = placer.allocate(FIVE, jobs, free="A[01-18],B[01-18],C[01-16]", **limits)
-    end.set()
-    assert time.monotonic() - began < 50
-    assert found.stop_reason in (reason, "proved")
-    for job in found.jobs:
-        placer.check(job.plan)
-
-
-def test_a_bound_is_worked_out_once_for_a_job_in_all_its_turns():
-    """That on all free nodes holds on those which others leave."""
-    jobs = [replica("one", dp=2), replica("two", pp=4), replica("three", dp=2)]
-    nodes = []
-
-    def counted(problem, *asked):
-        nodes.append(problem.machine.num_nodes)
-        return certificate.least_step_time(problem, *asked)
-
-    with patch.object(certificate, "BOUNDS", (counted,)):
-        found = placer.allocate(racks({"A": 34, "B": 16, "C": 40}), jobs)
-    assert len(found.jobs) == 3
-    assert nodes == [90, 90]

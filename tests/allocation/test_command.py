@@ -68,15 +68,6 @@ def test_a_long_search_says_what_it_is_at(job, monkeypatch):
     assert (quiet.stdout, quiet.stderr) == (said.stdout, "")
 
 
-def test_the_library_tells_of_every_search():
-    """By the name of its job, counted."""
-    told = []
-    one, two = (placer.read_job("quickstart") for _ in range(2))
-    placer.allocate(MACHINE, [one, two], progress=lambda *now: told.append(now))
-    assert [number for _, number in told] == [*range(1, len(told) + 1)]
-    assert {name for name, _ in told} <= {"quickstart", "quickstart-2"}
-
-
 def test_text_and_csv_name_every_job(job):
     jobs = ["-j", job("one", 4), "-j", job("two", 3)]
     text = allocate(*jobs).stdout
@@ -160,14 +151,6 @@ def test_place_says_in_a_line_what_free_hosts_would_save(job):
     beside = CliRunner().invoke(main, ["place", *arguments, "--free", names[5]])
     assert "This allocation" not in alone.stdout
     assert "This allocation: no free nodes are better: 1,744" in beside.stdout
-
-
-def test_free_hosts_are_beside_those_of_the_job(job):
-    names = placer.read_topology(MACHINE).node_names
-    arguments = ["place", "-t", MACHINE, "-j", job("one", 4), "--free", names[5]]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 2
-    assert "placer allocate --free" in result.output
 
 
 def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 
 import placer.allocation.offers as module
 from placer.allocation.offers import Offers
@@ -32,36 +31,6 @@ def test_every_job_has_its_share_of_the_time():
     # Three alone and three together.
     assert 90 < given[0] <= 100
     assert given[0] < given[1] < given[2]
-
-
-@pytest.mark.slow
-def test_a_search_cut_short_is_told():
-    """Though time is left; and what is left goes to the job that was cut short."""
-    machine = racks(dict.fromkeys("abcdefgh", 6), oversubscription=4)
-    jobs = [training(tp=4, pp=4, dp=9), training(tp=4, pp=1, dp=1)]
-
-    def shorter(self: Budget, count: int) -> Budget:
-        return self.anew(0.0 if count == 4 else self.seconds_left / count)
-
-    with patch.object(Budget, "share", shorter):
-        found = allocate(machine, jobs, time_limit=600)
-    assert found.cost <= 1.01 * allocate(machine, jobs).cost
-    assert found.stop_reason == "time-limit"
-
-
-def test_jobs_that_are_alike_are_searched_once():
-    machine = racks({"a": 2, "b": 2})
-    jobs = [training(f"job{i}", tp=4, dp=1) for i in range(3)]
-    seen: list[int] = []
-    alone = Offers.alone
-
-    def told(self, index, effort, to_come):
-        seen.append(to_come)
-        return alone(self, index, effort, to_come)
-
-    with patch.object(Offers, "alone", told):
-        allocate(machine, jobs)
-    assert seen == [4, 4, 4]
 
 
 def test_fair_turns_leave_domains_to_others():

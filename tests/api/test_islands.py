@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
-from placer.documents import parse_document
-from placer.job.read import decode_job
+from placer import testing
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -40,19 +38,14 @@ def machine(*hosts: dict[str, Any], size: int = 2, **more: Any) -> Topology:
 
 def job(axes: dict[str, int], **more: Any) -> Job:
     """A job of a small model, with experts where it has groups of them."""
-    text = {
-        "format": "placer/job",
-        "version": 1,
-        "name": "small",
-        "parallelism": axes,
-        "model": MODEL | (EXPERTS if "ep" in axes else {}),
-        "sequence": 1024,
-        "micro_batches": 4,
-        "compute": {"micro_batch_time": 0.001},
-        "weights": {"dp": 1},
-        **more,
-    }
-    return decode_job(parse_document(json.dumps(text), "j.json"))
+    return testing.job(
+        "small",
+        model=MODEL | (EXPERTS if "ep" in axes else {}),
+        sequence=1024,
+        micro_batches=4,
+        compute={"micro_batch_time": 0.001},
+        **{"weights": {"dp": 1}} | axes | more,
+    )
 
 
 def names_of(plan: placer.Plan) -> list[tuple[str, int]]:
@@ -86,7 +79,7 @@ def test_a_plan_stays_beside_itself(
 ) -> None:
     """Seats are found again by host and launcher's number, and lost ones only move."""
     topology = machine({}, {"gpus": gpus}, {}, members=members)
-    small = job({"dp": 7}, launcher={"ranks": launcher})
+    small = job({"dp": 7}, launcher=launcher)
     options = {"objective": "hop-cost", "time_limit": 5}
     plan = placer.place(topology, small, hosts=["h0", "h1"], **options).plan
     again = placer.place(topology, small, hosts=["h1", "h0"], previous=plan, **options)
@@ -147,48 +140,3 @@ def test_pins_that_cannot_hold_name_hosts() -> None:
     far = job({"dp": 8}, rules={"pin": [{"ranks": "0,7", "nodes": "h1"}]})
     with pytest.raises(placer.InfeasibleError, match="pinned to h1, which with 4 GPUs"):
         placer.place(topology, far)
-
-
-def test_allocations_count_hosts() -> None:
-    """All placements on the free hosts are a proof for a job that shares uplinks."""
-    topology = machine({"gpus": [1, 2]}, {}, {}, oversubscription=4)
-    small = job({"cp": 3, "pp": 2}, launcher={"ranks": "free"})
-    found = placer.allocate(topology, [small], time_limit=2)
-    placer.check(found.jobs[0].plan)
-    assert len(found.jobs[0].plan.nodes) == 2
-
-
-def test_the_report_shows_busy_uplinks_of_hosts() -> None:
-    """Gradients cross the uplinks of all hosts, and the report says so."""
-    plan = placer.place(machine({}, {}, {}), job({"dp": 12}), time_limit=60).plan
-    page = placer.report_html(plan)
-    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
-    assert text is not None
-    busy = json.loads(text[1])["sides"][-1]["busy"]
-    assert len(busy) == len(plan.nodes)
-    assert min(busy) > 0
-
-
-def test_spares_that_cannot_be_kept_are_hosts() -> None:
-    """A spare is a host with all its islands."""
-    spared = job({"dp": 9}, rules={"spares": {"cluster": 1}})
-    with pytest.raises(placer.InfeasibleError, match="offers 2 of its 3 nodes"):
-        placer.place(machine({}, {}, {}), spared)
-
-
-def test_what_is_left_may_fill_islands_unevenly() -> None:
-    """A replica of five ranks fits a host of islands of three, and is not given up."""
-    topology = machine({}, {}, size=3)
-    small = job({"cp": 5, "dp": 2}, sequence=1000)
-    plan = placer.place(topology, small, time_limit=60).plan
-    left = placer.replace(plan, failed="h0", shrink=True, time_limit=60)
-    assert (left.job.parallelism.dp, left.plan.nodes) == (1, ("h1",))
-
-
-def test_too_few_moves_are_no_reason_to_shrink() -> None:
-    """Where the job fits what is left, the moves are in the way and are told."""
-    topology = machine({}, {}, size=3)
-    small = job({"dp": 5})
-    plan = placer.place(topology, small, hosts="h0", time_limit=60).plan
-    with pytest.raises(placer.InfeasibleError, match="moves at most 4"):
-        placer.replace(plan, failed="h0", added="h1", max_moves=4, shrink=True)

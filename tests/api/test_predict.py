@@ -14,7 +14,6 @@ from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
 from placer.cli.main import main
 from placer.placement.host_orders import (
-    in_natural_order,
     slurm_key,
     text_order_surprise,
 )
@@ -119,19 +118,6 @@ def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> Non
     for launcher in LAUNCHERS:
         found = order(launcher, rows).split()
         assert sorted(found) == sorted(host for _, host in rows)
-
-
-@given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,3}", fullmatch=True), unique=True))
-def test_natural_order_is_numeric_within_a_prefix(names: list[str]) -> None:
-    """Of two names with one prefix the one with the smaller number comes first."""
-    found = in_natural_order(names)
-    for prefix in ("", "a", "b", "cc"):
-        numbers = [
-            int(name.removeprefix(prefix))
-            for name in found
-            if name.removeprefix(prefix).isdigit() and name.startswith(prefix)
-        ]
-        assert numbers == sorted(numbers)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +232,3 @@ def test_labels_of_mixed_width_are_warned_about(tmp_path: Path) -> None:
     )
     done = CliRunner().invoke(main, ["score", "launcher:torchrun-c10d", *arguments])
     assert (done.exit_code, done.stderr) == (0, "")
-
-
-def test_list() -> None:
-    """Every launcher is listed with its rule and where that is written."""
-    done = CliRunner().invoke(main, ["score", "--list"])
-    lines = done.stdout.splitlines()
-    listed = 2 * len(LAUNCHERS)
-    names = [line.split()[0] for line in lines[:listed:2]]
-    assert names == [f"launcher:{name}" for name in LAUNCHERS]
-    assert all("source: " in line for line in lines[1:listed:2])

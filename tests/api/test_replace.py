@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace as changed
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan_encode import encode_plan
 from placer.report.matching import match
-from placer.solve.bounds import Proof
-from placer.solve.replace import search
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -162,23 +159,6 @@ def test_stays_inside_the_allocation(small: Case) -> None:
     placer.check(found.plan)
 
 
-def test_stays_inside_the_new_allocation(small: Case) -> None:
-    """What failed once is not used by the next replacement, what was added may be."""
-    topology, job, plan = small
-    spare = [name for name in topology.node_names if name not in plan.nodes]
-    owned = placer.place(topology, job, hosts=[*plan.nodes, spare[0]]).plan
-    rack = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
-    near = [name for name, of in rack.items() if spare[0].startswith(of)]
-    first = placer.replace(owned, failed=near[:1]).plan
-    assert spare[0] in first.nodes
-    assert first.inputs["exclude"] == near[0]
-    with pytest.raises(placer.InfeasibleError):
-        placer.replace(first, failed=spare[:1])
-    back = placer.replace(first, failed=spare[:1], added=near[:1]).plan
-    assert set(back.nodes) == set(plan.nodes)
-    placer.check(back)
-
-
 def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
     """A plan of every node owns those of its own machine, not what was built since."""
     _, job, _ = small
@@ -190,20 +170,6 @@ def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
     more = ["r5-n1", "r5-n2", "r5-n3", "r5-n4"]
     found = placer.replace(plan, larger, failed=failed, added=more, force=True).plan
     assert {*more} < {*found.nodes}
-
-
-def test_an_older_plan_tells_no_allocation(small: Case) -> None:
-    """Without inputs in the plan every host is taken, or with ``added`` no others."""
-    topology, job, plan = small
-    older = changed(plan, inputs={})
-    failed = in_rack(older, 1, 1)
-    assert placer.replace(older, topology, job, failed=failed).plan.inputs["hosts"] == (
-        ""
-    )
-    with pytest.raises(placer.InfeasibleError):
-        placer.replace(older, topology, job, failed=failed, added=[])
-    with pytest.raises(placer.InputError, match=r"the topology and the job it"):
-        placer.replace(older, failed=failed)
 
 
 def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
@@ -311,14 +277,6 @@ def test_what_cannot_be(small: Case) -> None:
     assert [problem.key for problem in error.value.problems] == list(wrong)
 
 
-def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
-    """Nothing differs when the plan was made of hosts in another order."""
-    topology, job, _ = small
-    backwards = topology.node_names[::-1]
-    plan = placer.place(topology, job, hosts=backwards).plan
-    assert placer.replace(plan, topology, job).diff().is_empty
-
-
 def test_hosts_that_do_not_count_are_named(small: Case) -> None:
     """What does not fit says how many hosts failed and how many may not be used."""
     topology, job, plan = small
@@ -373,49 +331,3 @@ def test_one_rank() -> None:
     plan = placer.place(topology, job).plan
     found = placer.replace(plan, topology, job, failed=plan.nodes)
     assert len(found.diff().moved) == 1
-
-
-@pytest.mark.slow
-def test_a_large_job_that_owns_a_part_of_the_machine(tmp_path: Any) -> None:
-    """Of 98,304 ranks on scattered hosts those on lost nodes move, none outside."""
-    topology = placer.read_topology("block:32 leaf:64 node:16 gpu:4")
-    text = (
-        "format: placer/job\nversion: 1\nname: large\n"
-        "parallelism: {tp: 4, cp: 2, pp: 8, vp: 8, dp: 1536, order: tp-cp-ep-pp-dp}\n"
-        "model: llama3.1-405b\nsequence: 8192\nmicro_batches: 8\n"
-        "stages: {embedding: 1, loss: 1}\n"
-        "compute: {micro_batch_time: 99ms, fixed_time: 229ms}\nrequire: {tp: leaf}\n"
-    )
-    (tmp_path / "job.yaml").write_text(text)
-    job = placer.read_job(str(tmp_path / "job.yaml"))
-    rng = np.random.default_rng(1)
-    granted = np.flatnonzero(rng.random(topology.num_nodes) < 0.95)
-    hosts = [topology.node_names[node] for node in granted[: 24_576 + 200]]
-    plan = placer.place(topology, job, hosts=hosts).plan
-    assert len(encode_plan(plan)) < 4_000_000
-    failed = rng.choice(plan.nodes, 105, replace=False).tolist()
-    found = placer.replace(plan, failed=failed)
-    assert set(found.plan.nodes) <= set(hosts) - set(failed)
-    assert found.plan.previous["moved"] == 420
-    placer.check(found.plan)
-
-
-def test_the_bound_does_not_hold_up_the_end(
-    small: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped while the lower bound is at work, the repairs found so far are it."""
-    topology, job, plan = small
-    begun, end = Event(), Event()
-
-    def deaf(*_: object) -> Proof:
-        begun.set()
-        end.wait(10.0)
-        return Proof(1.0, "late")
-
-    monkeypatch.setattr(search, "lower_bound", deaf)
-    failed = in_rack(plan, 0, 1)
-    found = placer.replace(plan, topology, job, failed=failed, stop=begun.is_set)
-    end.set()
-    assert found.plan.solver["stop_reason"] == "interrupted"
-    assert found.bound["lower_bound"] == 0
-    assert found.plan.previous["moved"] == found.plan.previous["lost"]

@@ -139,15 +139,6 @@ def test_nodes_to_avoid_stay_empty(tmp_path: Path) -> None:
     assert not any("r3-n2" in other.nodes for other in plans)
 
 
-def test_no_placement_is_given_twice(tmp_path: Path) -> None:
-    """Two nodes with a replica each have two placements, not three."""
-    plan = plan_of(tmp_path, "node:2 gpu:4", tp=4, dp=2)
-    first, other = placer.vary(plan, 2)
-    assert first.host_of_rank != other.host_of_rank
-    with pytest.raises(placer.InfeasibleError, match="only 2 were found"):
-        placer.vary(plan, 3)
-
-
 def test_one_placement_cannot_tell(tmp_path: Path) -> None:
     """In one placement a slow node and what it holds are the same."""
     machine, axes, _ = MACHINES["hosts"]
@@ -156,17 +147,6 @@ def test_one_placement_cannot_tell(tmp_path: Path) -> None:
     verdict = placer.diagnose([plan], [times])
     assert verdict.named is None
     assert verdict.alike > 1
-
-
-def test_noise_names_nothing(tmp_path: Path) -> None:
-    """Where nothing is slow nothing is named, nor where all times are equal."""
-    machine, axes, _ = MACHINES["hosts"]
-    plans = placer.vary(plan_of(tmp_path, machine, **axes), 3)
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        times = [1 + 0.02 * rng.standard_normal(plan.world_size) for plan in plans]
-        assert placer.diagnose(plans, times).named is None
-    assert placer.diagnose(plans, [np.ones(256)] * 3).suspects == ()
 
 
 def test_wrong_times(tmp_path: Path) -> None:

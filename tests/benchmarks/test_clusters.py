@@ -12,39 +12,6 @@ from placer.placement.baselines import baseline
 DRAWS = 128
 
 
-@pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_histories(family: str, history: str) -> None:
-    """What is missing where: nothing, whole nodes, single GPUs, places of leaves."""
-    rng = np.random.default_rng(5)
-    topology, missing = machine(rng, family, history, 1500)
-    kind = FAMILIES[family]
-    nodes_of_leaf = np.bincount(topology.domain_of_node[1])
-    assert 1300 <= topology.num_gpus <= 2000
-    if history == "whole":
-        assert missing == 0
-        assert set(nodes_of_leaf) == {kind.leaf}
-    else:
-        assert 0 < missing < 0.8
-    short = topology.gpus_of_node < kind.node
-    assert short.any() == (history == "seven of eight")
-    if history == "seven of eight":
-        assert set(nodes_of_leaf) == {kind.leaf}
-        assert set(topology.gpus_of_node[short]) == {kind.node - 1}
-    if history in ("scheduled", "uneven"):
-        assert len(set(nodes_of_leaf.tolist())) > 2
-    if history == "uneven":
-        assert nodes_of_leaf.min() >= kind.leaf // 2
-
-
-def test_the_scheduler_leaves_holes() -> None:
-    """What is left free lies in many leaves, few of which are whole."""
-    topology, _ = machine(np.random.default_rng(1), "hosts", "scheduled", 1024)
-    nodes_of_leaf = np.bincount(topology.domain_of_node[1])
-    assert len(nodes_of_leaf) > 1024 / 8 / 16 * 1.2
-    assert (nodes_of_leaf < 16).mean() > 0.5
-
-
 def test_every_job_with_every_history() -> None:
     """A bit more than a hundred draws have all nine jobs with all five histories."""
     draws = [drawn(seed) for seed in range(DRAWS)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,6 @@ import placer
 from benchmarks.fault_page import Replay, page, picture
 from benchmarks.fault_placer import (
     WITHIN,
-    Best,
     Placer,
     all_left,
     best,
@@ -82,21 +80,6 @@ def test_books_of_a_fault() -> None:
     assert found.replicas == pytest.approx([10, 10 * 1.5 / 24 + 8 * 22.5 / 24])
 
 
-def test_growing_loses_no_work() -> None:
-    """A job that grows stops for a restart and keeps what it trained."""
-    changes = [Change(0.0, False, 1, 0, 1.0, 0.0), Change(0.5, False, 2, 0, 1.0, 0.0)]
-    found = account(changes, 1, Terms(restart_s=900, micro_batches=1))
-    assert found.lost_s == 0
-    assert found.samples[0] == pytest.approx(3600 * (11.75 + 2 * 11.75))
-
-
-def test_a_fixed_batch_waits_for_the_fullest_replica() -> None:
-    """With 7 replicas for 16 sequences some take three, one more than two."""
-    terms = Terms(batch=16, micro_batches=2, micro_batch_s=0.5)
-    assert terms.rate(Change(0, False, 7, 0, 1.0, 0)) == pytest.approx(16 / 1.5)
-    assert terms.rate(Change(0, False, 8, 0, 1.0, 0)) == pytest.approx(16 / 1.0)
-
-
 def test_a_trace_on_a_map(trace_file: Path) -> None:
     """Trays go down and come back as the trace says; four sound servers have none."""
     trace = read_trace(trace_file)
@@ -163,33 +146,6 @@ def test_states_share_the_placement_of_what_they_have_in_common(
         assert one.bound_s <= one.step_s <= found[tuple(full)].step_s * (1 + WITHIN)
         used = np.unique(one.plan.domains["rack"], return_counts=True)[1]
         assert (np.sort(used)[::-1] <= state).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "state",
-    [(18,) * 14 + (17,) * 7 + (13,), (18,) * 7 + (17,) * 7 + (16,) * 3 + (15,) * 5],
-)
-def test_no_tray_to_spare(cluster: Cluster, state: tuple[int, ...]) -> None:
-    """Hard programs do not keep the easy ones from their turn: a gap below 1 %."""
-    found = best(cluster, state, sum(state) // REPLICA)
-    assert found.step_s < found.bound_s * 1.01
-
-
-def test_a_slow_shape_is_searched_again_with_more_trays() -> None:
-    """States that have no tray to spare keep it; the others get a faster one."""
-    tight, other = (18,) * 14 + (17,) * 4 + (16,) * 4, (18,) * 16 + (16,) * 6
-    loose = [(18,) * 20 + (17, 16), (18,) * 21 + (17,)]
-
-    def search(batch, count):
-        return [
-            Best(SimpleNamespace(score={"step_time_s": 1 + (sum(s) == 16 * count)}), 1)
-            for s in batch
-        ]
-
-    found = best_of_all([*loose, tight, other], search)
-    assert found[tight].step_s == found[other].step_s == 2
-    assert all(found[row].step_s == 1 for row in loose)
 
 
 def test_the_page(cluster: Cluster, trace_file: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import shutil
 import subprocess
@@ -11,12 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from benchmarks.instances import Instance, build, load
-from benchmarks.peers import metis, mt_kahypar, orders, scotch
-from benchmarks.peers.answer import repaired
+from benchmarks.instances import Instance, build
+from benchmarks.peers import mt_kahypar, scotch
 from benchmarks.peers.problem import (
     UNITS,
-    Graph,
     MappingProblem,
     problem_of,
     unit_size,
@@ -81,33 +78,6 @@ def test_mapping_cost_is_the_hop_cost(axes: Parallelism, unit: str) -> None:
     assert mapped_cost(problem, leaf_of_vertex) == cost - inside
 
 
-def test_units() -> None:
-    """A unit is a rank, a tp group, or all that the next axes link."""
-    axes = Parallelism(tp=4, cp=2, pp=8, dp=3)
-    assert [unit_size(axes, unit) for unit in UNITS] == [1, 4, 8]
-    assert unit_size(Parallelism(ep=16, dp=32), "stage") == 16
-
-
-def test_units_that_do_not_fit() -> None:
-    """Stages of 4 do not fit where every leaf holds 6 and GPUs are short."""
-    topology, job = machine([6, 6, 6, 6], Parallelism(tp=2, cp=2, dp=5))
-    assert problem_of(topology, job, "stage") is None
-    assert problem_of(topology, job, "tp") is not None
-    assert orders.place(topology, job, unit="stage") is None
-
-
-def test_repair_moves_the_loosest_to_the_nearest() -> None:
-    """The vertex without weight to its full leaf moves next to its neighbour."""
-    # 0-1 strong, 2 tied to 3 only; 2 is on leaf 0 with 0 and 1, which holds two.
-    graph = Graph(4, np.array([[0, 1], [2, 3]]), np.array([9, 1]))
-    domains = np.array([[0, 1, 2], [0, 1, 1], [0, 0, 0]])
-    problem = MappingProblem(
-        graph, 1, np.array([2, 1, 1]), domains, np.array([1, 5, 7])
-    )
-    found, moved = repaired(problem, np.array([0, 0, 0, 1]))
-    assert (found.tolist(), moved) == ([0, 0, 2, 1], 1)
-
-
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(
@@ -137,41 +107,6 @@ def test_answers_fit(
         assert len(found.leaf_of_rank) == job.world_size
         groups = found.leaf_of_rank.reshape(-1, size)
         assert (groups == groups[:, :1]).all()
-
-
-def test_levels_with_an_only_child() -> None:
-    """A level with one child each gives its cost to the level around it, or none."""
-    axes = Parallelism(tp=2, cp=2, pp=2, dp=3)
-    for hier, levels in (((1, 3), [(3, 6)]), ((3, 1), [(3, 4)]), ((1, 1), [])):
-        problem = problem_of(*machine([24] * max(hier), axes, hier), "rank")
-        assert problem is not None
-        assert scotch.tree_of(problem).levels(problem) == levels
-
-
-def test_orders() -> None:
-    """Orders by name are the two plain orders; hosts in order of name are as given."""
-    topology, job = load("S64")
-    costs = []
-    for variant in orders.VARIANTS:
-        found = orders.place(topology, job, variant=variant)
-        assert found is not None
-        placement = Placement.on_nodes(topology, found.leaf_of_rank)
-        costs.append(hop_cost(topology, job, placement))
-    # 16 ranks a leaf, 4 a stage: Megatron's order keeps 4 replicas of a stage there.
-    assert costs[0] == costs[2] > costs[1] == 263_296
-
-
-def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its package or program a tool has no version."""
-    monkeypatch.setenv("PATH", "")
-    assert scotch.version() is None
-
-    def missing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert metis.version() is None
-    assert mt_kahypar.version() is None
 
 
 def test_scotch_reports_our_cost(tmp_path: Path) -> None:
@@ -212,16 +147,3 @@ def test_mt_kahypar_reports_our_cost() -> None:
     mapped = graph.map_onto_graph(target, context)
     leaf_of_vertex = np.array(mapped.get_partition())
     assert mapped_cost(problem, leaf_of_vertex) == mapped.steiner_tree(target)
-
-
-def test_published_value_of_another_evaluator() -> None:
-    """Another mapper's own cost of an optimal placement of A is half of ours by four.
-
-    SharedMap, weights divided by 4, each edge counted from both ends: 290,816.
-    """
-    topology, job = load("A")
-    found = orders.place(topology, job, variant="replica-major")
-    assert found is not None
-    placement = Placement.on_nodes(topology, found.leaf_of_rank)
-    excess = hop_cost(topology, job, placement) - 34_725_888
-    assert 2 * excess / 4 == 290_816

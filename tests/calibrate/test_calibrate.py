@@ -10,7 +10,6 @@ import pytest
 
 from placer.api.score import score
 from placer.base.errors import InputError
-from placer.calibrate import fit as fitting
 from placer.calibrate.fit import calibrate
 from placer.calibrate.measurements import Measurements, Point
 from placer.calibrate.text import as_data, as_text
@@ -137,16 +136,6 @@ def test_a_point_kept_out_is_only_predicted() -> None:
     assert found.predictions[2].error == pytest.approx(made.points[2].step_s / 99 - 1)
 
 
-def test_same_micro_batches_keep_the_fixed_time() -> None:
-    """Points with one m tell the micro-batch time alone, and a warning says so."""
-    made = synthetic([(4, 8), (16, 8)], 5e-3, 0.05)
-    told = replace(made.job, compute=Compute(micro_batch_time=1.0, fixed_time=0.05))
-    found = calibrate(replace(made, job=told))
-    assert found.fixed_s == 0.05
-    assert found.micro_batch_s == pytest.approx(5e-3, rel=1e-9)
-    assert "do not differ in micro-batches" in found.warnings[0]
-
-
 def test_the_fixed_time_is_never_negative() -> None:
     """A line that meets zero late goes through it instead, said aloud."""
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
@@ -164,16 +153,6 @@ def test_steps_that_fall_with_micro_batches_are_refused() -> None:
     points = (replace(first, runs_s=(2.0,)), replace(second, runs_s=(1.0,)))
     with pytest.raises(InputError, match="no micro-batch time above 0"):
         calibrate(replace(made, points=points))
-
-
-def test_a_fit_that_does_not_settle_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The iteration is bounded."""
-    monkeypatch.setattr(fitting, "SETTLED", -1.0)
-    monkeypatch.setattr(fitting, "MOST_ROUNDS", 5)
-    with pytest.raises(InputError, match="does not settle"):
-        calibrate(synthetic([(4, 8), (4, 16)], 5e-3, 0.0))
 
 
 def test_times_follow_the_work_to_another_shape() -> None:
@@ -224,53 +203,6 @@ def test_scatter_of_runs_gives_intervals() -> None:
         assert prediction.interval_s[0] < prediction.step_s < prediction.interval_s[1]
     assert 0.001 < found.run_scatter < 0.005
     assert 0.002 < found.step_error < 0.02
-
-
-def test_repeated_points_are_runs_of_one_configuration() -> None:
-    """A point written three times is the point with three runs."""
-    made = scattered(*SCATTER)
-    apart = tuple(
-        replace(point, runs_s=(run,)) for point in made.points for run in point.runs_s
-    )
-    one, other = calibrate(made), calibrate(replace(made, points=apart))
-    assert other.micro_batch_s == pytest.approx(one.micro_batch_s, rel=1e-12)
-    assert other.step_error == pytest.approx(one.step_error, rel=1e-9)
-    assert len(other.predictions) == 15
-    first, alike = other.predictions[:2]
-    assert first.left_out_s == alike.left_out_s
-    assert one.predictions[0].left_out_s == pytest.approx(first.left_out_s)
-
-
-def test_a_stated_spread_counts_as_scatter() -> None:
-    """Two points with a spread have intervals, and are said to hold scatter alone."""
-    made = synthetic([(4, 4), (4, 16)], 5e-3, 0.05)
-    assert calibrate(made).micro_batch_interval_s is None
-    assert calibrate(made).step_error == 0
-    points = tuple(replace(point, spread_s=point.step_s / 100) for point in made.points)
-    found = calibrate(replace(made, points=points))
-    assert found.micro_batch_interval_s is not None
-    assert "as many constants as configurations" in found.warnings[0]
-    # 1 % of the step at the size of the job, and what the constants add.
-    assert found.step_error > 0.0196
-
-
-@pytest.mark.slow
-def test_leaving_a_point_out_is_fitting_the_others() -> None:
-    """The line that touches the model once is as good as a fit of its own."""
-    made = scattered(*SCATTER)
-    found = calibrate(made)
-    for index, prediction in enumerate(found.predictions):
-        points = tuple(
-            replace(point, fit=number != index)
-            for number, point in enumerate(made.points)
-        )
-        alone = calibrate(replace(made, points=points))
-        assert prediction.left_out_s is not None
-        again = alone.predictions[index]
-        assert prediction.left_out_s == pytest.approx(again.step_s, rel=5e-4)
-        assert prediction.left_out_interval_s == pytest.approx(
-            again.interval_s, rel=2e-3
-        )
 
 
 @pytest.mark.slow

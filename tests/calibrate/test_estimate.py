@@ -43,26 +43,6 @@ def test_without_scatter_it_is_the_textbook() -> None:
     )
 
 
-def test_what_is_missed_is_what_scatter_leaves() -> None:
-    """Equal scatter: its variance and that of the lack add up to the textbook's."""
-    slopes = np.array([8.0, 16.0, 24.0, 72.0, 144.0])
-    measured = np.array([1.11, 1.88, 2.71, 7.46, 14.8])
-    plain = fitted(slopes, measured)
-    noisy = fitted(slopes, measured, plain.lack / 4)
-    assert noisy.lack == pytest.approx(plain.lack * 3 / 4, rel=1e-6)
-    assert noisy.values == pytest.approx(plain.values, rel=1e-9)
-    assert noisy.covariance == pytest.approx(plain.covariance, rel=1e-6)
-
-
-def test_scatter_alone_is_never_made_smaller() -> None:
-    """Points that happen to lie on a line keep the width their scatter gives."""
-    slopes = np.array([8.0, 16.0, 24.0, 72.0])
-    found = fitted(slopes, TIME * slopes + FIXED, 1e-4)
-    assert found.lack == 0.0
-    rows = relative(slopes, TIME * slopes + FIXED)
-    assert found.covariance == pytest.approx(1e-4 * np.linalg.inv(rows.T @ rows))
-
-
 def test_points_that_scatter_more_count_less() -> None:
     """Of two that disagree the steadier one wins."""
     rows = np.ones((2, 1))
@@ -83,16 +63,6 @@ def test_no_constant_is_negative() -> None:
     assert found.values == pytest.approx([through_zero.item(), 0.0])
     assert found.degrees == 2
     assert found.covariance[1].tolist() == [0.0, 0.0]
-
-
-def test_as_many_constants_as_points() -> None:
-    """Then the scatter of runs is all that is known; without it nothing is."""
-    slopes, measured = np.array([8.0, 16.0]), np.array([1.1, 1.9])
-    assert fitted(slopes, measured).half_width(np.ones(2)) is None
-    rows = relative(slopes, measured)
-    found = estimate(rows, np.ones(2), np.full(2, 1e-4), 4)
-    assert found.degrees == 4
-    assert found.covariance == pytest.approx(1e-4 * np.linalg.inv(rows.T @ rows))
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from placer.cli.main import main
-from placer.cost import JITTER
 
 SWITCHES = "".join(
     f"SwitchName=leaf{i} Nodes=h[{10 * i + 1:02d}-{10 * i + 10:02d}]\n"
@@ -39,11 +38,6 @@ ARGS=(
 )
 srun torchrun --nproc_per_node $GPUS --nnodes $SLURM_NNODES pretrain_gpt.py ${ARGS[@]}
 """
-# Leaves of 13, 11 and 16 hosts: pipelines of 2 hosts cannot all stay in one.
-UNEVEN = (
-    "SwitchName=a Nodes=h[01-13]\nSwitchName=b Nodes=h[14-24]\n"
-    "SwitchName=c Nodes=h[25-40]\nSwitchName=spine Switches=a,b,c\n"
-)
 
 
 @pytest.fixture
@@ -196,31 +190,6 @@ def test_what_thinner_uplinks_would_change() -> None:
         )
         saved = 1 - own["step_time_s"] / usual["step_time_s"]
         assert entry["saved_share"] == pytest.approx(saved, abs=1e-12)
-
-
-@pytest.mark.usefixtures("folder")
-def test_an_order_that_is_the_best_says_what_it_would_cost_on_thin_uplinks() -> None:
-    """Nothing is said to save nothing that nobody has tried; the best saves more."""
-    Path("uneven.conf").write_text(UNEVEN)
-    told = placed(topology="uneven.conf")["what_if"]
-    assert [entry["value"] for entry in told] == [2, 4]
-    for entry in told:
-        thin = ("--oversubscription", f"spine={entry['value']}")
-        best = placed(*thin, topology="uneven.conf")["verdict"]["saved_share"]
-        assert JITTER < entry["saved_share"] <= best + 1e-9
-
-
-@pytest.mark.usefixtures("folder")
-def test_an_order_that_is_kept_says_what_another_would_save() -> None:
-    """On thin uplinks the order that is not worth a move may be: that one is told."""
-    given = mixed()
-    found = run("place", "-t", "mixed.conf", "-j", "pretrain.sh", "-q", *given)
-    text = found.stdout.replace("\n  ", " ")
-    assert text.startswith("Keep your order")
-    assert "uplinks not oversubscribed; at 2:1 another order saves" in text
-    plan = placed(*given, topology="mixed.conf")
-    assert plan["verdict"]["advice"] == "keep"
-    assert plan["what_if"][1]["saved_share"] > plan["what_if"][0]["saved_share"] > 0
 
 
 @pytest.mark.usefixtures("folder")

@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 from placer.base.errors import InputError
 from placer.cli.diff import diff
 from placer.cli.main import main
-from placer.cli.predict import predict
 from placer.cli.score import score
 from placer.job.read import read_job
 from placer.placement.baselines import baseline
@@ -87,25 +86,6 @@ def test_state_to_move(plan: Path) -> None:
     assert state["total"] == state["parameters"] + state["optimizer"] > 0
 
 
-def test_prediction_file(plan: Path, tmp_path: Path) -> None:
-    """launcher:NAME is the plan that `placer score` writes, by its old name too."""
-    path = tmp_path / "predicted.json"
-    for words in (
-        (score, "launcher:torchrun-c10d", *INPUTS, "-o", path, "-q"),
-        (predict, *INPUTS, "--launcher", "torchrun-c10d", "-o", path, "-q"),
-    ):
-        run(*words)
-        assert data_of("launcher:torchrun-c10d", plan) == data_of(path, plan, *INPUTS)
-        path.unlink()
-
-
-def test_hosts(plan: Path) -> None:
-    """--hosts is the allocation of what is no plan."""
-    found = data_of("baseline:given-order", plan, "--hosts", "r4-n[1-2]")
-    moves = {move["old"].split(":")[0] for move in found["moved"]}
-    assert moves == {"r4-n1", "r4-n2"}
-
-
 @pytest.mark.parametrize(
     ("args", "wanted"),
     [
@@ -137,13 +117,6 @@ def test_two_placements_without_a_plan_need_inputs(
     assert result.exit_code == 2
     assert missing in result.stderr
     assert "neither of the two is a plan" in result.stderr
-
-
-def test_too_few_hosts_is_infeasible(plan: Path) -> None:
-    """Hosts that cannot hold the job are told as infeasible."""
-    result = run(main, "diff", "baseline:random", plan, "--hosts", "r1-n1")
-    assert result.exit_code == 3
-    assert "16 ranks" in result.stderr
 
 
 def test_page(plan: Path, tmp_path: Path) -> None:

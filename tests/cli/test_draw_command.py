@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 
 from placer.cli.main import main
 from placer.placement.plan_encode import encode_plan
+from placer.testing.strategies import tiny_plan
 from tests.cli.small_job import JOB
 from tests.clients import needs
 from tests.draw.pictures import SCORE
-from tests.plan_cases import tiny_plan
 
 ROWS = {
     "rows": [

@@ -119,39 +119,3 @@ def test_any_value_anywhere(made: tuple[Path, dict[str, Any]], seed: int) -> Non
     path = draw.choice([*keys_of(plan)])
     value = ... if draw.random() < 0.25 else draw.choice(VALUES)
     assert_answered(folder, edited(plan, path, value), (path, value))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 200))
-def test_any_value_anywhere_at_length(
-    made: tuple[Path, dict[str, Any]], seed: int
-) -> None:
-    """The same, many times."""
-    test_any_value_anywhere(made, seed)
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("score", "crossings", "pp"), {}),
-        (("score", "crossings", "pp"), {"elsewhere": 1}),
-        (("score", "crossings"), {"pp": {"rack": -1}}),
-        (("score", "exposed_s", "tp"), None),
-        (("score", "exposed_scale_out_s"), None),
-        (("score", "worst_group"), {"axis": "tp", "group": 0}),
-        (("score", "worst_group"), {"axis": "tp", "group": 0, "as_slow": [[]]}),
-        (("score", "roles"), [None]),
-        (("score", "roles"), {"trainer": {"seconds": [[]]}}),
-        (("score", "roles"), {"trainer": 10**9}),
-        (("baselines", "given-order"), {"exposed_s": 1}),
-        (("bound",), {"name": "x"}),
-        (("bound", "status"), ...),
-        (("topology", "tiers"), ...),
-    ],
-)
-def test_what_once_broke_the_page(
-    made: tuple[Path, dict[str, Any]], path: Keys, value: object
-) -> None:
-    """Shapes that reports did not expect."""
-    folder, plan = made
-    assert_answered(folder, edited(plan, path, value), (path, value))

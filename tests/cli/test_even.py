@@ -16,7 +16,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from tests.plan_cases import machine as tiny_machine
+from placer.testing.strategies import machine as tiny_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,13 +203,3 @@ def test_replace_keeps_parts_equal(folder: Path, runner: CliRunner) -> None:
     found = placer.replace(plan, failed=lost, added=f"{rack}09,{everyone}")
     (folder / "new.json").write_text(json.dumps(found.plan.to_dict()))
     assert held(folder / "new.json", 32) == [[32], [32], [32]]
-
-
-def test_unknown_axis(folder: Path, runner: CliRunner) -> None:
-    """An axis or a tier that is not there is refused like that of any rule."""
-    (folder / "m.yaml").write_text(machine([2, 2]))
-    (folder / "j.yaml").write_text(JOB.format(ep=8, ranks=16))
-    assert place(runner, "-j", "j.yaml", "--even", "eq=rack")[0] == 2
-    code, said = place(runner, "-j", "j.yaml", "--even", "ep=rak")
-    assert code == 2
-    assert "rack" in said

@@ -76,17 +76,6 @@ def test_json_is_what_the_library_says(plan: Path, job: Path) -> None:
     assert [seat["rank"] for seat in group["members"]] == group["facts"]["ranks"]
 
 
-def test_presets_need_no_inputs(tmp_path: Path) -> None:
-    """The plan of presets, under another order too, is explained by itself."""
-    path = tmp_path / "plan.json"
-    for order in ([], ["--order", "tp-cp-ep-pp-dp"], ["--order", "auto"]):
-        args = ["-q", "-t", "dgx-h100-4x8", "-j", "quickstart", *order, "-o", path]
-        assert run("place", *args, "--time-limit", 1).exit_code == 0
-        found = run("explain", path, "--rank", 9)
-        assert found.exit_code == 0, found.stderr
-        assert found.stderr == ""
-
-
 def test_an_older_plan_asks_for_its_inputs(plan: Path) -> None:
     """A plan without inputs cannot be explained by itself, and the error says so."""
     content = json.loads(plan.read_text())
@@ -133,18 +122,6 @@ def test_all_errors_at_once(plan: Path, job: Path) -> None:
     found = run("explain", plan, "-j", job, "--rank", 99, "--group", "tp:9")
     assert "no rank 99" in found.stderr
     assert 'no group "tp:9"' in found.stderr
-
-
-def test_a_host_without_ranks(tmp_path: Path, job: Path) -> None:
-    """A host of the machine that the plan does not use says so."""
-    path = tmp_path / "plan.json"
-    machine = "rack:3 node:2 gpu:2"
-    assert run("place", "-q", "-t", machine, "-j", job, "-o", path).exit_code == 0
-    used = set(placer.read_plan(path).nodes)
-    spare = next(n for n in placer.read_topology(machine).node_names if n not in used)
-    found = run("explain", path, "-j", job, "--host", spare)
-    assert found.exit_code == 2
-    assert "holds no rank of this plan" in found.stderr
 
 
 def test_a_plan_of_another_job(plan: Path) -> None:

@@ -110,13 +110,6 @@ def test_all_keys(folder: Path) -> None:
     assert plan["inputs"]["hosts"] == "n[2,1,4-5]"
 
 
-def test_it_is_not_read_when_options_say_all(folder: Path) -> None:
-    """With -t and -j, what is wrong in the file does not matter."""
-    (folder / "placer.yaml").write_text("]")
-    assert placed("-t", "cluster.yaml", "-j", "job.yaml")["world_size"] == 8
-    assert run("check", "--help").exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -135,12 +128,3 @@ def test_what_is_wrong_in_it(folder: Path, text: str, message: str) -> None:
     found = run("place")
     assert found.exit_code == 2
     assert message in found.stderr
-
-
-def test_without_it(folder: Path) -> None:
-    """Without the file, options are asked for as ever."""
-    (folder / "placer.yaml").unlink()
-    both = "Missing options '-t' / '--topology' and '-j' / '--job'"
-    assert f"{both}." in run("place").stderr
-    asked = run("score", "baseline:random").stderr
-    assert f"{both}: only a plan keeps them." in asked

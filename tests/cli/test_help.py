@@ -61,15 +61,6 @@ def test_every_command_has_a_page(tmp_path: Path) -> None:
             assert f"\n{title}\n" in shown.stdout
 
 
-def test_a_page_says_what_help_says() -> None:
-    """Options of the page can be copied: no dash is a hyphen, no quote is lost."""
-    page = run("help", "--man", "place").stdout
-    assert page.startswith('.TH "PLACER-PLACE" "1"')
-    assert r".B \-t, \-\-topology T" in page
-    assert r"text like \(dqrack:8 node:18 gpu:4\(dq" in page
-    assert "\n'" not in page
-
-
 def test_the_first_page_has_exit_codes_and_commands() -> None:
     """placer(1) lists the commands and what the exit codes mean."""
     page = run("help", "--man").stdout
@@ -148,14 +139,6 @@ def test_options_are_under_headings() -> None:
     options = (p for p in context.command.params if isinstance(p, click.Option))
     shown = [p for p in options if not p.hidden]
     assert [p.opts[-1] for p in shown if p.opts[-1] not in found] == []
-
-
-def test_headings_name_options_that_are_there() -> None:
-    """No heading keeps a place for an option that no command has any more."""
-    context = click.Context(main)
-    commands = [main.get_command(context, name) for name in COMMANDS]
-    there = {o for c in commands if c for p in c.get_params(context) for o in p.opts}
-    assert {*" ".join(HEADINGS.values()).split()} - there == set()
 
 
 def test_a_plan_needs_no_machine() -> None:

@@ -2,19 +2,14 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import placer
 from tests.forked import Forked
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # The command, in which one function makes a file when it has begun and then hangs:
 # until it is told to stop, for ever, or before it does its work. "hang" is the body.
@@ -176,60 +171,6 @@ def test_a_signal_after_the_search_waits_for_the_file(
     assert ended == 130
     assert err == "interrupted: this is the best plan so far\n"
     assert assert_plan(path)["stop_reason"] == "proved"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay_s", [0.3, 0.8, 1.3, 2.0, 4.0])
-def test_any_moment_of_a_large_search(tmp_path: Path, delay_s: float) -> None:
-    """Whenever a signal comes, there is a checked plan, or none and a message."""
-    topology, path = tmp_path / "uneven.json", tmp_path / "plan.json"
-    topology.write_text(json.dumps(uneven_racks()))
-    job = tmp_path / "job.yaml"
-    job.write_text(
-        "{format: placer/job, version: 1, name: j, launcher: {ranks: free},\n"
-        " parallelism: {tp: 4, cp: 2, pp: 8, dp: 128, order: tp-cp-ep-pp-dp},\n"
-        " weights: {tp: 4000, cp: 400, pp: 40, dp: 4}}\n"
-    )
-    args = ["place", "-q", "-t", str(topology), "-j", str(job), "-o", str(path)]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "placer", *args],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(delay_s)
-    is_running = run.poll() is None
-    run.send_signal(signal.SIGTERM)
-    _, err = run.communicate(timeout=60)
-    assert "Traceback" not in err
-    assert run.returncode in ((143,) if is_running else (0, 143))
-    if path.exists():
-        placer.check(
-            placer.read_plan(path),
-            placer.read_topology(str(topology)),
-            placer.read_job(str(job)),
-        )
-    else:
-        # It may come before the command has begun to search.
-        assert err.startswith("interrupted: ")
-        assert err.endswith("nothing is written\n")
-
-
-def uneven_racks() -> dict[str, Any]:
-    """144 racks of 48 to 72 GPUs in 8 blocks."""
-    sizes = np.random.default_rng(3).integers(12, 19, size=144) * 4
-    tiers = [
-        {"name": "rack", "size": 72, "bandwidth": "900GB/s", "latency": "1us"},
-        {"name": "block", "bandwidth": "50GB/s", "latency": "5us"},
-        {"name": "cluster", "bandwidth": "50GB/s", "latency": "8us", "distance": 24},
-    ]
-    tiers[0]["scale_up"] = True
-    nodes = [
-        {"names": f"r{i}", "gpus": size, "block": f"b{i // 18}"}
-        for i, size in enumerate(sizes.tolist())
-    ]
-    head = {"format": "placer/topology", "version": 1, "name": "uneven"}
-    return head | {"sources": ["made up"], "tiers": tiers, "nodes": nodes}
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])

@@ -92,13 +92,6 @@ def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
     assert shown["sequence"] == 4096
 
 
-def test_gaps_name_their_options(script: str) -> None:
-    """Where no machine gives a rate it is asked for by the options that say it."""
-    found = run("jobs", "show", script, code=2)
-    assert "--micro-batch-time TIME" in found.stderr
-    assert "--tflops RATE" in found.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -113,13 +106,6 @@ def test_options_that_do_not_fit(
     """Each is refused by name."""
     found = run("jobs", "show", script, "--tflops", "400", *options, code=2)
     assert words in found.stderr
-
-
-def test_options_for_sources_are_refused_with_a_complete_job() -> None:
-    """A preset has its GPUs and its times."""
-    found = run("jobs", "show", "quickstart", "--gpus", "8", code=2)
-    assert "gpus: the job quickstart is complete" in found.stderr
-    assert "--set job.KEY=VALUE" in found.stderr
 
 
 def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path: Path) -> None:

@@ -84,21 +84,6 @@ def test_order_is_as_if_the_file_said_so(jobs: dict[str, Path], tmp_path: Path) 
     assert json.loads(scored.stdout)["hop_cost"] == 96
 
 
-def test_a_wrong_order_is_an_input_error(jobs: dict[str, Path]) -> None:
-    """It exits with 2, says what is wrong and what an order looks like."""
-    found = run("place", "-t", MACHINE, "-j", jobs[OPEN], "--order", "tp-xp")
-    assert found.exit_code == 2
-    assert 'unknown axis "xp"' in found.stderr
-    assert "hint: " in found.stderr
-
-
-def test_an_open_order_and_pins(jobs: dict[str, Path]) -> None:
-    """Pins name ranks by number, so the order must be given."""
-    args = ("-t", MACHINE, "--pin", "0-3=n2")
-    assert run("place", *args, "-j", jobs[OPEN]).exit_code == 2
-    assert run("place", *args, "-j", jobs[MAJOR]).exit_code == 0
-
-
 def test_previous(jobs: dict[str, Path], tmp_path: Path) -> None:
     """Hosts in another order do not move ranks that may stay."""
     path, args = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[MAJOR])

@@ -30,7 +30,6 @@ tiers:
 nodes:
   - {names: "n[1-2]"}
 """
-PLAN = '{"format": "placer/plan", "version": 1, "world_size": 1}'
 
 # What may stand where a YAML or JSON file is wanted.
 BAD_TEXTS = {

@@ -178,17 +178,6 @@ def test_what_is_written_is_told(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_emit_prints_its_path_to_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script reads the path from stdout; on a terminal it is told once."""
-    words = ("emit", "plan.json", "slurm-hostfile", "-o", "OUT")
-    found = run(*words)
-    assert (found.stdout, found.stderr) == ("OUT\n", "")
-    monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
-    found = run(*words)
-    assert (found.stdout, found.stderr) == ("", "wrote OUT\n")
-
-
-@pytest.mark.usefixtures("folder")
 def test_the_page_of_a_plan_is_beside_another() -> None:
     """--against is any placement; without it the hosts in the given order."""
     usual = run("report", "plan.json").stdout

@@ -157,30 +157,6 @@ def test_a_plan_that_fails_its_check_is_never_shown(
     assert "Traceback" in place(job, "--debug", "--effort", "normal").stderr
 
 
-@pytest.mark.parametrize("value", [1.5, 0.5], ids=["value", "bound"])
-@pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
-def test_the_score_overrules_the_search(
-    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
-) -> None:
-    """Value and bound of the search are believed only so far as the score agrees."""
-
-    def wrong(problem, *_options):  # type: ignore[no-untyped-def]
-        solution = without_proof(problem)
-        if value > 1:
-            return replace(solution, value=solution.value * value)
-        return replace(solution, lower_bound=solution.value / value)
-
-    monkeypatch.setattr("placer.solve.orders.solve", wrong)
-    path = tmp_path / "plan.json"
-    assert place(job, "-o", path).exit_code == 0
-    plan = json.loads(path.read_text())
-    bound = plan["bound"]
-    assert bound["value"] == plan["score"]["hop_cost"]
-    assert bound["status"] == "feasible"
-    assert bound["lower_bound"] <= bound["value"]
-    assert bound["argument"].startswith("withdrawn: ") == (value < 1)
-
-
 @pytest.mark.parametrize(
     "target", ["missing/plan.json", "."], ids=["no folder", "a folder"]
 )

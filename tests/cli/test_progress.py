@@ -39,14 +39,6 @@ def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[-1].split() == ["*", "1.5s", "1.25", "1", "20.0%", "nesting"]
 
 
-def test_nothing_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """A search left behind prints no more once the lines are closed."""
-    with ProgressLines(60.0, delay_s=0.0) as lines:
-        lines._timer.join()
-    lines(BETTER)
-    assert "nesting" not in capsys.readouterr().err
-
-
 def test_a_log_hears_of_a_search_that_finds_nothing_new(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,13 +65,6 @@ def test_json_has_the_plan_and_the_curve(plan: Path) -> None:
     assert [point["moves"] for point in about["curve"]] == [2]
 
 
-def test_no_failure(plan: Path) -> None:
-    """Nothing failed, nothing moves."""
-    found = replace(plan)
-    assert found.exit_code == 0
-    assert "all 12 ranks stay" in found.stdout
-
-
 def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
     """Two trays of a rack lost: exit 3 with a way out, which then works."""
     hosts = tmp_path / "failed.txt"

@@ -116,14 +116,6 @@ def test_every_baseline(job: str, name: str) -> None:
     assert f"baseline:{name} " in CliRunner().invoke(main, ["score", "--list"]).stdout
 
 
-def test_hosts_set_the_order(job: str) -> None:
-    """The baseline takes the hosts in the order of the allocation."""
-    machine = ("--hosts", "r1-n1,r2-n1,r1-n2,r2-n2")
-    assert hop_cost(job, "baseline:given-order", *machine) == IN_ORDER
-    too_few = score(job, "baseline:given-order", "--hosts", "r1-n1")
-    assert too_few.exit_code == 3
-
-
 @pytest.mark.parametrize(
     "args",
     [

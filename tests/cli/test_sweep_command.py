@@ -67,12 +67,6 @@ def test_csv_and_json_agree(job: str) -> None:
     assert "error" in rows[1]
 
 
-def test_the_plan_on_stdout_stands_alone(job: str) -> None:
-    """No rows before or after it, which would make it no JSON."""
-    found = sweep(job, "--dp", "1,2", "-q", "-o", "-")
-    assert json.loads(found.stdout)["format"] == "placer/plan"
-
-
 def test_text(job: str) -> None:
     """One line a point under a head, then what is wrong with the others."""
     found = sweep(job, "--dp", "2,4,64", "--oversubscription", "1")
@@ -106,15 +100,6 @@ def test_bad_options(job: str, args: list[str], what: str) -> None:
     assert found.exit_code == 2
     assert found.stdout == ""
     assert what in found.stderr
-
-
-def test_png_that_cannot_be_drawn(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PNG plot without its package is refused before anything is placed."""
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    found = sweep(job, "--dp", "2", "--plot", "figure.png")
-    assert found.exit_code == 2
-    assert found.stdout == ""
-    assert "placer[png]" in found.stderr
 
 
 def test_no_placement_at_all(job: str) -> None:
@@ -253,49 +238,6 @@ def ends(group: int) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-# The command on two processes; it says when it begins to wait for rows.
-POOL = """\
-import sys
-sys.path.insert(0, {root!r})
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import placer.workers.pool as pool
-quiet = pool.wait
-
-def telling(*args):
-    print("waiting", file=sys.stderr, flush=True)
-    pool.wait = quiet
-    return quiet(*args)
-
-pool.wait = telling
-from placer.cli.main import main
-sys.argv = ["placer", *{args!r}]
-main()
-"""
-
-
-def test_interrupted_pool_ends(job: str) -> None:
-    """Ctrl-C in the terminal reaches every process: no traceback, and all end."""
-    args = ["sweep", "-q", "-t", MACHINE, "-j", job, "--dp", "1-8", "--workers", "2"]
-    args += ["--micro-batches", "1-100", "--format", "json"]
-    run = subprocess.Popen(
-        [sys.executable, "-c", POOL.format(root=str(ROOT), args=args)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert run.stderr is not None
-    assert run.stderr.readline() == "waiting\n"
-    time.sleep(1.0)
-    os.killpg(run.pid, signal.SIGINT)
-    out, err = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert len(json.loads(out)["rows"]) < 800
-    assert "Traceback" not in err
-    assert ends(run.pid)
 
 
 def test_swept_gpus_are_one_column(job: str) -> None:

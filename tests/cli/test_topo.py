@@ -60,23 +60,12 @@ def test_show_as_json_is_a_topology():
     }
 
 
-def test_show_says_that_figures_were_assumed():
-    """The drawing of a synthetic machine tells that its figures are assumptions."""
-    assert "assumed" in run("show", "node:2 gpu:8").stdout
-
-
 @pytest.mark.parametrize("command", ["show", "validate"])
 def test_a_topology_must_be_named(command):
     """Without a topology the command is misused."""
     result = run(command)
     assert result.exit_code == 2
     assert "TOPOLOGY" in result.output
-
-
-def test_show_refuses_two_topologies():
-    """A complete topology cannot be joined with another."""
-    with pytest.raises(InputError, match="cannot be joined"):
-        run("show", "nvl72", "-t", "nvl72")
 
 
 def test_validate_reports_each_machine():

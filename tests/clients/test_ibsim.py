@@ -15,7 +15,7 @@ from placer.formats.machines.infiniband import Fabric, read_fabric
 from tests.clients.fake_hosts import Done, run
 from tests.clients.needs import missing, program
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, rail_fabric, tier_names
+from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 
 Discover = Callable[[str, str], str]
 
@@ -137,16 +137,6 @@ def test_fat_tree(discover: Discover, tmp_path: Path) -> None:
 def ends(fabric: Fabric) -> set[tuple[str, int, str, int]]:
     """Every end of every link: node and port, other node and port."""
     return {(i.node, i.port, i.other, i.other_port) for i in fabric.links.values()}
-
-
-def test_units(discover: Discover, tmp_path: Path) -> None:
-    """Three units of two hosts on two rails; our own dump is a net for ibsim."""
-    dump = rail_fabric(num_units=3).text()
-    text = discover(dump, "H-0000000010000000")
-    assert ends(read_fabric(text, "real")) == ends(read_fabric(dump, "made"))
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    found = nodes_of_domains(machine, "rails").values()
-    assert sorted(map(sorted, found)) == [["h0", "h1"], ["h2", "h3"], ["h4", "h5"]]
 
 
 @pytest.mark.slow

@@ -43,7 +43,6 @@ FREE = _RANDOM.sample(CONTIGUOUS, 64)
 UNEQUAL = counted(["n10"] * 4 + ["n9", "n2", "n9"])
 SMALL = counted([host for host in ("n9", "n16", "n2", "n10") for _ in range(GPUS)])
 ON_SMALL = ("-N4", "-n16", "-w", "n[2,9,10,16]")
-SCATTERED_SMALL = counted(_RANDOM.sample([host for host, _ in SMALL], 16))
 
 PLACER_COMMAND = shlex.join(PLACER)
 REPORT_COMMAND = shlex.join(REPORT)
@@ -88,14 +87,6 @@ def test_host_file_of_unequal_nodes(slurm: Slurm, tmp_path: Path) -> None:
     wanted = ("-N3", "-n7", "-w", "n[2,9,10]")
     output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", *wanted, cwd=tmp_path)
     assert own_ranks(output) == UNEQUAL
-
-
-def test_the_variable_alone_reorders(slurm: Slurm, tmp_path: Path) -> None:
-    """SLURM_HOSTFILE wins over ``-m block``; lines beyond the tasks are dropped."""
-    write_hosts(tmp_path, SCATTERED_SMALL)
-    script = f"SLURM_HOSTFILE=hosts.txt srun -n 9 -m block {slurm.probe}"
-    output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
-    assert own_ranks(output) == SCATTERED_SMALL[:9]
 
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE, UNEQUAL])
@@ -195,20 +186,6 @@ def test_verify_names_other_habits(
     assert not found["ok"]
     assert habit in found["habits"]
     assert set(found["habits"]) <= {habit, "gpus-reversed"}
-
-
-def test_verify_alone(slurm: Slurm, tmp_path: Path) -> None:
-    """Every process checks itself: the step succeeds, or fails on the wrong nodes."""
-    seats = counted(["n9"] * 2 + ["n2"] * 2)
-    write_hosts(tmp_path, seats)
-    write_plan(plan_of(seats), tmp_path / "plan.json")
-    command = f"{PLACER_COMMAND} verify plan.json"
-    script = f"{HOSTFILE} {command}; srun {command} || echo status $?"
-    wanted = ("-N2", "-n4", "-w", "n[2,9]")
-    output = slurm.allocate(script, *wanted, cwd=tmp_path)
-    assert output.count("ok: ") == 4
-    assert output.count("wrong: ") == 4
-    assert "status 1" in output
 
 
 @pytest.mark.slow

@@ -53,14 +53,6 @@ def test_all_parameters_send_what_full_training_does(sharding: str) -> None:
     assert sent(replace(job, adapters=everything)) == pytest.approx(sent(job), rel=1e-4)
 
 
-def test_tied_embeddings_are_not_reduced() -> None:
-    """First and last stage have no gradient of the vocabulary to add up."""
-    job = replace(JOB, model=replace(JOB.model, tied_embeddings=True))
-    assert StepModel(two_racks(), job).volumes.tied_parameters == 1000 * 512 / 2
-    frozen = replace(job, adapters=Adapters(rank=8))
-    assert StepModel(two_racks(), frozen).volumes.tied_parameters == 0
-
-
 def test_experts_without_adapters_are_gathered_and_not_reduced() -> None:
     """With ZeRO-3 experts that have no adapters are still gathered to be used."""
     model = replace(

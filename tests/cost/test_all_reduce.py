@@ -1,14 +1,8 @@
 """All-reduces and trees on machines worked out by hand."""
 
-import itertools
-
 import numpy as np
 import pytest
 
-from placer.cost.collectives import (
-    share_sent,
-    tree_buffers,
-)
 from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
@@ -185,14 +179,6 @@ def test_trees_share_uplinks() -> None:
     assert found.seconds == pytest.approx(2 * S / (4 * NIC / 8))
 
 
-@pytest.mark.parametrize("count", range(2, 40))
-def test_buffers_of_a_tree(count: int) -> None:
-    """What the busiest domain sends, counted on the edges of both trees."""
-    edges = double_tree(build_rings(Fabric.of(hosts(count)), np.arange(count)[None]))
-    sent = np.bincount(edges.sources, edges.share)
-    assert tree_buffers(np.array([count])) == pytest.approx(sent.max())
-
-
 def parents(count: int) -> list[tuple[list[int], list[int]]]:
     """(children, parents) of both trees, read off the flows towards the parents."""
     edges = double_tree(build_rings(Fabric.of(hosts(count)), np.arange(count)[None]))
@@ -229,37 +215,6 @@ def test_double_binary_trees(count: int) -> None:
     assert len(inner[0] & inner[1]) <= 2
 
 
-def test_eight_vertices_of_nccl() -> None:
-    """The first tree over eight domains as drawn in NCCL's sources."""
-    children, above = parents(8)[0]
-    assert dict(zip(children, above, strict=True)) == {
-        1: 2,
-        2: 4,
-        3: 2,
-        4: 0,
-        5: 6,
-        6: 4,
-        7: 6,
-    }
-
-
-def test_a_gather_runs_around_a_ring() -> None:
-    """16 hosts: 15 steps, 15/16 S on every NIC."""
-    ring = groups(hosts(16), np.arange(16)[None]).gather(S)
-    assert ring.seconds == pytest.approx(15 / 16 * S / NIC + 15 * OUT)
-    assert ring.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
-
-
-@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls"])
-def test_alone(name: str) -> None:
-    """A group of one waits for nothing and sends nothing."""
-    for topology in (racks(2), hosts(2)):
-        found = groups(topology, np.array([[0], [1]])).all_reduce(S, name)
-        assert found.seconds.tolist() == [0.0, 0.0]
-        assert not found.bytes_by_tier.any()
-        assert not any(load.any() for load in found.load.up)
-
-
 @pytest.mark.parametrize("name", ["ring", "tree", "nvls"])
 def test_bytes_of_an_all_reduce(name: str) -> None:
     """Bytes by tier, two members in each of four racks, counted on paper."""
@@ -270,15 +225,6 @@ def test_bytes_of_an_all_reduce(name: str) -> None:
         "nvls": (8 * (1 + 1 / 2), 2 * 3),
     }[name]
     assert found.bytes_by_tier.tolist() == pytest.approx([inside * S, outside * S])
-
-
-@pytest.mark.parametrize("places", [1, 2, 3, 8])
-@pytest.mark.parametrize("top_k", [1, 2, 3])
-def test_what_is_sent_by_enumeration(places: int, top_k: int) -> None:
-    """The expected number of places is the mean over all draws."""
-    draws = itertools.product(range(places), repeat=top_k)
-    mean = np.mean([len(set(draw)) for draw in draws])
-    assert share_sent(np.array(places), top_k) == pytest.approx(mean / top_k)
 
 
 def test_deduplicated_all_to_all_by_hand() -> None:

@@ -7,7 +7,6 @@ from placer.cost.data_parallel import (
     Windows,
     beside_work,
     exposed_gather,
-    exposed_in_between,
     exposed_reduce,
 )
 from placer.job.model import DataParallel
@@ -66,36 +65,6 @@ def test_head_follows_from_events(seed: int) -> None:
     assert seen == pytest.approx(ends - stages * forward)
 
 
-def test_without_overlap_all_is_seen() -> None:
-    """Without overlap each of the chunks is seen whole, on the slowest stage."""
-    seconds = np.tile([[1.0], [3.0], [2.0]], 4)
-    hidden = Windows(10.0, 10.0, 3, 3, 5.0)
-    assert exposed_reduce(seconds, hidden, False) == 12.0
-    assert exposed_gather(seconds, 0.2, hidden, False) == 12.0
-
-
-def test_past_the_window_every_chunk_but_one_pays() -> None:
-    """A gather 1 s longer than its window costs 1 s in each of v-1 chunks."""
-    hidden = Windows(2.0, 4.0, forwards=4, backwards=4, buckets=1.0)
-    inside = exposed_gather(np.full((4, 8), 8.0), 8.0, hidden, True)
-    outside = exposed_gather(np.full((4, 8), 9.0), 9.0, hidden, True)
-    assert outside - inside == pytest.approx(7 * 1.0 + 1.0)
-
-
-def test_one_bucket_hides_nothing_of_the_last_chunk() -> None:
-    """With a single bucket rank 0 reduces its last chunk after backward has ended."""
-    hidden = Windows(1.0, 2.0, forwards=1, backwards=1, buckets=1.0)
-    assert exposed_reduce(np.array([[0.7]]), hidden, True) == pytest.approx(0.7)
-
-
-def test_later_stages_have_more_time() -> None:
-    """Stage r may reduce r backwards longer than the first before it is seen."""
-    hidden = Windows(1.0, 2.0, forwards=3, backwards=3, buckets=1.0)
-    for last, seen in ((4.5, 0.5), (5.5, 1.5)):
-        seconds = np.array([[0.5], [2.5], [last]])
-        assert exposed_reduce(seconds, hidden, True) == pytest.approx(seen)
-
-
 def test_hidden_traffic_slows_the_work_beside_it() -> None:
     """Of 3 s and 1 s on two chunks 1 s is seen: 3 s more cost 0.12 of themselves.
 
@@ -105,13 +74,6 @@ def test_hidden_traffic_slows_the_work_beside_it() -> None:
     assert beside_work(seconds, 1.0, DataParallel()) == pytest.approx(1.36)
     assert beside_work(seconds, 4.0, DataParallel()) == 4.0
     assert beside_work(seconds, 1.0, DataParallel(sm_share=0.0)) == 1.0
-
-
-def test_nothing_to_send() -> None:
-    """No data-parallel peers, no time."""
-    for overlap in (True, False):
-        assert exposed_reduce(np.zeros((4, 2)), AZURE, overlap) == 0.0
-        assert exposed_gather(np.zeros((4, 2)), 0.0, AZURE, overlap) == 0.0
 
 
 def test_chunks_of_unequal_size() -> None:
@@ -126,10 +88,3 @@ def test_chunks_of_unequal_size() -> None:
     assert exposed_gather(seconds, 1.0, hidden, True) == pytest.approx(2.0)
     assert exposed_reduce(seconds, hidden, True) == pytest.approx(1.0)
     assert exposed_reduce(seconds, hidden, False) == pytest.approx(5.5)
-
-
-def test_in_between_every_chunk_has_a_window() -> None:
-    """Chunks wait for their slowest rank, each less its window."""
-    seconds = np.array([[1.0, 4.0], [3.0, 1.0]])
-    assert exposed_in_between(seconds, 2.0, True) == pytest.approx(1.0 + 2.0)
-    assert exposed_in_between(seconds, 2.0, False) == pytest.approx(5.0)

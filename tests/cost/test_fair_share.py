@@ -19,12 +19,6 @@ def on_one_link(flows: list[int], capacity: float) -> list[float]:
     return fair_pace(crossings, np.array(flows), alone, copy).tolist()
 
 
-def test_groups_alike_take_bytes_over_capacity() -> None:
-    """Two groups of two NICs on half their rate take twice as long as on NICs."""
-    assert on_one_link([2, 2], 2.0) == pytest.approx([1.0, 1.0])
-    assert on_one_link([2, 2], 9.0) == pytest.approx([0.5, 0.5])
-
-
 def test_one_nic_beside_three() -> None:
     """Four flows at 1:2: bytes over capacity is 1 s, the group of one NIC takes 4/3.
 

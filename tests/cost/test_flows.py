@@ -40,16 +40,6 @@ def test_flows_between_all_of_a_group_are_its_all_to_all(seed, size):
     assert flows.bytes_by_tier == pytest.approx(group.bytes_by_tier)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_one_flow_is_a_message(seed):
-    """As one pair sends."""
-    placed, rng = network(seed)
-    a, b = rng.permutation(32)[:2]
-    one = placed.flows(np.array([a]), np.array([b]), np.array([5e6]))
-    other = placed.send(np.array([[a]]), np.array([[b]]), 5e6)
-    assert one.seconds[0] == pytest.approx(other.seconds[0, 0])
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_agree_with_plain_loops(seed):
     """Both scorers give flows of random sizes the same time."""

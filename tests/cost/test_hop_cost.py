@@ -65,22 +65,6 @@ def test_expert_groups() -> None:
     assert {e for e in edges["edp"] if e[0] % 4 == 1} == {(1, 5), (5, 9), (1, 9)}
 
 
-def test_axes_without_weight_or_members_have_no_edges() -> None:
-    """Only axes with a weight and more than one member are in the graph."""
-    job = Job(
-        name="j",
-        parallelism=Parallelism(tp=2, cp=2),
-        weights={"tp": 1, "cp": 0, "pp": 3},
-    )
-    assert set(edges_of(job)) == {"tp"}
-
-
-def test_cost_of_a_job_without_weights_is_zero() -> None:
-    """A job without weights costs nothing, wherever it lies."""
-    job = Job(name="j", parallelism=Parallelism(tp=4))
-    assert hop_cost(machine(), job, Placement(np.array([0, 5, 9, 30]))) == 0.0
-
-
 def test_hand_worked_cost() -> None:
     """A ring of 4 over three nodes of two racks costs what a count by hand says."""
     job = Job(name="j", parallelism=Parallelism(tp=4), weights={"tp": 2.0})

@@ -38,16 +38,6 @@ def test_uplinks_do_not_shrink() -> None:
     assert capacity.tolist() == pytest.approx([12 * 100e9 / 2] * 2)
 
 
-def test_an_allocation_in_another_order() -> None:
-    """Counts follow the domains when hosts are named in another order."""
-    machine = parse_topology(UNAVAILABLE, "drained.yaml")
-    turned = machine.select(np.array([3, 0]))
-    assert turned.domain_names[1] == ("r2", "r1")
-    assert turned.gpus_of_domain(0).tolist() == [4, 4]
-    assert turned.gpus_of_domain(1).tolist() == [12, 12]
-    assert turned.gpus_of_domain(2).tolist() == [24]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_both_scorers_agree(seed: int) -> None:
     """The plain loops count the same on machines of which nodes are not used."""

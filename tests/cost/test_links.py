@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from placer.cost.fabric import Fabric
-from placer.cost.hop_cost import hop_cost
 from placer.cost.network import PlacedNetwork
-from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Overlap
@@ -51,12 +47,6 @@ def test_a_ring_takes_the_slowest_link_it_uses() -> None:
     assert cost.seconds.tolist() == pytest.approx([4.0 + 2 * 7e-3 / 3])
 
 
-def test_a_ring_that_avoids_a_link_does_not_wait_for_it() -> None:
-    """From a to c and back nothing passes b."""
-    cost = network(0, 2).gather(np.array([[0, 1]]), 8 * GB)
-    assert cost.bandwidth_seconds.tolist() == pytest.approx([1.0])
-
-
 def test_an_all_to_all_takes_its_slowest_pair() -> None:
     """2 GB to each other GPU: 2 s from b to c; a waits for 5 and 1 ms, b for 6."""
     cost = network(0, 1, 2).all_to_all(ALL, 6 * GB)
@@ -78,13 +68,6 @@ def test_flows_and_their_loads_are_on_the_link() -> None:
     assert cost.seconds.tolist() == pytest.approx([1.505, 0.505])
     assert cost.load.between[1].tolist() == [3 * GB, 0.0, 1 * GB, 0.0]
     assert cost.load.reversed().between[1].tolist() == [1 * GB, 0.0, 3 * GB, 0.0]
-
-
-def test_free_links_are_free() -> None:
-    """The step with free scale-out knows no links."""
-    fabric = network(0).fabric.with_free_scale_out()
-    cost = PlacedNetwork(fabric, np.arange(3)).send(ALL[0, :2], ALL[0, 1:], 3 * GB)
-    assert cost.seconds.tolist() == [0.0, 0.0]
 
 
 TWO = """
@@ -128,23 +111,6 @@ def test_a_slow_stage_sets_the_pace(gpus: tuple[int, int], seconds: float) -> No
         "replica": 0,
         "stage": gpus.index(SLOW),
     }
-
-
-def test_a_replica_is_as_slow_as_its_slowest() -> None:
-    """Two replicas of one stage: the step is the slow one's."""
-    job = replace(two_stages(), parallelism=Parallelism(dp=2))
-    step = StepModel(parse_topology(TWO, "two"), job).step(np.array([0, 1]))
-    assert step.step_time_s == pytest.approx(24.0)
-    assert step.slowest_replica() == 1
-
-
-def test_the_hop_cost_knows_tiers_alone() -> None:
-    """Links change no distance."""
-    machine = parse_topology(REGIONS, "regions")
-    job = replace(two_stages(), parallelism=Parallelism(dp=3), weights={"dp": 2.0})
-    without = replace(machine, links=())
-    at = Placement(np.arange(3))
-    assert hop_cost(machine, job, at) == hop_cost(without, job, at) > 0
 
 
 def test_links_are_among_the_busiest_by_name() -> None:

@@ -195,24 +195,6 @@ def test_end_stages() -> None:
         assert uneven.exposed_s()["tp"] == pytest.approx(even.exposed_s()["tp"])
 
 
-def test_one_end_only() -> None:
-    """4 layers and a loss of 2 over 2 stages are 3 and 1 layers.
-
-    One micro-batch passes both stages, so TP of all 4 layers is seen, both ways.
-    """
-    found = job(Parallelism(tp=2, pp=2), stages=EndStages(loss=2))
-    once = ring(2, SLAB, NVLINK, IN)
-    assert step(found).exposed_s()["tp"] == pytest.approx(4 * 8 * once)
-
-
-def test_one_layer_less_in_the_first_chunk() -> None:
-    """3 chunks of one micro-batch: TP is seen in 1 + 2 + 2 layers, both ways."""
-    model = replace(MODEL, layers=5)
-    found = job(Parallelism(tp=2, vp=3), model=model, stages=EndStages(embedding=1))
-    once = ring(2, SLAB, NVLINK, IN)
-    assert step(found).exposed_s()["tp"] == pytest.approx(5 * 8 * once)
-
-
 def sync_of(sharding: str, **changes: object) -> DataParallel:
     usual = DataParallel(sharding, overlap_reduce=False, overlap_gather=False)
     return replace(usual, **changes)
@@ -248,16 +230,6 @@ def test_hybrid_sharding_without_overlap() -> None:
     assert step(found).exposed_s()["dp"] == pytest.approx(15 * PASS + across)
     kept = replace(found, data_parallel=replace(sync, keep_parameters=True))
     assert step(kept).exposed_s()["dp"] == pytest.approx(2 * PASS + across)
-
-
-def test_instances_of_an_optimizer_are_shard_groups() -> None:
-    """Four of them over 16 ranks: racks reduce and gather, then a quarter crosses."""
-    across = 2 * ring(4, 2 * HELD / 4, NIC, OUT)
-    for sharding, passes in (("zero1", 2), ("zero2", 6)):
-        sync = sync_of(sharding, optimizer_instances=4)
-        found = job(Parallelism(dp=16), data_parallel=sync, micro_batches=5)
-        seen = step(found).exposed_s()["dp"]
-        assert seen == pytest.approx(passes * PASS + across)
 
 
 def test_reductions_of_every_micro_batch_hide_behind_one_chunk() -> None:
@@ -317,22 +289,6 @@ def test_tied_embeddings() -> None:
     path = score(racks(4), tied, Placement(np.array([0, 4])))["critical_path"]
     found = {entry["operation"]: entry["seconds"] for entry in path}
     assert found["tied embeddings (dp)"] == pytest.approx(apart)
-
-
-def test_crossing_hops_of_the_slowest_replica() -> None:
-    """Two replicas of three stages, one cut after its second stage."""
-    found = job(Parallelism(pp=3, dp=2, order=("tp", "cp", "ep", "pp", "dp")))
-    gpus = np.array([0, 1, 2, 4, 5, 8])
-    path = score(racks(4), found, Placement(gpus))["critical_path"]
-    messages = next(entry for entry in path if "pp" in entry["operation"])
-    assert messages["replica"] == 1
-    assert messages["crossing_hops"] == [
-        {"from_stage": 1, "to_stage": 2, "tier": "cluster"}
-    ]
-    closed = replace(found, parallelism=replace(found.parallelism, vp=2))
-    path = score(racks(4), closed, Placement(gpus))["critical_path"]
-    messages = next(entry for entry in path if "pp" in entry["operation"])
-    assert [hop["from_stage"] for hop in messages["crossing_hops"]] == [1, 2]
 
 
 def test_tp_runs_beside_products_within_a_rack_alone() -> None:

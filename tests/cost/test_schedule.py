@@ -1,6 +1,5 @@
 """The pipeline's time against closed forms and against a longest path over a graph."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.cost import schedule
-from placer.cost.pipeline_order import blocks
 from placer.cost.schedule import (
-    HEAD,
-    WALKED,
     Stages,
     pipeline_time,
     pipeline_times,
@@ -42,59 +38,6 @@ def test_ideal_pipeline(p: int, v: int, m: int, overlap: bool) -> None:
     """Uniform stages without hops take t_mb (m + (p-1)/v)."""
     found = pipeline_time(uniform(p, v), m, v, overlap)
     assert found == pytest.approx(3 * (m + (p - 1) / v), rel=1e-12)
-
-
-@pytest.mark.parametrize(("p", "v", "m"), [s for s in SHAPES if s[0] > 1 and s[1] > 1])
-def test_short_hops_of_a_closed_ring(p: int, v: int, m: int) -> None:
-    """With v > 1 only the first forward and the last backward see hops: 2 (pv-1) h.
-
-    Chunk c+1 of a group is ready after p chunk times and p hops, just when its rank
-    ends chunk c: each of the pv-1 hops of the first pass is seen, and in mirror image
-    those of the last backward. In between the warm-up of 2(p-s-1) is one round trip
-    ahead.
-    """
-    h = 1e-3 / v
-    added = pipeline_time(uniform(p, v, h), m, v, True) - 3 * (m + (p - 1) / v)
-    assert added == pytest.approx(2 * (p * v - 1) * h, rel=1e-6)
-
-
-@pytest.mark.parametrize("p", [2, 3, 4, 8])
-def test_short_hops_without_virtual_stages(p: int) -> None:
-    """With v = 1 each p micro-batches pay one round trip, 2 (p-1) h.
-
-    A rank is only as far ahead as its distance to the end, so a forward waits for the
-    backward that frees its turn: down p-1 hops, up p-1 hops, p micro-batches later.
-    """
-    h = 1e-3
-    times = [pipeline_time(uniform(p, 1, h), k * p, 1, True) for k in (2, 3, 4)]
-    for shorter, longer in itertools.pairwise(times):
-        assert longer - shorter == pytest.approx(3 * p + 2 * (p - 1) * h, rel=1e-9)
-    once = pipeline_time(uniform(p, 1, h), p, 1, True) - 3 * (2 * p - 1)
-    assert once >= 2 * (p - 1) * h * (1 - 1e-9)
-
-
-def test_one_micro_batch() -> None:
-    """One micro-batch passes all chunks and hops down and up again."""
-    stages = even((1.0, 2.0), (3.0, 4.0), (0.1, 0.2))
-    there = (1 + 0.1 + 2) + 0.2 + (1 + 0.1 + 2)
-    back = (4 + 0.1 + 3) + 0.2 + (4 + 0.1 + 3)
-    assert pipeline_time(stages, 1, 2, True) == pytest.approx(there + back)
-
-
-def test_ends_by_hand() -> None:
-    """One micro-batch over two ranks and chunks: only the outermost chunks differ.
-
-    Forward 1/2 in the first chunk, 1 and 1 between, 4 in the last; backward 5, 2, 2, 3.
-    """
-    stages = Stages((1.0, 1.0), (2.0, 2.0), (0.0, 0.0), (0.5, 3.0, 4.0, 5.0))
-    total = 0.5 + 1 + 1 + 4 + 5 + 2 + 2 + 3
-    assert pipeline_time(stages, 1, 2, True) == pytest.approx(total)
-
-
-def test_a_single_chunk_is_the_first() -> None:
-    """Where the first chunk is also the last, the first's times count."""
-    stages = Stages((1.0,), (2.0,), (0.0,), (0.5, 1.5, 9.0, 9.0))
-    assert pipeline_time(stages, 3, 1, True) == pytest.approx(3 * 2.0)
 
 
 def test_two_micro_batches_by_hand() -> None:
@@ -190,43 +133,6 @@ def test_long_runs_that_do_not_settle(
     np.testing.assert_allclose(together, expected * np.array([1, 1.5, 1]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", UNSETTLED)
-@pytest.mark.parametrize("groups", [10, 22, 30])
-def test_few_repetitions_are_walked(
-    seed: int, groups: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a matrix takes longer than the repetitions that are left, none is made."""
-    monkeypatch.setattr(schedule, "_matrices", None)
-    draw = np.random.default_rng(seed)
-    p, v = int(draw.integers(2, 7)), int(draw.integers(1, 4))
-    row = close_race(draw, p)
-    replica = Replica(*(part.tolist() for part in np.split(row, [p, 2 * p, 3 * p])))
-    expected = longest_path(replica, groups * p, v, overlap=True)
-    found = pipeline_times(np.array([row, row * 1.5]), groups * p, v, True)
-    np.testing.assert_allclose(found, expected * np.array([1, 1.5]), rtol=1e-12)
-
-
-def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replicas raised to a power a few at a time come out as all at once."""
-    draw = np.random.default_rng(7)
-    rows = np.array([close_race(draw, 5) for _ in range(40)])
-    together = pipeline_times(rows, 2000, 3, False)
-    monkeypatch.setattr(schedule, "TOGETHER", 1000)
-    np.testing.assert_array_equal(pipeline_times(rows, 2000, 3, False), together)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_longer_runs_are_monotone(seed: int) -> None:
-    """Slower work or a slower hop never shortens a long run, however close the race."""
-    draw = np.random.default_rng(seed)
-    p, v = int(draw.integers(2, 7)), int(draw.integers(1, 4))
-    m, overlap = int(draw.integers(7, 300)) * p, bool(draw.integers(2))
-    row = close_race(draw, p)
-    slower = row + np.diag(draw.choice([1e-7, 1e-4, 0.05], len(row)))
-    times = pipeline_times(np.vstack((row, slower)), m, v, overlap)
-    assert (times[1:] >= times[0] * (1 - 1e-10)).all()
-
-
 def test_a_million_micro_batches() -> None:
     """A very long run costs what its ideal form says, without walking it."""
     found = pipeline_time(uniform(8, 4), 10**6, 4, True)
@@ -256,50 +162,3 @@ def test_many_at_once(m: int) -> None:
         for row in patterns
     ]
     np.testing.assert_allclose(together, alone, rtol=1e-12)
-
-
-@pytest.mark.parametrize("p", range(1, 8))
-@pytest.mark.parametrize("v", range(1, 5))
-def test_no_schedule_waits_for_itself(p: int, v: int) -> None:
-    """Every count of micro-batches has an order, each piece of work in it once."""
-    for m in range(1, 3 * p + 2):
-        keys = [op[:4] for block in blocks(p, m, v) for op in block]
-        assert len(keys) == len(set(keys)) == 2 * p * v * m
-
-
-@pytest.mark.parametrize("p", range(1, 7))
-@pytest.mark.parametrize("v", range(1, 4))
-@pytest.mark.parametrize("rest", [0, 1])
-def test_blocks_repeat(p: int, v: int, rest: int) -> None:
-    """The block that long runs repeat is that of the group before, a group later."""
-    walked = blocks(p, (WALKED - min(rest, p - 1)) * p + min(rest, p - 1), v)
-    group = p * v
-
-    def later(key: int) -> int:
-        return key + group if key >= 0 else -1
-
-    repeated = walked[HEAD - 1]
-    before = walked[HEAD - 2]
-    assert {
-        op._replace(source=later(op.source), key=later(op.key)) for op in before
-    } == set(repeated)
-
-
-def applied(matrix: np.ndarray, vector: list[float], times: int) -> list[float]:
-    """The matrix applied to the vector again and again."""
-    size = range(len(vector))
-    for _ in range(times):
-        vector = [max(matrix[i][j] + vector[j] for j in size) for i in size]
-    return vector
-
-
-@pytest.mark.parametrize("power", [0, 1, 2, 3, 7, 8, 25])
-def test_a_power_is_many_products(power: int) -> None:
-    """Repeated squaring gives what so many products give; missing edges stay so."""
-    draw = np.random.default_rng(power)
-    matrices = draw.integers(0, 50, (4, 6, 6)).astype(float)
-    matrices[draw.random(matrices.shape) < 0.5] = -np.inf
-    vectors = draw.integers(0, 50, (4, 6)).astype(float)
-    found = times_power(matrices, power, vectors)
-    for matrix, vector, row in zip(matrices, vectors, found, strict=True):
-        assert row.tolist() == applied(matrix, vector.tolist(), power)

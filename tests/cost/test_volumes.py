@@ -8,7 +8,7 @@ import pytest
 from placer.cost.step import StepModel
 from placer.cost.volumes import Volumes, volumes
 from placer.job.axes import Parallelism
-from placer.job.model import ElementBytes, EndStages, Job, Model
+from placer.job.model import EndStages, Job, Model
 from placer.job.parallel import TensorParallel
 from tests.cost.azure import as_run, azure
 
@@ -88,26 +88,6 @@ def test_uneven_chunks_by_hand() -> None:
     assert sizes.dense_parameters(3, 1)[:, 0] == pytest.approx(expected)
 
 
-def test_a_single_chunk_holds_both_ends() -> None:
-    """Without a pipeline all layers and one or both vocabularies are here."""
-    axes = Parallelism(tp=2)
-    for tied, copies in ((False, 2), (True, 1)):
-        model = replace(dense_job().model, tied_embeddings=tied)
-        job = dense_job(parallelism=axes, stages=EndStages(1, 2), model=model)
-        sizes = volumes(job)
-        assert sizes.layers_per_chunk * sizes.layer_share(1, 1) == pytest.approx(6.0)
-        held = sizes.dense_parameters(1, 1).item()
-        assert held == pytest.approx((6 * 592 + copies * 10 * 8) / 2)
-        assert sizes.tied_parameters == 0.0
-
-
-def test_tied_embeddings_are_on_both_ends() -> None:
-    """Both ends of a pipeline hold the shared vocabulary and reduce it together."""
-    model = replace(dense_job().model, tied_embeddings=True)
-    sizes = volumes(dense_job(model=model))
-    assert sizes.tied_parameters == sizes.output_parameters == 10 * 8 / 2
-
-
 def test_without_sequence_parallelism() -> None:
     """Every TP rank holds all tokens: what it sends on is t times larger."""
     whole = volumes(dense_job(tensor_parallel=TensorParallel(sequence=False)))
@@ -141,23 +121,6 @@ def test_experts_by_hand() -> None:
     assert sizes.expert_chunk == 4 * 144 / 2
 
 
-def test_key_value_heads_are_copied() -> None:
-    """With more TP ranks than key-value heads each rank still holds one head."""
-    axes = Parallelism(tp=4, cp=3, dp=1)
-    assert volumes(dense_job(parallelism=axes)).cp_block == 160.0
-
-
-def test_width_of_activations() -> None:
-    """Activations of one byte halve what TP, CP and PP send."""
-    narrow = volumes(dense_job(bytes=ElementBytes(activation=1.0)))
-    assert (narrow.tp_slab, narrow.cp_block, narrow.pp_message) == (160.0, 80.0, 80.0)
-
-
-def test_without_a_model() -> None:
-    """A job without a model has no volumes."""
-    assert volumes(dense_job(model=None)) == Volumes()
-
-
 def test_heads_of_a_width_of_their_own() -> None:
     """Heads of 6 in a model of width 8: 4 x 6 = 24 for queries, 2 x 6 for keys.
 
@@ -185,10 +148,3 @@ def test_latent_heads_send_whole_keys_and_values() -> None:
     tokens = 4 * 5 * 2
     assert sizes.cp_block == tokens * 2 * (4 + 5)
     assert (sizes.cp_queries, sizes.cp_outputs) == (tokens * 2 * 4, tokens * 2 * 5)
-
-
-def test_a_padded_vocabulary() -> None:
-    """10 words up to a multiple of 6 x tp 2 are 12 rows; without one they stay 10."""
-    model = replace(dense_job().model, vocab_multiple=6)
-    assert volumes(dense_job(model=model)).embedding_parameters == 12 * 8 / 2
-    assert volumes(dense_job()).embedding_parameters == 10 * 8 / 2

@@ -58,24 +58,6 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
     assert [row.choice for row in found.rows] == [own]
 
 
-@pytest.mark.slow
-def test_why_own_degrees_cannot_be_used_is_known_when_time_is_up() -> None:
-    """What was refused is not asked again."""
-    refused = Answer(inf, refusal="no room")
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        answers = [refused if q.choice == own else Answer(1.0, 1.0) for q in questions]
-        return [] if is_over else list(enumerate(answers))
-
-    work, is_over = job(Random(3)), False
-    own = _own(work)
-    search = _search(work, run, lambda: is_over)
-    found = search.best(1, own=own)
-    is_over = True
-    assert search.ask(own) == refused
-    assert (found.infeasible, search.refusals) == (1, {"no room": 1})
-
-
 def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
     """Where there are no more choices nothing is said."""
     work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
@@ -87,22 +69,6 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
         assert ("Time was up before more choices" in one.summary()) == is_said
     early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
     assert early.to_dict()["is_short"]
-
-
-@pytest.mark.slow
-def test_rows_are_all_there_where_time_ends_in_a_search_for_better_ones() -> None:
-    """Every choice was placed by then: more time gives no more of them."""
-    is_over = False
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        nonlocal is_over
-        is_over = is_over or questions[0].wanted == "search"
-        answers = [Answer(1.0 + q.choice.gpus, 99.0) for q in questions]
-        return [] if is_over else list(enumerate(answers))
-
-    found = _search(job(Random(3)), run, lambda: is_over).best(10**6)
-    assert is_over
-    assert not found.is_short
 
 
 @pytest.mark.slow

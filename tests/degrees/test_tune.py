@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -16,21 +14,17 @@ import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.cli.main import main
-from placer.degrees.evaluate import Answer, Evaluation, Question
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.job.rules import Pin, Rules
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK
 from placer.workers.pool import Pool
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
-
-if TYPE_CHECKING:
-    from placer.solve.problem.effort import Effort
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
@@ -55,41 +49,6 @@ def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
         assert cheap <= bound * (1 + 1e-9), choice
 
 
-@pytest.mark.parametrize("seed", [7, *slow(range(3))])
-def test_bounds_stop_at_a_known_step(seed: int) -> None:
-    """A bound that stops at a step is no larger than the full one, nor too small."""
-    random = Random(f"stop {seed}")
-    topology, work = machine(random.choice(MACHINES)), job(random)
-    choices = list(legal("megatron", work, topology.num_gpus, work.micro_batches))
-    for choice in random.sample(choices, min(20, len(choices))):
-        problem = Problem.of(topology, choice.applied(work), "time")
-        full = lower_bound(problem, problem.forced_block).value
-        for share in (0.5, 0.9, 0.99, 1.1):
-            known = share * full
-            found = lower_bound(problem, problem.forced_block, known).value
-            assert min(known, full) <= found <= full
-
-
-@pytest.mark.slow
-def test_bounds_are_asked_beside_a_placement() -> None:
-    """Once a choice has a bound over placements, one is placed before others do."""
-    asked: list[Question] = []
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        asked.extend(questions)
-        return [(i, evaluation.answer(q)) for i, q in enumerate(questions)]
-
-    topology, work = machine(), replace(job(Random(8)), launcher="free")
-    evaluation = Evaluation(topology, work)
-    legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
-    Search(legal_ones, Least(topology, work, work.model), 80e9, run).best(1)
-    wanted = [question.wanted for question in asked]
-    first, bounds = wanted.index("placement"), wanted.count("bound")
-    assert wanted[:first].count("bound") <= 2 * AT_A_TIME < bounds
-    after = [q.enough_s for q in asked[first + 1 :] if q.wanted == "bound"]
-    assert max(after) < inf
-
-
 def test_a_search_that_is_cut_short_has_an_answer() -> None:
     """Links far worse than the cheap bounds keep all choices from their turn."""
     asked: list[Question] = []
@@ -107,33 +66,6 @@ def test_a_search_that_is_cut_short_has_an_answer() -> None:
     found = Search(legal_ones, least, 80e9, run, stop).best(1)
     assert [question.wanted for question in asked].count("placement") == 1
     assert found.rows
-
-
-def test_placements_are_searched_for_once_nothing_else_may_be_better() -> None:
-    """All else is constructed by then; the search of one may leave others behind."""
-    asked: list[Question] = []
-    gains = {"placement": 1.2, "search": 1.05}
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        asked.extend(questions)
-        return [(i, answer(question)) for i, question in enumerate(questions)]
-
-    def answer(question: Question) -> Answer:
-        least = 100.0 + question.choice.tp
-        step = least * gains.get(question.wanted, inf)
-        effort: Effort = 0 if question.wanted == "search" else QUICK
-        return Answer(least, step, effort=effort)
-
-    work = job(Random(3))
-    space = Space((16,), work.micro_batches, sharding=("ddp",), recompute=("none",))
-    legal_ones = Legal(work, work.model, space)
-    least = Least(machine(), work, work.model)
-    found = Search(legal_ones, least, 80e9, run).best(1)
-    first = [question.wanted for question in asked].index("search")
-    assert {q.wanted for q in asked[first:]} == {"search"}
-    assert len({q.choice for q in asked[first:]}) == len(asked[first:])
-    assert found.rows[0].answer.step_time_s == 101 * 1.05
-    assert found.rows[0].answer.effort == 0
 
 
 def test_the_same_on_any_number_of_processes() -> None:
@@ -223,14 +155,6 @@ def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> Non
     few += ["--micro-batch", "1", "--sharding", "zero1"]
     done = CliRunner().invoke(main, [*command, *few, option, "-"])
     assert json.loads(done.stdout)["format"] == format
-
-
-def test_two_documents_do_not_share_stdout() -> None:
-    """Nobody could read a plan right behind a job."""
-    command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart"]
-    done = CliRunner().invoke(main, [*command, "-o", "-", "--job-output", "-"])
-    assert done.exit_code == 2
-    assert "only one of -o and --job-output" in done.stderr
 
 
 def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:

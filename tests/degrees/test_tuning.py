@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
@@ -15,12 +14,9 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.cli import progress
-from placer.cli import tune as command
 from placer.cost.footprint.stages import footprint, restart_bytes
 from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
-from placer.degrees.found import State
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
@@ -39,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
     from placer.job.model import Job
 
@@ -87,21 +84,6 @@ def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
         step = again.rows[0]["step_time_s"]
         assert step == pytest.approx(following["step_time_s"], rel=1e-12)
     assert front[-1]["step_time_s"] <= front[0]["step_time_s"] * 1.5
-
-
-def test_numbers_of_gpus_without_a_row_say_why() -> None:
-    """Where the search was cut short, only that it was."""
-    odd = {"top": 1, **FEW}
-    found = placer.tune(machine(), work(), gpus=[3, 7, 8, 16], **odd)
-    said = " ".join(found.summary().split())
-    assert found.to_dict()["unusable_gpus"] == [3, 7]
-    assert "With 3 and 7 GPUs no legal choice fits." in said
-    whole = found.found
-    for front, text in ((whole.by_gpus[:1], "Time was up before"), ([], "")):
-        cut = replace(found, found=replace(whole, by_gpus=front, is_cut=True))
-        said = " ".join(cut.summary().split())
-        assert ("with fewer GPUs was known" in said) == bool(text)
-        assert cut.unusable_gpus == []
 
 
 def test_the_job_s_own_degrees(found: Tuning) -> None:
@@ -202,28 +184,6 @@ def test_why_another_is_worse() -> None:
     )
 
 
-def test_what_takes_as_long_is_said_so() -> None:
-    """Not that it takes nothing more."""
-    said = why_not(row(1.0), row(1.0 + 1e-12), "Row 2")
-    assert said.startswith("Row 2 (tp 2, pp 2, dp 4) takes as long. ")
-
-
-def test_own_degrees_that_are_the_best_are_not_explained(found: Tuning) -> None:
-    """They would stand beside themselves."""
-    rows = found.to_dict()
-    text = tune_text(rows | {"own": rows["rows"][0]}, explain=True)
-    assert "the job's own choice" not in text
-
-
-def test_compute_is_not_said_to_grow_by_what_is_computed_less() -> None:
-    """Who recomputes nothing and yet computes longer has products of another size."""
-    best = row(1.0, recompute="layernorm", parts_s={"compute": 0.9})
-    other = row(1.1, parts_s={"compute": 1.0})
-    assert "compute +100 ms (products of another size)" in why_not(best, other, "It")
-    full = row(1.1, recompute="full", parts_s={"compute": 1.0})
-    assert "(recompute full, not layernorm)" in why_not(best, full, "It")
-
-
 def test_the_picture(found: Tuning) -> None:
     """Two panels, a point a choice, own degrees apart, a title in both themes."""
     for theme in ("auto", "light", "dark"):
@@ -292,17 +252,6 @@ def test_a_stop_right_after_the_choices_were_listed_has_a_row(own: bool) -> None
     assert (own_sizes.tp in placed) == own
 
 
-def test_what_a_stop_leaves_open_is_not_called_worse(found: Tuning) -> None:
-    """Where a bound is below the best step, the others are undecided."""
-    least_s = found.found.rows[0].answer.step_time_s / 2
-    cut = replace(found, found=replace(found.found, least_s=least_s))
-    whole, left = found.to_dict()["pruned"], cut.to_dict()["pruned"]
-    assert (whole["bound"], whole["undecided"]) == (left["undecided"], left["bound"])
-    assert left["undecided"] > 0
-    assert "not decided in time" in " ".join(cut.summary().split())
-    assert "a lower bound above the best" in " ".join(found.summary().split())
-
-
 @pytest.mark.slow
 def test_dask_gives_the_same(found: Tuning) -> None:
     """Rows, fronts and proof from the workers of a cluster."""
@@ -344,21 +293,6 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
         assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
         assert chosen.description.endswith("chosen by placer tune")
     placer.check(placer.place(found.machine, found.best, effort="quick").plan)
-
-
-def test_a_search_says_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The bound also before anything is placed; the best one cannot be below it."""
-    monkeypatch.setattr(progress, "SAY_EVERY_S", 0.0)
-    say = command.StateLines()
-    for placed, best_s, least_s in ((0, inf, 0.0), (0, inf, 1.5), (2, 2.0, 2.5)):
-        say(State(1000, placed, best_s, least_s))
-    assert capsys.readouterr().err.splitlines() == [
-        "  1,000 choices",
-        "  1,000 choices, none below 1.5 s",
-        "  1,000 choices, 2 placed, best 2 s, none below 2 s",
-    ]
 
 
 @pytest.mark.parametrize(

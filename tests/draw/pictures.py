@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.plan import Plan
+from placer.testing.strategies import placed
 from placer.topology.model import Topology
-from tests.plan_cases import placed
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCORE = {

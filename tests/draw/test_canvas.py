@@ -16,7 +16,7 @@ from placer.job.read import read_job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
 from placer.topology.read import read_topology
-from tests.draw.pictures import SVG, of_class, parse
+from tests.draw.pictures import of_class, parse
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,3 @@ def test_pictures_scale() -> None:
         assert "width:100%" in root.get("style", "")
         assert "height:auto" in root.get("style", "")
         assert root.get("aria-label")
-
-
-def test_lines_that_coincide_are_one() -> None:
-    """Series with the same points have one line, and all their names."""
-    up, flat = ((1.0, 1.0, ""), (2.0, 2.0, "")), ((1.0, 1.0, ""), (2.0, 1.0, ""))
-    series = (Series("a", up), Series("b", flat), Series("c", up))
-    root = parse(line_plot([Panel("t", series, str, "x", str)], "title"))
-    texts = [e.text or "" for e in root.iter(f"{SVG}text")]
-    assert len(root.findall(f".//{SVG}polyline")) == 2
-    assert any("a; c" in text for text in texts)
-    assert "b" in texts

@@ -13,8 +13,8 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import machine
 from tests.draw.pictures import of_class, parse
-from tests.plan_cases import machine
 
 COUNT = len(palette.DISTINCT)
 
@@ -51,13 +51,6 @@ def test_cells_that_touch_differ(seed: int) -> None:
         (value[1:], value[:-1], shown[1:], shown[:-1]),
     ):
         assert (a != b)[one != other].all()
-
-
-def test_all_colours_are_used_alike() -> None:
-    """Of groups of a rack each, no colour has two more than another."""
-    colour = in_order(np.arange(36 * 50) // 36, 4, 9)
-    counts = np.bincount(list(colour.values()), minlength=COUNT)
-    assert counts.max() - counts.min() <= 1
 
 
 def rows_of_replicas(racks: int, size: int) -> Plan:

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.base.units import format_bytes_beside
-from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.time_line import time_line
 from placer.placement.plan import Plan
-from tests.draw.pictures import SCORE, SVG, hover, of_class, parse
-from tests.plan_cases import TIERS, tiny_plan
+from placer.testing.strategies import TIERS, tiny_plan
+from tests.draw.pictures import SCORE, SVG, of_class, parse
 
 seconds = st.floats(0, 100) | st.just(0.0)
 sizes = st.floats(1e-300, 1e300)
@@ -61,16 +60,6 @@ def test_heat_map(plan: Plan) -> None:
     assert {format_bytes_beside(size, max(sent)) for size in sent} <= set(texts)
 
 
-def test_heat_map_is_logarithmic() -> None:
-    """A cell half way from the least to the most by logarithm has half the scale."""
-    bytes_of = {"tp": {"node": 1e4, "rack": 1e8}, "dp": {"cluster": 1e6}}
-    root = parse(traffic_map(tiny_plan(score={"traffic_bytes": bytes_of})))
-    fill = {e.get("data-bytes"): e.get("fill") for e in root.iter()}
-    assert fill["10000.0"] == palette.along(0)
-    assert fill["1000000.0"] == palette.along(0.5)
-    assert fill["100000000.0"] == palette.along(1)
-
-
 @settings(max_examples=20, deadline=None)
 @given(plan=scored())
 def test_time_line_adds_up(plan: Plan) -> None:
@@ -93,21 +82,6 @@ def test_time_line_adds_up(plan: Plan) -> None:
     assert [float(e.get("data-seconds", "nan")) for e in exposed] == [
         value for value in plan.score["exposed_s"].values() if value > 0
     ]
-
-
-def test_scale_out_mark() -> None:
-    """The bracket is as long, beside the exposed parts, as the scale-out time is."""
-    root = parse(time_line(tiny_plan(score=SCORE)))
-    (mark,) = (e for e in of_class(root, "p-out") if e.get("data-seconds"))
-    assert mark.get("data-seconds") == "0.06"
-    left, right = (float(part.split(" ")[0].split("v")[0]) for part in _ends(mark))
-    assert right - left == pytest.approx(0.06 / 0.2 * 1152, abs=0.02)
-    assert "saved if those links were free" in hover(mark)
-
-
-def _ends(mark: object) -> tuple[str, str]:
-    path = mark.get("d")  # type: ignore[attr-defined]
-    return path[1:].split(" ")[0], path.split("H")[1]
 
 
 HOSTILE = "</text><script>alert('x')</script>&\"\x00\x1b[31m]]>"

@@ -1,6 +1,5 @@
 """Maps show every rank once, and outline exactly the groups that leave their domain."""
 
-import re
 from dataclasses import replace
 from unittest.mock import patch
 from xml.etree import ElementTree as Xml
@@ -19,6 +18,7 @@ from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import machine, tiny_plan
 from placer.topology.model import Topology
 from tests.draw.pictures import (
     SVG,
@@ -29,7 +29,6 @@ from tests.draw.pictures import (
     parse,
     plans,
 )
-from tests.plan_cases import machine, tiny, tiny_plan
 
 Case = tuple[Topology, Job, Plan]
 
@@ -140,21 +139,6 @@ def test_zoom(case: Case, data: st.DataObject) -> None:
     }
 
 
-def test_outline_by_hand() -> None:
-    """A TP group of two GPUs on two nodes has a line on all sides of its two cells."""
-    topology, job = tiny()
-    gpus = np.arange(16)
-    gpus[[1, 2]] = 2, 1  # ranks 0 and 1, 2 and 3 were pairs on two nodes
-    root = parse(placement_map(build_plan(topology, job, Placement(gpus)), "tp"))
-    lines = [e for e in of_class(root, "p-out") if e.get("data-group")]
-    assert [line.get("data-group") for line in lines] == ["0", "1"]
-    # Each pair now takes one GPU of both nodes: two cells, one above the other.
-    assert all(len(re.findall("M", line.get("d", ""))) == 6 for line in lines)
-    assert "outlined: 2 of 8 TP groups leave their node" in texts(root)
-    plain = parse(placement_map(tiny_plan(), "tp"))
-    assert "none of 8 TP groups leaves its node" in texts(plain)
-
-
 def test_gpu_numbers_beyond_reason() -> None:
     """A plan file that numbers GPUs by the billion has a picture of usual size."""
     plan = tiny_plan()
@@ -204,8 +188,3 @@ def test_level_of_detail(racks: int, level: str) -> None:
     width = float(root.get("width", 0))
     assert width <= 1600
     assert len(picture) < 500_000
-
-
-def test_same_bytes_twice() -> None:
-    """The same plan gives the same picture."""
-    assert placement_map(tiny_plan()) == placement_map(tiny_plan())

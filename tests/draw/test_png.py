@@ -12,8 +12,8 @@ from placer.draw import png as module
 from placer.draw import svg
 from placer.draw.placement_map import placement_map
 from placer.draw.png import png
+from placer.testing.strategies import tiny_plan
 from tests.clients import needs
-from tests.plan_cases import tiny_plan
 
 
 @pytest.fixture

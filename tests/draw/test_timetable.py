@@ -2,15 +2,12 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.cost.schedule import Stages, pipeline_time
-from placer.cost.step import StepModel
-from placer.draw.timetable import Piece, slowest_pipeline, timetable
-from tests.cost.random_cases import random_case
+from placer.draw.timetable import Piece, timetable
 
 seconds = st.floats(0.01, 10)
 
@@ -72,17 +69,3 @@ def _needed(
         return []
     chunk, stage = divmod(depth, num_stages)
     return [place[stage, piece.is_forward, piece.micro_batch, chunk]]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_slowest(seed: int) -> None:
-    """The slowest replica's timetable ends when the step's pipeline does."""
-    case = random_case(seed, with_model=True)
-    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
-    _, stages, bare = slowest_pipeline(step)
-    job = case.job
-    pieces = timetable(stages, job.micro_batches, job.parallelism.vp, job.overlap.pp)
-    last = max(piece.end_s for piece in pieces if piece.stage == 0)
-    whole = step.pipeline_s(tuple(step.stage_times))
-    assert last == pytest.approx(whole, rel=1e-9)
-    assert all(np.array(stages.forward) >= np.array(bare.forward))

@@ -1,9 +1,7 @@
 """The emitted JAX loader, on a stand-in for JAX."""
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from placer.base.errors import EmitError
@@ -88,27 +86,9 @@ def test_a_rehearsal_in_one_process(tmp_path: Path) -> None:
             load_jax(folder, FakeJax(processes)).devices()
 
 
-def test_agrees_with_the_library(tmp_path: Path) -> None:
-    """The loader and ``placer.launch`` order the same devices alike."""
-    from placer.launch import devices_in_plan_order
-
-    fake = FakeJax([2] * 4)
-    loader = load_jax(emitted(tmp_path, FREE), fake)
-    expected = devices_in_plan_order(plan_of(FREE), fake.devices())
-    assert np.array_equal(loader.devices(), expected)
-
-
 def test_axes_must_make_up_the_ranks() -> None:
     """Axes of another number of ranks are refused, as is a plan file with them."""
     plan = plan_of(FREE)
     plan.job.update({"parallelism": {"tp": 3}})  # type: ignore[attr-defined]
     with pytest.raises(EmitError, match="tp x cp x pp x dp is 3, the plan has 8 ranks"):
         emit(plan, "jax", "nowhere")
-
-
-def test_the_document_is_json(tmp_path: Path) -> None:
-    """Large documents are JSON with an entry for every rank."""
-    seats = [(f"n{k:03}", gpu) for k in range(128) for gpu in range(4)]
-    data = json.loads((emitted(tmp_path, seats) / "devices.json").read_text())
-    assert len(data["devices"]) == 512
-    assert data["devices"][511] == [127, 3]

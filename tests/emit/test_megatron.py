@@ -105,22 +105,6 @@ def test_flags_by_hand() -> None:
     assert "experts" not in other
 
 
-@pytest.mark.parametrize("order", ["tp-cp-ep-pp-dp", "pp-tp-dp-cp-ep"])
-def test_no_flag_without_need(order: str) -> None:
-    """An order that numbers as the default does, for want of dp or pp, is it."""
-    assert "mapping" not in emitted(order, pp=2)
-    assert "mapping" not in emitted("tp-cp-ep-pp-dp", tp=2, dp=2)
-
-
-def test_context_parallel_without_experts() -> None:
-    """A dense job of tp 2, cp 2, pp 2 in the second order says etp 4.
-
-    So do Megatron-LM's own tests of it (``gpt3_mcore_te_tp2_pp2_cp2_etp4_dp_last``).
-    """
-    sizes, order = parse(emitted("tp-cp-ep-pp-dp", tp=2, cp=2, pp=2, dp=2))
-    assert (sizes["etp"], order) == (4, "tp-cp-ep-pp-dp")
-
-
 MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 
 

@@ -118,22 +118,6 @@ def test_by_hand() -> None:
     assert "dp_cp: the groups of dp" in text
 
 
-def test_pipelines_are_chains() -> None:
-    """Stages send forwards; with virtual stages the last one sends to the first."""
-    chain = tiered(["r0", "r0", "r1"], pp=3)
-    assert "hops     1 in rack, 1 in block" in section(emit(chain, "nccl"), "pp")
-    loop = tiered(["r0", "r0", "r1"], pp=3, vp=2)
-    assert "hops     1 in rack, 2 in block" in section(emit(loop, "nccl"), "pp")
-
-
-def test_groups_of_experts() -> None:
-    """Experts of their own have groups of their own; without them none is listed."""
-    text = emit(tiered(["r0", "r0", "r1", "r1"], dp=4, ep=2), "nccl")
-    assert section(text, "ep").startswith("ep: 2 of 2 ranks")
-    assert section(text, "edp").startswith("edp: 2 of 2 ranks")
-    assert "\nep:" not in emit(tiered(["r0", "r1"], dp=2), "nccl")
-
-
 def test_plans_that_name_little() -> None:
     """Without axes and tiers there is one communicator, on systems that are nodes."""
     text = emit(plan_of(FREE), "nccl")

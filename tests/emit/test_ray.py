@@ -1,6 +1,5 @@
 """The loader beside a plan's bundles, with a Ray that is made up."""
 
-import json
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -84,10 +83,3 @@ def test_a_gpu_without_a_rank(loader: ModuleType) -> None:
     assert loader.rank() is None
     with pytest.raises(RuntimeError, match="no rank on this actor's GPU"):
         loader.environment()
-
-
-def test_the_document_is_json(tmp_path: Path) -> None:
-    """GPUs without a rank are null."""
-    folder = emit(plan_of(SEATS), "ray", tmp_path / "ray")
-    document = json.loads((Path(folder) / "bundles.json").read_text())
-    assert document["ranks"] == [[None, 0], [1, 2]]

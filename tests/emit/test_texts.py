@@ -1,7 +1,6 @@
 """Whole texts of tiny files, written by hand from the launchers' documentation."""
 
 from pathlib import Path
-from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -9,70 +8,7 @@ import pytest
 from placer.base.errors import EmitError, InputError, OutputError
 from placer.emit import emit
 from placer.placement.plan import Plan
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, OF_PLANS, plan_of, texts
-
-
-def test_slurm_hostfile() -> None:
-    """A host file has one plain host a task, in rank order, and nothing else."""
-    expected = "n3\nn1\nn4\nn2\nn1\nn3\nn2\nn4\n"
-    assert emit(plan_of(INTERLEAVED), "slurm-hostfile") == expected
-
-
-def test_openmpi_rankfile() -> None:
-    """A rankfile has one line a rank; slots count up on each host."""
-    assert emit(plan_of(INTERLEAVED), "openmpi-rankfile") == dedent("""\
-        rank 0=n3 slot=0
-        rank 1=n1 slot=0
-        rank 2=n4 slot=0
-        rank 3=n2 slot=0
-        rank 4=n1 slot=1
-        rank 5=n3 slot=1
-        rank 6=n2 slot=1
-        rank 7=n4 slot=1
-        """)
-
-
-def test_csv() -> None:
-    """The table tells local rank and GPU apart."""
-    assert emit(plan_of(FREE), "csv") == dedent("""\
-        rank,host,node_rank,local_rank,gpu
-        0,n3,0,0,0
-        1,n1,1,0,1
-        2,n4,2,0,0
-        3,n2,3,0,1
-        4,n1,1,1,0
-        5,n3,0,1,1
-        6,n2,3,1,0
-        7,n4,2,1,1
-        """)
-
-
-def test_json() -> None:
-    """The document names its format and has one line a rank."""
-    assert emit(plan_of([("b", 1), ("a", 0)]), "json") == dedent("""\
-        {"format": "placer/rank-map", "version": 1,
-         "world_size": 2,
-         "ranks": [
-          {"rank": 0, "host": "b", "node_rank": 0, "local_rank": 0, "gpu": 1},
-          {"rank": 1, "host": "a", "node_rank": 1, "local_rank": 0, "gpu": 0}
-        ]}
-        """)
-
-
-def test_torchrun_names_every_node_once() -> None:
-    """The script holds node ranks and process counts, and GPUs when permuted."""
-    text = emit(plan_of(CONTIGUOUS), "torchrun")
-    assert "    (n3) node_rank=0 processes=2 ;;\n    (n1) node_rank=1 pro" in text
-    assert "CUDA_VISIBLE_DEVICES" not in text
-    permuted = emit(plan_of([("b", 1), ("b", 0), ("a", 0)]), "torchrun")
-    assert "    (b) node_rank=0 processes=2 gpus=(1 0) ;;\n" in permuted
-
-
-def test_env_lists_ranks_by_gpu() -> None:
-    """The script holds each node's ranks in the order of their GPUs."""
-    text = emit(plan_of(FREE), "env")
-    assert "    (n3) node_rank=0 ranks=(0 5) gpus=(0 1) ;;\n" in text
-    assert "    (n1) node_rank=1 ranks=(4 1) gpus=(0 1) ;;\n" in text
+from tests.emit.readback import FREE, INTERLEAVED, OF_PLANS, plan_of, texts
 
 
 @pytest.mark.parametrize(

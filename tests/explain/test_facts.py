@@ -10,12 +10,11 @@ from placer.cost.step import StepModel
 from placer.explain.facts import explain
 from placer.explain.score import score_with
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model, Overlap
+from placer.job.model import Compute, Job, Model
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
-from tests.cost.random_cases import Case, random_case
-from tests.cost.reference.groups import groups
+from tests.cost.random_cases import random_case
 
 MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
 JOB = Job(
@@ -117,17 +116,6 @@ def test_split_replica() -> None:
     assert pp["why"] == ["common_tier", "hops", "fullest_uplink"]
 
 
-def test_open_pipeline_has_no_closing_hop() -> None:
-    """Without virtual stages nothing is sent from the last stage to the first."""
-    axes = replace(JOB.parallelism, vp=1)
-    gpus = swapped(*((4 + i, 20 + i) for i in range(4)))
-    found = facts(hosts(), replace(JOB, parallelism=axes), gpus)
-    stages = [hop["from_stage"] for hop in found["slowest_replica"]["hops_leaving"]]
-    assert stages == [0]
-    assert found["slowest_replica"]["hops"] == 1
-    assert sum(found["worst_groups"]["pp"]["worst"]["hops"].values()) == 1
-
-
 def test_slow_node() -> None:
     """The groups of a slow node are the worst, and it is named."""
     factor = np.ones(8)
@@ -200,62 +188,6 @@ def test_shares_sum_to_one(seed: int) -> None:
     json.dumps(found, allow_nan=False)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_named_groups_are_extremes(seed: int) -> None:
-    """No group is slower than the worst or faster than the best, by a plain loop."""
-    case = random_case(seed, with_model=True)
-    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
-    found = facts(case.topology, case.job, case.gpu_of_rank)["worst_groups"]
-    for axis in ("tp", "cp", "ep", "pp"):
-        members = case.job.parallelism.size(axis)
-        assert (axis in found) == (members > 1)
-        if axis in found:
-            seconds = step.stage_times[axis].group_seconds.tolist()
-            check_extremes(case, axis, found[axis], seconds)
-    if "dp" in found:
-        seconds = step.sync.group_seconds["dp"].tolist()
-        check_extremes(case, "dp_cp", found["dp"], seconds)
-
-
-def check_extremes(case: Case, axis: str, named: dict, seconds: list[float]) -> None:
-    """The named groups have the extreme times of all, and are the first of these."""
-    rows = groups(case.job.parallelism, axis)
-    # Shard groups are pieces of the gradient groups.
-    size = case.job.world_size // len(seconds)
-    rows = [row[i : i + size] for row in rows for i in range(0, len(row), size)]
-    slowest = fastest = 0
-    for index, time in enumerate(seconds):
-        if time > seconds[slowest]:
-            slowest = index
-        if time < seconds[fastest]:
-            fastest = index
-    for key, index in (("worst", slowest), ("best", fastest)):
-        assert named[key]["group"] == index
-        assert named[key]["ranks"] == tuple(rows[index])
-        assert named[key]["seconds"] == seconds[index]
-        check_where(case, named[key])
-    assert named["groups"] == len(rows)
-
-
-def check_where(case: Case, facts: dict) -> None:
-    """Domains, members and the slowest node agree with a count."""
-    topology, members = case.topology, set()
-    gpus = [int(case.gpu_of_rank[rank]) for rank in facts["ranks"]]
-    nodes = [int(topology.node_of_gpu[gpu]) for gpu in gpus]
-    for t, level in enumerate(topology.tiers):
-        domains = {int(topology.domain_of_node[t, node]) for node in nodes}
-        assert facts["domains"][level.name] == len(domains)
-        if len(domains) == 1:
-            members.add(level.name)
-    assert facts["common_tier"] == next(
-        level.name for level in topology.tiers if level.name in members
-    )
-    assert sum(facts["members"].values()) == len(gpus)
-    assert facts["nics"] == min(facts["members"].values())
-    factors = {topology.bandwidth_factor[node] for node in nodes}
-    assert facts["bandwidth_factor"] == min(factors)
-
-
 def test_job_of_weights_alone() -> None:
     """Without a model only the hop cost is explained, and it sums to the score's."""
     job = Job("toy", JOB.parallelism, weights={"tp": 3.0, "dp": 1.0})
@@ -265,11 +197,3 @@ def test_job_of_weights_alone() -> None:
     assert set(found) == {"hop_cost"}
     total = sum(sum(row.values()) for row in found["hop_cost"].values())
     assert total == score_with(model, placement)["hop_cost"]
-
-
-def test_overlap_changes_no_group() -> None:
-    """A hidden group is named like any other: the seconds are of the operation."""
-    hidden = replace(JOB, overlap=Overlap(tp=True, cp=True, pp=True, ep=True))
-    gpus = swapped((1, 9))
-    found = [facts(hosts(), job, gpus)["worst_groups"]["tp"] for job in (JOB, hidden)]
-    assert found[0] == found[1]

@@ -9,9 +9,7 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.score import score_with
-from placer.explain.worst_groups import worst_groups
-from placer.job.axes import Parallelism
-from placer.job.model import DataParallel, Group, Job
+from placer.job.model import Group, Job
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB, two_racks
@@ -86,22 +84,6 @@ def test_gradient_group() -> None:
     assert sent == pytest.approx(score["traffic_bytes"]["dp"]["cluster"])
 
 
-def test_alone() -> None:
-    """A node at half its rate: without its group, a step waits for the fastest others.
-
-    Four tensor groups and no pipeline: the step has the slowest group's passes, 8 a
-    layer and micro-batch, so what the slow one takes longer than the others is its own.
-    """
-    axes = Parallelism(tp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp"))
-    job = replace(JOB, parallelism=axes)
-    factor = np.array([1.0, 1.0, 0.5, 1.0])
-    slow, usual = (costs(job, factor).facts("tp", group) for group in (2, 0))
-    assert slow["seconds"] - usual["seconds"] == pytest.approx(SLAB / 2 / 400e9)
-    assert slow["alone_s"] == pytest.approx(4 * 4 * 8 * SLAB / 2 / 400e9)
-    assert (slow["as_slow"], usual["as_slow"], usual["alone_s"]) == (1, 4, 0.0)
-    assert (slow["slowest_node"], slow["bandwidth"]) == ("node2", {"node": 200e9})
-
-
 def test_group_of_the_users_own() -> None:
     """A relay of one message over three ranks takes the sum of its hops."""
     group = Group("relay", "relay", 1e6, 2.0, False, ((6, 1, 0), (2, 3)))
@@ -113,20 +95,6 @@ def test_group_of_the_users_own() -> None:
     assert found["bytes_by_tier"] == {"node": 2e6, "cluster": 2e6}
     assert found["neighbours"]["previous"] == [{"rank": 6, "tier": "cluster"}]
     assert found["neighbours"]["next"] == [{"rank": 0, "tier": "node"}]
-
-
-def test_shard_groups() -> None:
-    """HSDP's groups are shard groups and groups of equal shards."""
-    axes = Parallelism(dp=8, order=("tp", "cp", "ep", "pp", "dp"))
-    mode = DataParallel("hsdp", shard_size=4)
-    found = costs(replace(JOB, parallelism=axes, data_parallel=mode))
-    assert [ranks.tolist() for ranks in found.axes["dp"]] == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-    ]
-    assert found.axes["dp_replicate"][1].tolist() == [1, 5]
-    assert found.group_of_rank("dp_replicate", 5) == 1
-    assert found.facts("dp_replicate", 1)["seconds"] > 0
 
 
 def test_job_of_weights_alone() -> None:
@@ -170,21 +138,6 @@ def _untied(job: Job) -> Job:
     """The job without the all-reduce between first and last stage, of no group."""
     model = job.model and replace(job.model, tied_embeddings=False)
     return replace(job, model=model)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_worst_group_is_the_worst_here_too(seed: int) -> None:
-    """The worst group of the score's explanation has its seconds here, as slowest."""
-    case = random_case(seed, with_model=True)
-    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
-    found = GroupCosts(step, case.gpu_of_rank)
-    for axis, named in worst_groups(found.step, case.gpu_of_rank).items():
-        for key in ("worst", "best"):
-            facts = found.facts(axis, named[key]["group"])
-            assert tuple(facts["ranks"]) == named[key]["ranks"]
-            assert facts["seconds"] == named[key]["seconds"]
-        worst = found.facts(axis, named["worst"]["group"])
-        assert worst["slowest_s"] == worst["seconds"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -44,17 +44,6 @@ def test_figure_1_of_korthikanti(figure) -> None:
     assert states == pytest.approx(figure.states, rel=2e-3)
 
 
-def test_a_layer_keeps_34_bytes_a_token_and_width() -> None:
-    """The paper's 34 + 5 a s / h, fused attention without the second term."""
-    tokens, hidden = 2048, 1024
-    job = job_of(GPT, memory={"dropout": True, "attention": "unfused"})
-    scores = 5 * 16 * 2048 / 1024
-    assert layer_of(job).whole == tokens * hidden * (34 + scores)
-    fused = job_of(GPT, memory={"dropout": True})
-    rows = 4 * 16 * tokens
-    assert layer_of(fused).whole == tokens * hidden * 34 + rows
-
-
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [
@@ -162,32 +151,6 @@ def test_copies_of_the_optimizer_share_out_less() -> None:
         for size in (8, 4)
     ]
     assert shards[1] == 2 * shards[0]
-
-
-def test_of_experts_there_are_as_many_copies() -> None:
-    """dp 8 in two shard groups: with ep 4 each has every expert, shared by nobody."""
-    axes = {"dp": 8, "ep": 4}
-    mode = {"sharding": "hsdp", "shard_size": 4}
-    job = job_of(EXPERTS, parallelism=axes, data_parallel=mode)
-    routed = 14 * 16 * 3 * 1024 * 512
-    assert job.model is not None
-    dense = total_parameters(job.model) - routed
-    assert only(job).optimizer == pytest.approx(8 * (routed / 4 + dense / 4))
-
-
-def test_experts_are_shared_out_over_their_own_ranks() -> None:
-    """edp = tp cp dp / (etp ep): with ep 8 on 8 GPUs nobody shares an expert."""
-    axes = {"tp": 2, "dp": 4, "ep": 8, "etp": 1}
-    job = job_of(EXPERTS, parallelism=axes, memory={"gradient_bytes": 4})
-    routed = 14 * 16 * 3 * 1024 * 512 / 8
-    model = job.model
-    assert model is not None
-    whole = 16 * 2 * 1024 + 14 * 1024 * 16 + 1024
-    dense = (total_parameters(model) - 8 * routed - whole) / 2 + whole
-    found = only(job)
-    expected = dense * (6 + 12 / 4) + routed * 18
-    states = found.parameters + found.gradients + found.optimizer
-    assert states == pytest.approx(expected, rel=1e-12)
 
 
 def test_dense_layers_come_first_unless_spread() -> None:

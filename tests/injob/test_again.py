@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
-import placer.solve.run.budget as budget
-from placer.base.errors import InfeasibleError, InputError
-from placer.injob import again
+from placer.base.errors import InputError
 from placer.injob.again import Order, placed_again
 from placer.injob.bounded import LateError
-from placer.injob.nodes import completed, machine_of
+from placer.injob.nodes import machine_of
 from placer.injob.work import job_of
 from tests.injob.stand_ins import line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from placer.topology.model import Topology
 
 DEGREES = [
@@ -125,15 +120,6 @@ def test_a_thousand_nodes_in_two_seconds_of_cpu() -> None:
     assert time.process_time() - started < 2
 
 
-def test_nodes_without_a_probe() -> None:
-    """A node that did not answer is named, and is as the others."""
-    told: list[str] = []
-    text = "0: " + line("n1") + "1: " + line("n2")[:50] + "\n"
-    machine = machine_of(completed(text, ["n1", "n2"]), told.append)
-    assert machine.num_gpus == 8
-    assert any("n2: no probe came from it" in note for note in told)
-
-
 def test_nodes_that_contradict_each_other() -> None:
     """Switches that cut NVLink domains are left out, and a line says so."""
     lines = "".join(
@@ -194,19 +180,6 @@ def test_pods_of_torchrec(words: str, environ: dict[str, str]) -> None:
     assert told == ["TorchRec's pods of 8 nodes: each in one rack"]
 
 
-def test_pods_of_torchrec_that_do_not_fit() -> None:
-    """Half pods are refused, as are whole ones that no placement keeps in a domain."""
-    words = ["python", "--pod-size=2"]
-    with pytest.raises(InputError, match="2 nodes do not divide 20 ranks"):
-        job_of(words, racks(2, 3), 20, str, {})
-    machine = racks(3, 5)
-    with pytest.raises(InfeasibleError, match="4 such parts are needed, 3 fit"):
-        placer.place(machine, job_of(words, machine, 32, str, {}), time_limit=20)
-    told: list[str] = []
-    assert not job_of(words, racks(1, 1), 8, told.append, {}).require
-    assert "fit in no" in told[0]
-
-
 @pytest.mark.parametrize("said", ["hybridep", "deepep"])
 def test_equal_parts_where_the_command_says_so(said: str) -> None:
     """Degrees of a command that names HybridEP have its rule, others none."""
@@ -215,36 +188,3 @@ def test_equal_parts_where_the_command_says_so(said: str) -> None:
     job = job_of(words.split(), racks(2, 2), 16, told.append, {})
     assert job.require == ({"ep/even": "rack"} if said == "hybridep" else {})
     assert any("equal parts, one a rack" in text for text in told) == bool(job.require)
-
-
-PRICED = """\
-format: placer/job
-version: 1
-name: priced
-parallelism: {tp: 4, cp: 2, pp: 8, vp: 8, dp: 128, order: tp-cp-ep-pp-dp}
-model: llama3.1-405b
-sequence: 8192
-micro_batch: 1
-micro_batches: 8
-data_parallel: {sharding: zero1, overlap_reduce: true, overlap_gather: true}
-compute: {micro_batch_time: 99ms, fixed_time: 208ms}
-"""
-
-
-def test_a_priced_job_of_a_thousand_nodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """8,192 GPUs and a job whose steps are priced have an order."""
-    (tmp_path / "job.yaml").write_text(PRICED)
-    # Other processes of this machine must not decide: the limit is one of CPU here.
-    monkeypatch.setattr(budget, "monotonic", time.process_time)
-    monkeypatch.setattr(again, "time", SimpleNamespace(monotonic=time.process_time))
-    monkeypatch.setattr(again, "within", lambda _limit, ask: ask())
-    probes = [
-        json.loads(line(f"n{k}", gpus=8, nvlink_domain=f"u.{k // 9}"))
-        for k in range(1024)
-    ]
-    ordered([1, 2, 3, 4])  # what is loaded once
-    monkeypatch.setenv("PLACER_JOB", str(tmp_path / "job.yaml"))
-    order = placed_again(probes, None, [], 2, str)
-    assert sorted(order.ranks) == [*range(1024)]

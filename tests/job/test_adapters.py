@@ -48,17 +48,6 @@ def test_experts_with_and_without() -> None:
     assert trained_parameters(model, without) == expected
 
 
-def test_parameters_are_spread_as_a_rank_would() -> None:
-    """A layer's part of given parameters is that of one rank on all matrices."""
-    model = job_of(EXPERTS).model
-    assert model is not None
-    of_rank = Adapters(rank=8)
-    given = Adapters(parameters=trained_parameters(model, of_rank))
-    for moe in (False, True):
-        found = adapters_of_layer(model, given, moe=moe)
-        assert found == pytest.approx(adapters_of_layer(model, of_rank, moe=moe))
-
-
 @pytest.mark.parametrize(
     ("adapters", "message"),
     [
@@ -154,10 +143,3 @@ def test_a_measured_time_holds_what_is_trained() -> None:
     """A measured time is taken as it is."""
     job = job_of(compute={"micro_batch_time": "2s"}, adapters={"rank": 16})
     assert micro_batch_time(job) == 2.0
-
-
-def test_more_rank_is_more_work() -> None:
-    """Work grows with the rank, and adapters of a few ranks take less than training."""
-    works = [sample_work(job_of(adapters={"rank": rank})) for rank in (1, 8, 64, 256)]
-    assert works == sorted(works)
-    assert works[0] < works[-1] < sample_work(job_of())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from placer.job.axes import AXES, Parallelism, mixed_radix
+from placer.job.axes import AXES, Parallelism
 from placer.job.read_axes import pipeline_groups_agree
 
 
@@ -39,21 +39,6 @@ def test_megatron_docstring_example_of_16_ranks():
         [12, 14],
         [13, 15],
     ]
-
-
-def test_replica_major_order_keeps_a_replica_together():
-    """With pp before dp a replica holds consecutive ranks and dp strides over them."""
-    job = Parallelism(tp=2, pp=2, dp=2, etp=2, order=("tp", "cp", "ep", "pp", "dp"))
-    assert groups(job, "pp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
-    assert groups(job, "dp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
-
-
-def test_gradient_group_joins_data_and_context_ranks():
-    """The dense gradient group holds every rank with the same tp and pp coordinate."""
-    job = Parallelism(tp=2, cp=2, dp=2, etp=2)
-    assert groups(job, "cp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
-    assert groups(job, "dp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
-    assert groups(job, "dp_cp") == [[0, 2, 4, 6], [1, 3, 5, 7]]
 
 
 @pytest.mark.parametrize(
@@ -91,22 +76,6 @@ def test_expert_groups_by_hand(etp, ep, of_etp, of_ep, of_edp):
     assert groups(job, "etp") == of_etp
     assert groups(job, "ep") == of_ep
     assert groups(job, "edp") == of_edp
-
-
-def test_mixed_radix_counts_like_an_odometer():
-    """The first axis of the order turns fastest."""
-    digits = mixed_radix(("b", "a"), {"a": 2, "b": 3})
-    assert digits["b"].tolist() == [0, 1, 2, 0, 1, 2]
-    assert digits["a"].tolist() == [0, 0, 0, 1, 1, 1]
-
-
-def test_without_experts_expert_groups_are_the_dense_ones():
-    """A dense job has no second numbering, whatever the order of cp and pp."""
-    order = ("cp", "pp", "tp", "ep", "dp")
-    job = Parallelism(tp=2, cp=2, pp=2, etp=2, order=order)
-    assert groups(job, "etp") == groups(job, "tp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
-    assert groups(job, "edp") == groups(job, "dp_cp")
-    assert groups(job, "edp") == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 sizes = st.integers(1, 4)

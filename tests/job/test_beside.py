@@ -20,9 +20,7 @@ from placer.job.beside import (
 from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
 from placer.job.model import Compute, DataParallel, Job, Model
-from placer.job.pace import compute_at, rates
 from placer.job.read import read_job
-from placer.job.work import micro_batch_time, micro_batch_work, product_efficiency
 from placer.job.write import to_document
 
 if TYPE_CHECKING:
@@ -98,36 +96,6 @@ def test_the_host_runs_ahead_of_dense_layers() -> None:
     again = replace(launched, memory=Memory("full"))
     assert host_passes(again, dense) == pytest.approx((1e-3, 3e-3))
     assert host_passes(job(model=dense), dense) == (0.0, 0.0)
-
-
-def test_larger_micro_batches_pay_once() -> None:
-    """Of a known second experts and host stay as they are; two samples double the rest.
-
-    Products twice as large also use the GPU better.
-    """
-    one = job(host_time=10e-3)
-    beside = 8 * (beside_seconds(one, MIXTURE) + host_wait(one, MIXTURE))
-    two = replace(one, micro_batch=2)
-    two = replace(two, compute=compute_at(one, two))
-    moved = 8 * elementwise_bytes(one, MIXTURE) / RATE
-    better = product_efficiency(two, tp=2, cp=1) / product_efficiency(one, tp=2, cp=1)
-    expected = 2 * (1.0 - beside) / better + beside + moved
-    assert micro_batch_time(two) == pytest.approx(expected, rel=1e-6)
-    back = compute_at(two, replace(one, compute=two.compute))
-    assert back.micro_batch_time == pytest.approx(1.0, rel=1e-6)
-
-
-def test_products_are_no_faster_than_the_peak() -> None:
-    """Where the usual wait leaves too little for them, only what is left is waited."""
-    peak = 100e12
-    work = micro_batch_work(job()) / peak
-    compute = Compute(micro_batch_time=work + 4e-3, peak_tflops=100.0)
-    found = rates(job(compute=compute), MIXTURE)
-    assert found.flop == pytest.approx(1 / peak)
-    waits = 8 * (0.5 * 2.5e-3 + 0.5 * 4 * 30.4e-6)
-    assert found.share == pytest.approx(4e-3 / waits)
-    fast = replace(compute, micro_batch_time=work / 2)
-    assert rates(job(compute=fast), MIXTURE).share == pytest.approx(0.0, abs=1e-12)
 
 
 JOB = """\

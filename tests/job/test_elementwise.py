@@ -16,7 +16,6 @@ from placer.job.model import Compute, DataParallel, Job, Model
 from placer.job.pace import compute_at, rates
 from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.read import read_job
-from placer.job.resize import resized
 from placer.job.work import micro_batch_time
 from tests.job.test_work import llama
 
@@ -112,18 +111,6 @@ def test_pieces_of_a_ring_are_merged() -> None:
     assert moved(replace(ring, memory=again)) - moved(ring) == 2 * 2 * 8 * 10
 
 
-def test_experts_that_run_again_bring_their_parts() -> None:
-    """``moe`` holds activation functions and shared experts: 2 (1, 1) of each."""
-    shape = replace(
-        SHAPE, experts=4, top_k=2, moe_layers=4, expert_ffn=20, shared_experts=1
-    )
-    plain = replace(tiny(), model=shape)
-    for modules, width in (("moe_act", 2 * 20), ("shared_experts", 20), ("moe", 60)):
-        again = Memory("selective", recompute_modules=(modules,))
-        more = moved(replace(plain, memory=again)) - moved(plain)
-        assert more == 6 * 2 * 2 * width
-
-
 def test_a_known_time_stays() -> None:
     """Memory takes its part of the time, and the job itself is as long as before."""
     job = llama(memory_bandwidth=3.35e12)
@@ -136,28 +123,6 @@ def test_a_known_time_stays() -> None:
     time = layers * beside_seconds(job, job.model) / micro_batch_time(job)
     assert part == pytest.approx(time, rel=0.02)
     assert 0.01 < part < 0.1
-
-
-def test_there_and_back() -> None:
-    """Another shape, and this one again, is what it was."""
-    for given in ({}, {"micro_batch_time": 0.5, "tflops_per_gpu": 0.0}):
-        job = llama(memory_bandwidth=3.35e12, **given)
-        there = resized(job, tp=4, pp=4, dp=job.parallelism.dp * 8)
-        back = resized(there, tp=8, pp=16, dp=job.parallelism.dp)
-        assert micro_batch_time(back) == pytest.approx(micro_batch_time(job))
-
-
-def test_more_tensor_ranks_gain_less_without_sequence_parallelism() -> None:
-    """By how much their norms take longer; with it, as products do."""
-    times = {}
-    for sequence in (True, False):
-        job = replace(llama(memory_bandwidth=3.35e12), parallelism=Parallelism(tp=2))
-        job = replace(job, tensor_parallel=TensorParallel(sequence))
-        eight = replace(job, parallelism=Parallelism(tp=8))
-        eight = replace(eight, compute=compute_at(job, eight))
-        times[sequence] = micro_batch_time(eight) / micro_batch_time(job)
-    assert times[True] == pytest.approx(1 / 4)
-    assert 1.02 / 4 < times[False] < 1.2 / 4
 
 
 JOB = """\

@@ -104,12 +104,6 @@ def test_attention_is_as_wide_as_its_heads():
     assert attention_flops(latent, 5, causal=True) == 3 * 4 * 25 * both
 
 
-def test_tied_embeddings_are_counted_once():
-    """Sharing the embedding saves one vocabulary times width."""
-    saved = total_parameters(small()) - total_parameters(small(tied_embeddings=True))
-    assert saved == 80
-
-
 def test_an_unknown_model_names_the_nearest():
     """A misspelt preset gets a suggestion."""
     with pytest.raises(InputError, match=r'did you mean "llama3\.1-405b"'):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from placer.base.errors import InputError
@@ -17,7 +16,6 @@ from placer.job.orders import (
     as_planned,
     framework_orders,
     how_to_number,
-    in_order,
     same_groups,
 )
 from placer.job.read import decode_job
@@ -88,12 +86,6 @@ def test_same_groups_are_the_same(axes: Parallelism) -> None:
     assert 1 < alike <= len(orders)
 
 
-def test_gradient_rings_depend_on_cp_and_dp() -> None:
-    """Exchanging cp and dp turns the ring of a gradient group about: not alike."""
-    axes = Parallelism(cp=2, dp=2)
-    assert not same_groups(axes, MEGATRON_DEFAULT_ORDER, ("tp", "dp", "cp", "ep", "pp"))
-
-
 def test_auto_leaves_the_order_open() -> None:
     """The job says so, stands in for Megatron's default, and survives a round trip."""
     job = job_of("auto")
@@ -114,13 +106,6 @@ def test_a_plan_names_the_order() -> None:
     assert planned.sha256 == job.sha256
     assert as_planned(job, "") is job
     assert as_planned(fixed, "tp-cp-ep-pp-dp") is fixed
-
-
-def test_in_order_renumbers() -> None:
-    """In another order other ranks share a pipeline."""
-    job = in_order(job_of("tp-cp-ep-dp-pp"), REPLICA_MAJOR_ORDER)
-    expected = np.array([[0, 2], [1, 3], [4, 6], [5, 7]])
-    assert np.array_equal(job.parallelism.ranks_of_group["pp"], expected)
 
 
 @pytest.mark.parametrize(

@@ -96,41 +96,6 @@ def test_outputs_multiply_in_bf16(gemm: str, experts: int, share: float) -> None
     assert on_gpu(said, gpu).compute.output_tflops == 500.0
 
 
-def test_chunks_of_a_stage() -> None:
-    """Of 13 layers in 6 chunks the first has one more, the last the output layer."""
-    found = paces(job(2, 3, layers=13))
-    slowest = (6 + HEAD) / 3
-    assert found.first == pytest.approx(3 / slowest, rel=1e-3)
-    assert found.last == pytest.approx((2 + HEAD) / slowest, rel=1e-3)
-    assert found.full.tolist() == pytest.approx([2 / slowest] * 2, rel=1e-3)
-    assert found.stage.tolist() == pytest.approx([7 / 3 / slowest, 1.0], rel=1e-3)
-
-
-def test_what_counts_for_layers_takes_their_time() -> None:
-    """Four stages of which embedding and loss count for a layer and for 12."""
-    found = paces(job(4, layers=35, ends=(1, 12)))
-    assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])
-    slower = paces(job(4, layers=35, ends=(1, 5)))
-    assert slower.stage[0] == pytest.approx(11 / (5 + HEAD), rel=0.01)
-
-
-def test_one_stage_and_no_model_are_as_ever() -> None:
-    """Nothing differs, and the bubble is that of even stages."""
-    head = pytest.approx(HEAD / (12 + HEAD), rel=1e-3)
-    assert paces(job(1)) == (1.0, 1.0, 1.0, (head, head), 1.0)
-    bare = replace(job(4), model=None)
-    assert paces(bare).stage.tolist() == [1.0] * 4
-    assert rounds(bare) == pytest.approx(8 + 3)
-
-
-@pytest.mark.parametrize(("forward", "step"), [((1.0, 2.0), 15.0), ((2.0, 1.0), 13.0)])
-def test_two_stages_by_hand(forward: tuple[float, float], step: float) -> None:
-    """Two micro-batches: 1 + 2 x 6 + 2, and 2 x 6 with a wait of 3 - 2 in between."""
-    full = np.outer([1.0, 2.0], forward)
-    times = ChunkTimes(full, full[:, 0], full[:, 1])
-    assert least_pipeline(times, 2, 1) == walked(times, 2, 1) == step
-
-
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
 def test_no_walk_is_shorter(seed: int) -> None:
     """Any times of up to seven stages and five chunks, any number of micro-batches."""

@@ -43,13 +43,6 @@ def test_a_bucket_that_was_given_stays() -> None:
     assert resized(job, micro_batches=9).micro_batches == 9
 
 
-def test_the_same_size_is_the_same_job() -> None:
-    """Nothing asked for, nothing done."""
-    job = job_of(4)
-    assert resized(job) is job
-    assert resized(job, dp=4, micro_batches=4) is job
-
-
 def test_a_size_the_job_cannot_have() -> None:
     """Experts that no longer divide the ranks are a problem of the job."""
     with pytest.raises(InputError, match="does not divide"):

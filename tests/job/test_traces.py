@@ -127,13 +127,6 @@ def test_collectives_are_groups_of_a_ranks_whole_buffer(
     assert job.traffic is None
 
 
-def test_calls_of_several_sizes_are_as_many_of_their_mean(read):
-    """Bytes and calls of a step stay what they were."""
-    calls = [call("allreduce", taken=size) for size in (10, 20, 90)]
-    (group,) = read(everywhere(*calls)).groups
-    assert (group.size_bytes, group.per_step) == (160.0, 3.0)
-
-
 def test_process_groups_that_do_the_same_run_side_by_side(read):
     """Those of other sizes, descriptions, or with a rank in common do not."""
     pairs = {rank: [rank % 2, rank % 2 + 2] for rank in ALL}
@@ -241,12 +234,6 @@ LAUNCH = {
 def test_traces_with_calls_of_unknown_content_are_refused(read, events):
     """Old versions, other backends and CUDA graphs do not say what is sent."""
     assert "does not say what 1 of its calls send" in refused(read, everywhere(*events))
-
-
-def test_kernels_of_calls_that_are_known_need_say_no_more(read):
-    """Some versions describe the call and not its kernel."""
-    job = read(everywhere(call("allreduce", taken=1), SILENT_KERNEL))
-    assert len(job.groups) == 1
 
 
 REDUCE = call("allreduce", taken=1)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from placer.cost.footprint.stages import footprint
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.job.models import attention_flops
@@ -58,32 +57,12 @@ def test_products_fill_waves(size: int, tp: int) -> None:
     assert share(found) == pytest.approx(1 / longer)
 
 
-def test_queries_keys_and_values_of_bloom() -> None:
-    """8 x 42 tiles are 3.1 waves of 108 and take four."""
-    tiles = 2048 // 256 * (3 * 14336 // 8) // 128
-    assert tiles == 336
-    assert tiles / (-(-tiles // 108) * 108) == pytest.approx(0.778, abs=1e-3)
-
-
 def test_more_samples_fill_more() -> None:
     """Half a wave less is empty, and writing is the same share of longer sums."""
     shares = [share(job(size)) for size in (1, 2, 4, 8)]
     assert shares == sorted(shares)
     assert shares[0] < 0.85
     assert shares[3] > 0.93
-
-
-def test_writing_counts_where_its_rate_is_known() -> None:
-    """Without the peak nobody knows how long it takes beside multiplying."""
-    plain = replace(A100, peak_tflops=0.0)
-    assert share(job(compute=plain)) > share(job())
-
-
-def test_experts_keep_the_rule_by_time() -> None:
-    """How many tokens visit an expert is another question."""
-    shape = replace(BLOOM, experts=8, top_k=2, moe_layers=72, expert_ffn=1024)
-    by_flops = replace(A100, multiprocessors=0)
-    assert share(job(model=shape)) == share(job(model=shape, compute=by_flops))
 
 
 def test_gathered_logits_are_read_by_every_rank() -> None:
@@ -94,14 +73,3 @@ def test_gathered_logits_are_read_by_every_rank() -> None:
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
         assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(job(2, tp), BLOOM) == 0.0
-
-
-def test_gathered_logits_fill_every_rank() -> None:
-    """Six bytes of each, rather than of an eighth."""
-    own, all_ = (
-        footprint(job(tensor_parallel=TensorParallel(loss=loss)))
-        for loss in ("parallel", "gathered")
-    )
-    assert own
-    assert all_
-    assert all_.total - own.total == pytest.approx(6 * 2048 * 250_880 * 7 / 8)

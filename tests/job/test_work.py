@@ -73,20 +73,6 @@ def line(flops: float) -> float:
     return 0.60 + 0.30 * log(flops / 1e9) / log(16)
 
 
-def test_faster_gpus_need_larger_products() -> None:
-    """Twice the peak, twice the product: what counts is the time that it takes."""
-    job = read_job("gpt3-175b-mlperf-v3.1")
-    twice = replace(job, compute=replace(job.compute, peak_tflops=2 * 989.0))
-    found = product_efficiency(twice, tp=8, cp=1)
-    assert found == pytest.approx(product_efficiency(job, tp=16, cp=1))
-    assert found < product_efficiency(job, tp=8, cp=1)
-
-
-def test_wide_models_lose_nothing() -> None:
-    """Llama 405B at 8,192 tokens: products stay above 128 GFLOP up to tp 8."""
-    assert product_efficiency(llama(), tp=8, cp=1) == pytest.approx(0.95)
-
-
 def test_rates_hold_at_the_sizes_of_the_job() -> None:
     """Other sizes change a rate and a time; the job's own, and back again, do not."""
     job = read_job("gpt3-175b-mlperf-v3.1")
@@ -146,15 +132,3 @@ def test_long_runs_take_as_long_as_the_pipeline_itself() -> None:
     exact = pipeline_time(layer, 512, 1, overlap=True)
     even = 3 * in_layers(job) * (512 + 1)
     assert even == pytest.approx(exact, rel=1e-3)
-
-
-def test_times_at_other_stages_follow_the_slowest() -> None:
-    """Two stages take longer than half of one; back again nothing has changed."""
-    one = cut(1, 1, 0, 0)
-    two = resized(one, pp=2)
-    time = micro_batch_time(one)
-    assert micro_batch_time(two) == pytest.approx(
-        time / 2 * 127.216 / 126.608, rel=1e-4
-    )
-    assert micro_batch_time(resized(two, pp=1)) == pytest.approx(time)
-    assert resized(two, micro_batches=64).compute == two.compute

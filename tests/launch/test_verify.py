@@ -73,17 +73,6 @@ def test_any_swap_is_caught(seats: list[Seat], data: st.DataObject) -> None:
     assert not found.repeated
 
 
-def test_hand_worked_swap() -> None:
-    """Ranks 0 and 3 of the example changed hosts; 1 and 6 only GPUs of others."""
-    run = as_planned(CONTIGUOUS)
-    run[0], run[3] = replace(run[3], rank=0), replace(run[0], rank=3)
-    assert verdict_text(compared(CONTIGUOUS, run)).splitlines() == [
-        "wrong: 2 of 8 ranks are not where the plan has them",
-        "  rank 0: planned on n3, run on n1",
-        "  rank 3: planned on n1, run on n3",
-    ]
-
-
 def test_wrong_ranks_are_folded() -> None:
     """Neighbours with one fault share a line; GPUs are listed."""
     seats = [(f"n{k}", gpu) for k in range(100) for gpu in range(4)]
@@ -161,35 +150,6 @@ def test_mpirun_puts_its_own_host_first(
     order = [own, *(host for host in listed if host != own)]
     run = by_mpirun(filled(MIXED, order), launcher)
     assert found_habits(MIXED, run) == ["own-host-first"]
-
-
-def test_other_launchers_have_no_own_host() -> None:
-    """torchrun and Slurm have no such habit; without rank 0 nothing is known of it."""
-    order = ["n8", "n9", "n10", "n100"]
-    assert "own-host-first" not in found_habits(MIXED, by_torchrun(MIXED, order))
-    moved = ["n100", "n9", "n10", "n8"]
-    assert found_habits(MIXED, by_slurm(blocks(MIXED, moved))) == []
-    assert found_habits(MIXED, by_mpirun(blocks(MIXED, moved))) == ["own-host-first"]
-    assert found_habits(MIXED, by_mpirun(blocks(MIXED, moved))[1:]) == []
-    swapped = ["n100", "n10", "n9", "n8"]
-    assert found_habits(MIXED, by_mpirun(blocks(MIXED, swapped))) == []
-
-
-def test_nodeid_is_told_by_slurms_numbers() -> None:
-    """Equal host orders are told apart by SLURM_NODEID and SLURM_PROCID."""
-    order = ["n8", "n9", "n10", "n100"]
-    plain = by_torchrun(MIXED, order)
-    with_nodeid = [replace(p, slurm_nodeid=p.node_rank, slurm_procid=3) for p in plain]
-    assert found_habits(MIXED, with_nodeid) == ["slurm-nodeid"]
-    own = [replace(p, launcher="env", node_rank=None) for p in with_nodeid]
-    assert found_habits(MIXED, own) == ["slurm-nodeid"]
-    exported = [replace(p, launcher="env") for p in by_slurm(blocks(MIXED, order))]
-    assert found_habits(MIXED, exported) == ["slurm-block"]
-    by_mpi = [replace(p, launcher="openmpi", node_rank=None) for p in with_nodeid]
-    # mpirun on n8 does the same with the plan's host file.
-    assert found_habits(MIXED, by_mpi) == ["name-order", "own-host-first"]
-    others = [replace(p, slurm_nodeid=0, slurm_procid=p.node_rank) for p in plain]
-    assert found_habits(MIXED, others) == ["name-order"]
 
 
 # By the plan's nodes n3, n2, n1, n4.
@@ -321,16 +281,6 @@ def test_what_devices_tell(visible: list[str], holds: bool, unknown: int) -> Non
     """GPU k is device k or the k-th given; what cannot be told is only counted."""
     found = compared([("a", 0), ("a", 1)], devices(visible))
     assert (found.holds, found.unknown_gpus) == (holds, unknown)
-
-
-def test_two_ranks_on_one_uuid() -> None:
-    """Even devices named by UUID must not be used twice."""
-    run = [
-        replace(p, local_rank=0, visible=("GPU-a", "GPU-b"))
-        for p in devices([None, None])
-    ]
-    found = compared([("a", 0), ("a", 1)], run)
-    assert found.shared_gpus == ("GPU GPU-a of a: ranks 0, 1",)
 
 
 def test_no_habit_explains_what_is_not_known() -> None:

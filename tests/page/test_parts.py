@@ -101,9 +101,8 @@ def test_the_foot_tells_how_to_apply_the_plan() -> None:
     assert commands[0][:2] == ["emit", "my plan.json"]
     for words in commands:
         assert words[0] == "emit"
-        assert (
-            f"placer emit {'&#39;my plan.json&#39;' if len(words) > 2 else ''}"
-            in (page)
+        assert f"placer emit {'&#39;my plan.json&#39;' if len(words) > 2 else ''}" in (
+            page
         )
     digest = str(plan.topology["sha256"])
     assert f'title="sha256 {digest}"' in page

@@ -20,10 +20,10 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.testing.strategies import tiny_plan
 from placer.topology.model import Topology
 from placer.topology.read import read_topology
 from tests.page.browser import Browser, chromium
-from tests.plan_cases import tiny_plan
 from tests.report.test_diff import bare
 
 HOSTILE = (
@@ -294,18 +294,6 @@ def test_cells_have_the_colour_of_their_move(
     browser.prefer("light")
 
 
-def test_cells_have_the_colour_of_their_replica(browser: Browser, page: Path) -> None:
-    """GPUs of one replica have one colour, neighbours in number another."""
-    old, new, job = two_plans()
-    opened(browser, page)
-    turn = browser.run("return TURN;")
-    for side, plan in enumerate((old, new)):
-        found = colours(browser, side, "replica")
-        for rank, replica in enumerate(job.parallelism.coordinates["dp"].tolist()):
-            seat = f"{plan.host_of_rank[rank]}:{plan.gpu_of_rank[rank]}"
-            assert found[seat] == turn[replica % len(turn)]
-
-
 def test_crossing_groups_are_those_of_a_plain_loop(
     browser: Browser, page: Path
 ) -> None:
@@ -372,18 +360,6 @@ def test_search(browser: Browser, page: Path) -> None:
         found, said, invalid = found_ranks(browser, text)
         assert (found, invalid) == (set(), "true")
         assert said.startswith("Nothing is called so")
-
-
-def test_search_for_a_free_host(browser: Browser, tmp_path: Path) -> None:
-    """A host that is drawn but has no rank is not said to be unknown."""
-    topology, job = inputs()
-    new = plan_on(topology, job, Placement(np.arange(48) + 4))
-    path = tmp_path / "free.html"
-    path.write_text(report_html(new, None))
-    opened(browser, path)
-    free = topology.node_names[0]
-    assert free not in new.nodes
-    assert found_ranks(browser, free) == (set(), "No rank is there.", "true")
 
 
 def test_pointer_and_keys(browser: Browser, page: Path) -> None:
@@ -482,20 +458,6 @@ def test_one_placement(browser: Browser, tmp_path: Path) -> None:
     assert "before" not in text
     assert "after\n" not in text
     assert cells(browser, ".steps thead tr")[0][-1] == "time"
-
-
-def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:
-    """The page of no difference says so."""
-    old, _, _ = two_plans()
-    path = tmp_path / "same.html"
-    path.write_text(report_html(old, old))
-    opened(browser, path)
-    assert (
-        browser.run('return document.querySelector("h1").innerText')
-        == "As fast as before."
-    )
-    rows = cells(browser, ".steps tbody tr")
-    assert {row[-1] for row in rows} == {"same"}
 
 
 def test_bare_plans(browser: Browser, tmp_path: Path) -> None:

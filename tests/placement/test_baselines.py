@@ -19,7 +19,6 @@ from placer.job.model import Job
 from placer.placement.baselines import (
     BASELINES,
     baseline,
-    gpus_in_host_order,
 )
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes, random_tiers
@@ -53,13 +52,6 @@ def test_sorted_hosts_sorts_names_as_text() -> None:
     assert names == ["node66", "node7", "node70", "node8"]
 
 
-def test_sorted_hosts_of_uneven_size() -> None:
-    """Each host's GPUs follow each other, in the order of the names."""
-    topology = hosts(["b", "a"], [1, 3])
-    placement = baseline("sorted-hosts", topology, Job("j", Parallelism(dp=4)))
-    assert placement.gpu_of_rank.tolist() == [1, 2, 3, 0]
-
-
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(
     ("name", "order"),
@@ -86,14 +78,6 @@ def test_named_orders_number_ranks_by_that_order(
                 rest //= axes.size(axis)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_positions_in_the_jobs_own_order_are_the_ranks(seed: int) -> None:
-    """Numbered by its own order every rank keeps its number."""
-    axes = random_axes(random.Random(seed), 24)
-    positions = axes.numbers_in(axes.order)
-    assert positions.tolist() == list(range(24))
-
-
 def test_every_baseline_is_one_to_one() -> None:
     """No baseline puts two ranks on a GPU, and all use the first GPUs of a host."""
     topology = hosts(["x1", "x10", "x2"], [4, 3, 4])
@@ -117,13 +101,6 @@ def test_random_depends_on_the_seed_alone() -> None:
     ]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) == 3
-
-
-def test_gpus_in_host_order() -> None:
-    """GPUs are listed node by node, in the nodes' given order."""
-    topology = hosts(["a", "b", "c"], [2, 1, 3])
-    listed = gpus_in_host_order(topology, np.array([2, 0]))
-    assert listed.tolist() == [3, 4, 5, 0, 1]
 
 
 def test_too_few_gpus() -> None:

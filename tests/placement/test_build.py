@@ -10,8 +10,8 @@ from placer.base.errors import InputError
 from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
+from placer.testing.strategies import placed, tiny, tiny_plan
 from placer.topology.model import Topology
-from tests.plan_cases import placed, tiny, tiny_plan
 
 
 @given(placed())

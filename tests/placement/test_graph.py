@@ -11,7 +11,7 @@ from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 JOB = """
 format: placer/job

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.placement.hostfile import placement_of_hostfile
+from placer.testing.strategies import machines, tiny
 from placer.topology.model import Topology
-from tests.plan_cases import machines, tiny
 
 
 @given(machines(), st.data())

@@ -17,10 +17,10 @@ from placer.documents.presets import preset_names
 from placer.job.rules import Pin
 from placer.job.write import to_document
 from placer.placement.inputs import Inputs, inputs_of
+from placer.testing.strategies import tiny_plan
 from placer.topology.build import Nodes, build
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
-from tests.plan_cases import tiny_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

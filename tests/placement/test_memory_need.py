@@ -40,19 +40,6 @@ weights: {{tp: 4000, pp: 40, dp: 4}}
 compute: {{tflops_per_gpu: 500}}
 """
 
-WORKLOAD = """\
-format: placer/workload
-version: 1
-name: flows
-roles:
-  - name: a
-    steps: 0
-    job: {parallelism: {tp: 2, dp: 512}, data_parallel: {sharding: zero3}}
-  - {name: b, steps: 0, instances: 128, job: {parallelism: {tp: 8}}}
-transfers:
-  - {from: a, to: b, bytes: 80GB}
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
@@ -75,17 +62,6 @@ def test_the_estimate_is_near_the_peak(
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(axes=axes, model=model))
     peak, need = peak_and_need(machine, path)
-    assert peak / 1.25 <= need <= 3 * peak
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
-@pytest.mark.parametrize("outer", ["rack", "leaf"])
-def test_flows_of_a_workload_count(tmp_path: Path, outer: str) -> None:
-    """The same of half a million flows: every trainer sends to every rollout."""
-    path = tmp_path / "job.yaml"
-    path.write_text(WORKLOAD)
-    peak, need = peak_and_need(f"block:4 {outer}:8 node:18 gpu:4", path)
     assert peak / 1.25 <= need <= 3 * peak
 
 
@@ -112,14 +88,6 @@ def test_the_estimate_grows_in_proportion() -> None:
     assert steps == pytest.approx([steps[0], 2 * steps[0], 4 * steps[0]])
 
 
-def test_pairs_of_an_expert_group_count() -> None:
-    """An ep weight costs all pairs of the group, more than the rings of the others."""
-    job = read_job("deepseek-v3-mlperf-v6")
-    without = memory_need(8192, 2048, 4, replace(job, weights={"pp": 1}))
-    pairs = memory_need(8192, 2048, 4, replace(job, weights={"pp": 1, "ep": 1}))
-    assert pairs - without >= 8 * 8192 * (32 - 1)
-
-
 def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Place and score refuse, with both figures, before anything is built."""
     monkeypatch.setattr(module, "memory_limit", lambda: 50e6)
@@ -130,13 +98,6 @@ def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) ->
     ):
         with pytest.raises(InputError, match=r"need about .* MB of memory.*50 MB"):
             call()
-
-
-def test_memory_that_suffices_is_not_refused() -> None:
-    """The main job fits any computer that runs the tests."""
-    check_memory(
-        read_topology("azure-gb200-mlperf-v6"), read_job("llama3.1-405b-mlperf-v6")
-    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")

@@ -1,7 +1,5 @@
 """Rankfiles and rank maps as placements: what they say, and what they cannot."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +13,8 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.hostfile import placement_of_hostfile
 from placer.placement.placement import Placement
+from placer.testing.strategies import machines, tiny
 from placer.topology.model import Topology
-from tests.plan_cases import machines, tiny
 
 # Formats of one file that say where every rank is, or all but its GPU.
 READ_BACK = (
@@ -121,13 +119,3 @@ def test_hydra_s_machine_file() -> None:
     """Hydra's lines are read as well; GPUs, which its script picks, go in turn."""
     assert {*READ_BACK} <= {*FORMATS}
     assert gpus("n001:1\nn000:2\n") == [2, 0, 1]
-
-
-def test_a_document_of_a_large_machine() -> None:
-    """8,192 ranks in one JSON document are read, whatever their order in it."""
-    rows = [{"rank": k, "host": "n000", "gpu": 0} for k in range(8191, -1, -1)]
-    text = json.dumps({"format": "placer/rank-map", "version": 1, "ranks": rows})
-    with pytest.raises(InputError) as caught:
-        gpus(text, 8192)
-    assert len(caught.value.problems) == 21
-    assert "ranks[8190]: GPU 0 of n000 is taken" in str(caught.value)

@@ -12,6 +12,7 @@ from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
 from tests.injob.stand_ins import PROBES
 from tests.readers.slices import device, resource_slice
+from tests.texts import data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,68 +24,13 @@ if TYPE_CHECKING:
 H100 = "dgx-h100-4x8"
 GB200 = "azure-gb200-mlperf-v6"
 
-TREE = """\
-# s1=east
-SwitchName=spine Switches=s[1-2] LinkSpeed=100
-SwitchName=s1 Nodes=n[1-4]
-switchname = s2 nodes = "n[5-8]"   # the rest
-"""
-TWO_SPINES = """\
-SwitchName=spine1 Switches=leaf[1-2]
-SwitchName=spine2 Switches=leaf[1-2]
-SwitchName=leaf1 Nodes=n[1-2]
-SwitchName=leaf2 Nodes=n[3-4]
-"""
-BLOCKS = """\
-BlockName=b1 Nodes=n[1-2]
-BlockName=b2 Nodes=n[3-4]
-BlockName=b3 Nodes=n[5-6]
-BlockName=b4 Nodes=n[7-8]
-BlockSizes=2,4
-"""
-YAML = """\
-- topology: fabric
-  cluster_default: true
-  tree:
-    switches:
-      - {switch: spine, children: "leaf[1-2]"}
-      - {switch: leaf1, nodes: "n[1-4]"}
-      - {switch: leaf2, nodes: "n[5-8]"}
-- topology: nvl
-  block:
-    block_sizes: [2, 4]
-    blocks:
-      - {block: b1, nodes: "n[1-2]"}
-      - {block: b2, nodes: "n[3-4]"}
-      - {block: b3, nodes: "n[5-6]"}
-      - {block: b4, nodes: "n[7-8]"}
-- topology: plain
-  flat: true
-"""
-SCONTROL = """\
-SwitchName=spine Level=1 LinkSpeed=1 Nodes=n[1-8] Switches=leaf[1-2]
-SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-4]
-SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[5-8]
-"""
-SCONTROL_BLOCKS = """\
-BlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2
-BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2
-BlockName=b3 BlockIndex=2 Nodes=n[5-6] BlockSize=2
-AggregatedBlock=b[1-2] BlockIndex=3 Nodes=n[1-4] BlockSize=4
-"""
-MODEL = """\
-switches:
-  core:
-    labels: {topology.kubernetes.io/region: here}
-    switches: [leaf1, leaf2, leaf3]
-blocks:
-- switch: leaf1
-  nodes: ["[1101-1102]", 1103]
-  annotations: {accelerator.topology.test/domain: nvl1}
-- switch: leaf2
-  nodes: ["[1201-1203]"]
-  annotations: {accelerator.topology.test/domain: nvl2}
-"""
+TREE = data("machines/tree.conf")
+TWO_SPINES = data("machines/two-spines.conf")
+BLOCKS = data("machines/blocks.conf")
+YAML = data("machines/topology.yaml")
+SCONTROL = data("machines/scontrol.txt")
+SCONTROL_BLOCKS = data("machines/scontrol-blocks.txt")
+MODEL = data("machines/topograph-model.yaml")
 GRAPH = json.dumps(
     {
         "instances": [
@@ -147,16 +93,7 @@ OCI = "\n".join(
     )
     for i in range(8)
 )
-ORDER = """\
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: Topology
-metadata: {name: default}
-spec:
-  levels:
-  - nodeLabel: example.com/topology-block
-  - nodeLabel: example.com/topology-rack
-  - nodeLabel: kubernetes.io/hostname
-"""
+ORDER = data("machines/kueue-topology.yaml")
 CONFIGMAP = """\
 apiVersion: v1
 kind: ConfigMap
@@ -301,31 +238,8 @@ def labelled(hosts: dict[str, str]) -> str:
 FABRIC = labelled(
     {f"n{i}": fabric_query(*[f"4{i // 2}"] * 4) for i in range(4)},
 )
-MATRIX = """\
-\t\x1b[4mGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
-GPU0\t X \tNV18\tPIX\tSYS\t0-31\t0\t\tN/A
-GPU1\tNV18\t X \tSYS\tPIX\t\t1\t\tN/A
-NIC0\tPIX\tSYS\t X \tSYS\t\t\t\t
-NIC1\tSYS\tPIX\tSYS\t X \t\t\t\t
-
-Legend:
-
-  X    = Self
-  SYS  = Connection traversing PCIe
-  NV#  = Connection traversing a bonded set of # NVLinks
-
-NIC Legend:
-
-  NIC0: mlx5_0
-  NIC1: mlx5_1
-"""
-GLUED = """\
-GPU0GPU1NIC0NIC1CPU AffinityNUMA AffinityGPU NUMA ID
-GPU0     X     NV18   PIX    SYS    0-31     0        N/A
-GPU1    NV18    X     SYS    PIX    32-63    1        N/A
-NIC0    PIX    SYS     X     SYS
-NIC1    SYS    PIX    SYS     X
-"""
+MATRIX = data("machines/topo-m.txt")
+GLUED = data("machines/topo-m-glued.txt")
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
 
 
@@ -376,39 +290,8 @@ LINK_TYPES_JSON = json.dumps(
     },
     indent=1,
 )
-LINK_TYPES_OF_AMD_SMI = """\
-LINK TYPE TABLE:
-             0000:05:00.0 0000:26:00.0
-0000:05:00.0 SELF         XGMI
-0000:26:00.0 XGMI         SELF
-NUMA BW TABLE:
-             0000:05:00.0 0000:26:00.0
-0000:05:00.0 N/A          50000-50000
-0000:26:00.0 50000-50000  N/A
-"""
-XML = """\
-<!-- a node -->
-<system version="1">
-  <cpu numaid="1" affinity="0000ffff" arch="x86_64">
-    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe">
-      <pci busid="0000:01:00.0" class="0x030200">
-        <gpu dev="0" sm="90" rank="0" gdr="1">
-          <nvlink target="ffff:ff:ff.f" count="18" tclass="0x068000"/>
-        </gpu>
-      </pci>
-      <pci busid="0000:02:00.0" class="0x020700">
-        <nic><net name="mlx5_0" dev="0" speed="400000" port="1"/></nic>
-      </pci>
-    </pci>
-    <pci busid="0000:03:00.0" class="0x030200">
-      <gpu dev="1" sm="90" rank="1" gdr="1">
-        <nvlink target="ffff:ff:ff.f" count="18" tclass="0x068000"/>
-      </gpu>
-    </pci>
-    <nic><net name="eth0" dev="1" speed="100000" port="0"/></nic>
-  </cpu>
-</system>
-"""
+LINK_TYPES_OF_AMD_SMI = data("machines/amd-smi.txt")
+XML = data("machines/nccl.xml")
 
 
 def node_xml(
@@ -441,13 +324,7 @@ def ring(*gpus: int) -> dict[int, Sequence[int]]:
 
 
 XGMI = node_xml(ring(0, 1, 2, 3))
-BANDWIDTH = """\
-GB/s per GPU,a,b,c,d
-a,,400,50,50
-b,410,,49,50
-c,50,50,,395
-d,51,50,400,
-"""
+BANDWIDTH = data("machines/bandwidth.csv")
 HOSTS = "n[1-2]\nn3,n4  # the rest\n"
 
 

@@ -71,14 +71,6 @@ def test_numa_nodes(name):
     assert findings.affinity.numa == (0, 0, 1, 1)
 
 
-def test_single_gpu():
-    """One GPU has no pair, which tells nothing of links."""
-    for text in (link_types(1, all_joined), '{"card0": {"(Topology) Numa Node": "0"}}'):
-        findings = read("rocm-smi", text, "source")
-        assert findings.nvlink is None
-        assert "1 GPUs" in findings.notes[0]
-
-
 def test_host_that_lost_its_links(tmp_path):
     """A host of two islands among whole ones is left out, with the reason."""
     text = labelled(

@@ -211,15 +211,6 @@ def test_mutated_orders_of_labels(text):
         check(outcome(read_with_order, mutated_values(text, chance), order))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", cases.TEXTS)
-def test_many_mutated_texts(name):
-    """Thousands of mutants of every format."""
-    chance = random.Random(f"{name} again")
-    for _ in range(2000):
-        check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
-
-
 @pytest.mark.parametrize("name", cases.TEXTS)
 def test_mutated_files(name, tmp_path):
     """The whole way in, from a file without a prefix, ends the same ways."""
@@ -315,9 +306,3 @@ def test_many_deep_devices():
     start = time.process_time()
     assert "nearest to a GPU: 512 on 512 GPUs" in read("nccl", text, "s").notes[0]
     assert time.process_time() - start < 1
-
-
-def test_long_unbroken_line():
-    """A pattern that tells formats apart takes no longer than the line is long."""
-    text = "SwitchName=" + "a" * 200_000 + " Level="
-    assert recognise(text, FORMATS.values()) != ["slurm"]

@@ -38,13 +38,6 @@ def test_rails(tmp_path):
     assert any("800 Gb/s to its hosts and 1600 Gb/s" in note for note in notes)
 
 
-def test_single_rail_is_a_leaf(tmp_path):
-    """Hosts with one adapter have a leaf."""
-    found, _ = machine(tmp_path, rail_fabric(rails=1))
-    assert tier_names(found) == ["node", "leaf", "spine"]
-    assert set(nodes_of_domains(found, "leaf")) == {"leaf0-0", "leaf1-0"}
-
-
 def test_pods_below_a_core(tmp_path):
     """Two fabrics of two units, their spines joined by a core: pods are tiers."""
     fabric = rail_fabric(num_units=4, spines=4)

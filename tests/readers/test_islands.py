@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from placer.base.errors import InputError
-from placer.documents import parse_document
-from placer.explain.score import score
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.pcie import between_islands
 from placer.formats.machines.registry import read
-from placer.job.read import decode_job
-from placer.placement.baselines import baseline
-from placer.placement.placement import Placement
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
@@ -25,7 +19,6 @@ from tests.readers.cases import (
     GB200,
     H100,
     HOSTS,
-    LINK_TYPES_JSON,
     labelled,
     link_types,
     machine_of,
@@ -179,17 +172,6 @@ def test_gpus_without_numbers() -> None:
     )
 
 
-def test_tp_inside_islands(tmp_path: Path) -> None:
-    """Groups inside the islands of a machine that was read cost less."""
-    machine, _ = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=H100)
-    job = decode_job(parse_document(JOB, "j.yaml"))
-    inside = score(machine, job, Placement(np.arange(32)))
-    across = score(machine, job, baseline("given-order", machine, job, 0))
-    assert inside["crossings"]["tp"] == {"island": 8}
-    assert across["crossings"]["tp"] == {"node": 8}
-    assert inside["step_time_s"] < across["step_time_s"]
-
-
 def test_pcie_between_islands(tmp_path: Path) -> None:
     """What the file tells of PCIe are the node's figures, with their source."""
     pci = 'link_speed="8.0 GT/s PCIe" link_width="16"'
@@ -245,26 +227,6 @@ def test_links_with_nics_below_are_not_shared() -> None:
     assert (shared.oversubscription, apart.oversubscription) == (2, 1)
 
 
-def test_links_above_all_gpus_do_not_count() -> None:
-    """Traffic between islands turns round below them."""
-    paths = [(0, 9, gpu) for gpu in range(1, 5)]
-    lanes = {9: (2.5, 1)} | dict.fromkeys(range(1, 5), (16.0, 16))
-    found = between_islands(paths, [], lanes, [(0, 1), (2, 3)])
-    assert found
-    assert found.bandwidth == pytest.approx(31.508e9, rel=1e-4)
-    assert found.oversubscription == 1
-
-
-def test_slowest_gpu_counts_for_all() -> None:
-    """Faster ones beside it make the tier no faster."""
-    paths = [(0, gpu) for gpu in range(1, 5)]
-    lanes = {1: (8.0, 16)} | dict.fromkeys((2, 3, 4), (16.0, 16))
-    found = between_islands(paths, [], lanes, [(0, 1), (2, 3)])
-    assert found
-    assert found.bandwidth == pytest.approx(15.754e9, rel=1e-4)
-    assert found.oversubscription == 1
-
-
 @pytest.mark.parametrize(
     "pci",
     ["", 'link_speed="" link_width=""', 'link_speed="Unknown" link_width="0"'],
@@ -293,18 +255,6 @@ def test_hardware_with_more_tiers_inside(tmp_path: Path) -> None:
     path.write_text(HARDWARE.replace("  - {name: node", socket))
     machine, _ = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=str(path))
     assert [t.bandwidth for t in machine.by_island.tiers] == [150e9, 20e9, 25e9]
-
-
-def test_no_uplink_stands_in(tmp_path: Path) -> None:
-    """The scale-out figures that stand in are not oversubscribed."""
-    path = tmp_path / "thin.yaml"
-    path.write_text(
-        "{format: placer/topology, version: 1, name: thin, layout: 'cluster:1 node:2',"
-        " tiers: [{name: node, size: 8, bandwidth: 450GB/s, scale_up: true},"
-        " {name: cluster, bandwidth: 50GB/s, oversubscription: 4}]}"
-    )
-    machine, _ = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=str(path))
-    assert [tier.oversubscription for tier in machine.tiers] == [1, 4]
 
 
 @pytest.mark.parametrize("text", [HOSTS, node_xml({gpu: [] for gpu in range(8)})])
@@ -381,18 +331,6 @@ def test_hosts_that_lost_links_or_gpus(tmp_path: Path) -> None:
     assert machine.gpus_of_domain(1).tolist() == [32]
 
 
-def test_hosts_with_most_gpus_are_the_usual(tmp_path: Path) -> None:
-    """Not those with the fewest islands."""
-    text = labelled(
-        {
-            "n1": link_types(6, lambda a, b: a // 3 == b // 3),
-            "n2": link_types(8, lambda a, b: a // 2 == b // 2),
-        }
-    )
-    machine, _ = machine_of(tmp_path, text, hardware=H100)
-    assert machine.node_names == ("n2",)
-
-
 def test_hosts_that_only_others_list(tmp_path: Path) -> None:
     """They are taken for nodes like those that the islands are known of."""
     pairs = link_types(4, lambda a, b: a // 2 == b // 2)
@@ -435,16 +373,6 @@ def test_affinity_of_hosts() -> None:
     assert read("topo-m", labelled({"a": one, "b": other}), "f").affinity == Affinity()
 
 
-def test_affinity_of_the_largest_hosts() -> None:
-    """A host that shows fewer GPUs does not hide it."""
-    single = "\tGPU0" + TAIL + "GPU0\t X \t0-7\t1\t\tN/A\n"
-    text = labelled({"a": NEAR.format(0, 1, "8-15"), "b": single})
-    findings = read("topo-m", text, "f")
-    assert findings.affinity.numa == (0, 1)
-    # A single GPU says nothing of NVLink: it has not lost it.
-    assert not findings.nodes["b"].unavailable
-
-
 @pytest.mark.parametrize(("nics", "known"), [(("a", "a"), (("a",),)), (("a", "b"), ())])
 def test_nics_of_hosts_in_one_file(
     nics: tuple[str, str], known: tuple[tuple[str, ...], ...]
@@ -458,40 +386,3 @@ def test_nics_of_hosts_in_one_file(
     )
     affinity = read("nccl", f"<system>{cpus}</system>", "f").affinity
     assert affinity == Affinity((0,), known)
-
-
-@pytest.mark.parametrize("number", ['numaid="-1"', 'numaid="9999"', ""])
-def test_numa_nodes_that_are_none(number: str) -> None:
-    """Where the file has no number for one GPU it has none."""
-    text = two_sockets(TORN, "").replace('numaid="1"', number)
-    assert read("nccl", text, "f").affinity.numa == ()
-
-
-@pytest.mark.parametrize("name", ["", " ", "a&#10;b", "x" * 65])
-def test_names_that_are_none(name: str) -> None:
-    """Ports are called by a word."""
-    text = two_sockets(TORN, "").replace("mlx5_1", name)
-    assert read("nccl", text, "f").affinity.nics == (("mlx5_0",),) * 8
-
-
-def test_affinity_of_amd() -> None:
-    """``rocm-smi --showtopo`` prints a line a GPU, and a key with --json."""
-    lines = "".join(
-        f"GPU[{gpu}]\t\t: (Topology) Numa Node: {gpu // 2}\n"
-        f"GPU[{gpu}]\t\t: (Topology) Numa Affinity: {gpu // 2}\n"
-        for gpu in range(4)
-    )
-    text = link_types(4, lambda *_: True) + lines
-    assert read("rocm-smi", text, "f").affinity.numa == (0, 0, 1, 1)
-    assert read("rocm-smi", LINK_TYPES_JSON, "f").affinity.numa == (0, 0, 0)
-    cut = text.replace("GPU[3]\t\t: (Topology) Numa Node", "")
-    assert read("rocm-smi", cut, "f").affinity.numa == ()
-
-
-def test_affinity_of_more_gpus_than_used(tmp_path: Path) -> None:
-    """Where other sources count fewer GPUs it says nothing of these."""
-    xml = two_sockets(ring(*range(8)), "")
-    fewer = labelled({f"n{n}": link_types(4, lambda *_: True) for n in range(1, 5)})
-    machine, _ = machine_of(tmp_path, fewer, xml, hardware=H100)
-    assert machine.gpus_of_node.tolist() == [4] * 4
-    assert machine.affinity == Affinity()

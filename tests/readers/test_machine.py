@@ -24,7 +24,6 @@ from tests.readers.cases import (
     machine_of,
     nodes_of_domains,
     problem_of,
-    sizes,
     tier_names,
 )
 
@@ -166,11 +165,6 @@ def test_old_sources_read_as_before(name):
     from placer.topology.read import read_topology
 
     assert placer.read_topology(name).sha256 == read_topology(name).sha256
-
-
-def test_synthetic_string_with_the_name_of_a_format():
-    """A tier may be called as a format is."""
-    assert placer.read_topology("aws:2 node:3 gpu:4").num_nodes == 6
 
 
 @pytest.mark.parametrize(
@@ -420,35 +414,6 @@ def test_nested_divisions_come_back(data):
         inner = outer
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9),
-    st.booleans(),
-)
-def test_two_divisions(places, scale_up):
-    """Two levels join exactly when one divides the other.
-
-    Oracle: they cut across each other when some domain of each has nodes in two of the
-    other. A scale-out level strictly inside a scale-up one is no tier.
-    """
-    nodes = {f"n{i}": NodeFacts((f"a{a}", f"b{b}")) for i, (a, b) in enumerate(places)}
-    levels = (Level("a", scale_up), Level("b"))
-    split_a = any(a == c and b != d for a, b in places for c, d in places)
-    split_b = any(b == d and a != c for a, b in places for c, d in places)
-    if split_a and split_b:
-        with pytest.raises(InputError, match="cut across"):
-            combine([Findings("f", levels, nodes)], multi_node_nvlink=True)
-        return
-    tree = combine([Findings("f", levels, nodes)], multi_node_nvlink=True)
-    expected = ["a", "b"] if split_b else ["b", "a"]
-    if not (split_a or split_b):
-        expected = ["a"]
-    if split_a and scale_up:
-        expected = ["a"]
-    count = {"a": len({a for a, _ in places}), "b": len({b for _, b in places})}
-    kept = [name for name in expected if count[name] < len(places)]
-    assert [layer.name for layer in tree.levels] == kept
-
-
 def test_warnings_in_the_library(tmp_path):
     """Without a callback every note is a warning."""
     path = written(tmp_path, cases.BLOCKS.replace("BlockSizes=2,4\n", ""))
@@ -521,13 +486,6 @@ def test_converted_file_keeps_unavailable_nodes(tmp_path, name):
     assert sums[0]["sha256"] == sums[1]["sha256"]
 
 
-def test_command_without_hardware(tmp_path):
-    """The command shows the usual hosts, and says on stderr that it assumed them."""
-    result = run("topo", "show", written(tmp_path, cases.TREE))
-    assert result.exit_code == 0
-    assert "assumed 8 GPUs a node, as on dgx-h100-32x8" in result.stderr
-
-
 def test_command_lists_formats():
     """Every format has a line, and a row in JSON."""
     lines = run("topo", "formats").stdout.splitlines()
@@ -543,17 +501,3 @@ def test_standard_input():
         result = CliRunner().invoke(main, arguments, input=cases.TREE)
         assert result.exit_code == 0, result.stderr
         assert json.loads(result.stdout)["name"] == "stdin"
-
-
-def test_large_tree(tmp_path):
-    """Sixteen thousand nodes keep their sizes: leaves of 16 under spines of 8."""
-    leaves = "".join(
-        f"SwitchName=l{k} Nodes=n[{16 * k}-{16 * k + 15}]\n" for k in range(1024)
-    )
-    spines = "".join(
-        f"SwitchName=s{k} Switches=l[{8 * k}-{8 * k + 7}]\n" for k in range(128)
-    )
-    machine, _ = machine_of(tmp_path, leaves + spines, hardware=cases.H100)
-    assert machine.num_nodes == 16384
-    assert sizes(machine, "leaf") == {16: 1024}
-    assert sizes(machine, "spine") == {128: 128}

@@ -35,19 +35,6 @@ def test_islands_of_different_sizes():
     assert "gpus_per_node=8" in problem.hint
 
 
-def test_what_the_hint_of_islands_says(tmp_path):
-    """Without the file, and with hardware whose node is slow, placing works."""
-    hardware = tmp_path / "slow.yaml"
-    hardware.write_text(
-        "{format: placer/topology, version: 1, name: slow, layout: 'cluster:1 node:2',"
-        " tiers: [{name: node, size: 4, bandwidth: 20GB/s, latency: 2us},"
-        " {name: cluster, bandwidth: 10GB/s, latency: 5us}]}"
-    )
-    machine, _ = machine_of(tmp_path, HOSTS, hardware=str(hardware), gpus_per_node=8)
-    assert machine.scale_up_tier == -1
-    assert machine.num_gpus == 32
-
-
 @pytest.mark.parametrize("link", ["xgmi", "nvlink"])
 def test_ring_is_one_island(link):
     """Opposite GPUs of a ring have no link of their own; the links go round: noted."""

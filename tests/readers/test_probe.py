@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,14 +81,6 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
     assert machine.num_gpus == 4 * 19 + 3  # where a probe failed, as the others
 
 
-def test_all_the_same(tmp_path: Path) -> None:
-    """72 nodes that all say the same are one domain, and none of them stands out."""
-    text = "".join(line(f"n{k}", nvlink_domain="u.1") for k in range(72))
-    machine, notes = machine_of(tmp_path, text)
-    assert [len(names) for names in machine.domain_names] == [72, 1]
-    assert not any("instead of" in note for note in notes)
-
-
 def test_clouds_join_by_instance(tmp_path: Path) -> None:
     """The instance id of a probe is the node's name in what AWS prints."""
     aws = tmp_path / "aws.json"
@@ -130,13 +121,3 @@ def test_what_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         placer.read_topology(f"probe:{path}", hardware=GB200)
     assert message in str(caught.value)
-
-
-def test_a_thousand_nodes_are_read_at_once(tmp_path: Path) -> None:
-    """1,024 probes are a machine in half a second of CPU."""
-    path = tmp_path / "p.jsonl"
-    path.write_text("".join(map(rack, range(256))))
-    started = time.process_time()
-    machine = placer.read_topology(f"probe:{path}", note=lambda _note: None)
-    assert time.process_time() - started < 0.5
-    assert len(machine.node_names) == 1024

@@ -7,7 +7,6 @@ import warnings
 import pytest
 
 from placer.base.errors import InputError
-from placer.formats.machines.findings import count_of
 from placer.formats.machines.machine import read_topology
 from tests.readers import cases
 from tests.readers.cases import machine_of
@@ -58,14 +57,6 @@ def test_what_was_given_or_counted_is_not_assumed(tmp_path):
     assert line == "8 nodes, 32 GPUs; 4 cliques, 4 leaves, 2 spines"
 
 
-def test_ignored_lines(tmp_path):
-    """Lines that were not understood are counted."""
-    (line,) = lines_of(
-        tmp_path, cases.SCONTROL + "$ exit\nbye\nso\n", hardware=cases.H100
-    )
-    assert line.endswith("; ignored 3 lines")
-
-
 def test_no_warning_of_a_good_file(tmp_path):
     """In the library what was read is no warning; only notes are."""
     path = tmp_path / "topology.conf"
@@ -73,22 +64,6 @@ def test_no_warning_of_a_good_file(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_topology(path, hardware=cases.H100)
-
-
-@pytest.mark.parametrize(
-    ("count", "what", "text"),
-    [
-        (1, "leaf", "1 leaf"),
-        (2, "leaf", "2 leaves"),
-        (2, "topology", "2 topologies"),
-        (2, "blocks-2", "2 blocks-2"),
-        (3, "rails", "3 rails"),
-        (0, "GPU", "0 GPUs"),
-    ],
-)
-def test_counts(count, what, text):
-    """One of a thing, and several."""
-    assert count_of(count, what) == text
 
 
 @pytest.mark.parametrize(

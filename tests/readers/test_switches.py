@@ -57,42 +57,6 @@ def test_two_spines_over_the_same_leaves_are_one(tmp_path):
     assert any("are one domain: spine1+spine2" in note for note in notes)
 
 
-def test_spines_that_share_one_leaf_are_one():
-    """Two spines over some of the same leaves join all of theirs, and no others."""
-    text = fabric(
-        {
-            "core": ["s1", "s2", "s3"],
-            "s1": ["l1", "l2"],
-            "s2": ["l2", "l3"],
-            "s3": ["l4"],
-            "l1": ["n1"],
-            "l2": ["n2"],
-            "l3": ["n3"],
-            "l4": ["n4"],
-        }
-    )
-    findings = read("slurm", text, "topology.conf")
-    spines = [facts.domains[1] for facts in findings.nodes.values()]
-    assert spines == ["s1+s2", "s1+s2", "s1+s2", "s3"]
-    assert {facts.domains[2] for facts in findings.nodes.values()} == {"core"}
-
-
-def test_cores_over_one_spine_of_each_pod_are_one():
-    """In a fat tree core k hangs on spine k of every pod: one domain joins all pods."""
-    text = fabric(
-        {
-            **{f"c{k}": [f"a{k}", f"b{k}"] for k in range(4)},
-            **{f"{pod}{k}": [f"{pod}l0", f"{pod}l1"] for pod in "ab" for k in range(4)},
-            **{f"{pod}l{i}": [f"n{pod}{i}"] for pod in "ab" for i in range(2)},
-        }
-    )
-    findings = read("slurm", text, "topology.conf")
-    assert divisions(findings)[1:] == [
-        {frozenset({"na0", "na1"}), frozenset({"nb0", "nb1"})},
-        {frozenset({"na0", "na1", "nb0", "nb1"})},
-    ]
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_several_switches_for_one_change_no_domain(seed):
     """A tree, each upper switch written as several in any order, is the same tree."""

@@ -56,27 +56,6 @@ def test_names_of_digits(tmp_path):
     assert tier_names(machine) == ["node", "rack", "spine"]
 
 
-def test_two_level_domains_regular(tmp_path):
-    """Case T1: racks 1-6 form one domain and 7-12 the other; 96 nodes in racks of 8.
-
-    NVIDIA/topograph e2b62507, tests/models.
-    """
-    leaves = [f"leaf{i:02}" for i in range(12)]
-    tree = {"core": [f"spine{i}" for i in range(6)]}
-    tree |= {f"spine{i}": leaves[2 * i : 2 * i + 2] for i in range(6)}
-    blocks = [
-        (leaf, [f"srv[{8 * i}-{8 * i + 7}]"], f"nvl-{1 + i // 6}")
-        for i, leaf in enumerate(leaves)
-    ]
-    machine, notes = machine_of(tmp_path, model_text(tree, blocks))
-    assert tier_names(machine) == ["node", "sub-domain", "rack", "core"]
-    assert sizes(machine, "sub-domain") == {8: 12}
-    assert sizes(machine, "rack") == {48: 2}
-    assert machine.num_nodes == 96
-    assert any("192 GPUs on NVLink, at most 72" in note for note in notes)
-    assert any("spine" in note and "divides" in note for note in notes)
-
-
 def test_two_level_domains_irregular(tmp_path):
     """Case T1: 255 nodes, domains of 124 and 131, racks of 9 but one of 7 and one of 5.
 
@@ -100,16 +79,6 @@ def test_two_level_domains_irregular(tmp_path):
         "domain-02": 131,
     }
     assert sizes(machine, "sub-domain") == {9: 27, 7: 1, 5: 1}
-
-
-def test_small_tree(tmp_path):
-    """Case T1: a root and two leaves of three nodes, one a range plus a single node."""
-    blocks = [("s2", ["I[21-22]", "I25"], "s2"), ("s3", ["I[34-36]"], "s3")]
-    machine, _ = machine_of(tmp_path, model_text({"s1": ["s2", "s3"]}, blocks))
-    assert nodes_of_domains(machine, "rack") == {
-        "s2": ["I21", "I22", "I25"],
-        "s3": ["I34", "I35", "I36"],
-    }
 
 
 @pytest.mark.parametrize(

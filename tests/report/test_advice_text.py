@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.report.advice_text import advice_lines
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
 

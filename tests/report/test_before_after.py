@@ -5,7 +5,7 @@ from dataclasses import replace
 from placer.report.before_after import link_changes, path_changes
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 
 def link(domain: str, busy_s: float) -> dict:
@@ -75,21 +75,6 @@ def test_path() -> None:
             "new": {"seconds": 0.25},
         },
     ]
-
-
-def test_links_of_one_name_are_kept() -> None:
-    """Racks of one name in two blocks are two links, the busier ones paired."""
-    twice = replace(OLD, score={"hottest_links": [link("r0", 3.0), link("r0", 2.0)]})
-    found = link_changes(
-        twice, replace(OLD, score={"hottest_links": [link("r0", 1.0)]})
-    )
-    assert [change.amounts("busy_s") for change in found] == [(3.0, 1.0), (2.0, None)]
-
-
-def test_only_what_both_scores_list() -> None:
-    """Without a list in either score there is nothing to compare."""
-    bare = replace(OLD, score={})
-    assert link_changes(OLD, bare) == path_changes(bare, NEW) == ()
 
 
 def test_text() -> None:

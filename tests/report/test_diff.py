@@ -15,7 +15,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
-from tests.plan_cases import jobs, machines, placements, tiny, tiny_plan
+from placer.testing.strategies import jobs, machines, placements, tiny, tiny_plan
 
 LEVELS = ("node", "rack", "block", "cluster")
 AMOUNTS = st.floats(0, 10)
@@ -263,32 +263,6 @@ def test_other_data_parallel_size(order: str) -> None:
     assert not found.is_empty
 
 
-def test_other_data_parallel_group() -> None:
-    """A data parallel group that shrinks into one block has entered it."""
-    old, new = replicas(3, "tp-cp-ep-pp-dp"), replicas(2, "tp-cp-ep-pp-dp")
-    (change,) = [axis for axis in diff(old, new).axes if axis.axis == "dp"]
-    assert (change.changed_domain, change.entered, change.left) == (4, 4, 0)
-    assert change.tiers == {("cluster", "block"): 4}
-
-
-def test_other_order() -> None:
-    """Renumbering alone moves no work."""
-    found = diff(replicas(4, "tp-cp-ep-pp-dp"), replicas(4, "tp-cp-ep-dp-pp"))
-    assert found.moved == ()
-    assert not any(axis.changed_domain for axis in found.axes)
-
-
-def test_moves_are_folded_by_replica() -> None:
-    """Each replica that moves one rack on is one line."""
-    order = "tp-cp-ep-pp-dp"
-    found = diff(replicas(2, order), replicas(2, order, start=1))
-    assert [tuple(vars(fold).values()) for fold in found.folds["dp"]] == [
-        (0, "r0", "r1", 2, 4),
-        (1, "r1", "r2", 2, 4),
-    ]
-    assert found.home_tier == "rack"
-
-
 def test_racks_of_one_name_in_two_blocks_are_two() -> None:
     """A domain is known by its name and the names around it."""
     rows = {"rack": ("r",) * 8, "block": ("a",) * 4 + ("b",) * 4}
@@ -299,18 +273,6 @@ def test_racks_of_one_name_in_two_blocks_are_two() -> None:
     )
     changes = {axis.axis: axis.tiers for axis in diff(old, new).axes}
     assert changes["pp"] == {("rack", "cluster"): 2 * 2, ("rack", "rack"): 2 * 2}
-
-
-def test_experts_have_groups() -> None:
-    """With experts, their axes are compared too."""
-    topology, job = tiny()
-    axes = Parallelism(tp=2, pp=2, dp=4, ep=4, etp=1)
-    plan = build_plan(
-        topology, replace(job, parallelism=axes), Placement(np.arange(16))
-    )
-    found = diff(plan, plan)
-    sizes = {axis.axis: axis.groups for axis in found.axes}
-    assert sizes == {"tp": 8, "pp": 8, "dp": 4, "ep": 4, "edp": 8}
 
 
 def bare(plan: Plan) -> Plan:

@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.cost import JITTER
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
@@ -15,8 +15,8 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
+from placer.testing.strategies import machine, tiny, tiny_plan
 from placer.topology.model import Topology
-from tests.plan_cases import machine, tiny, tiny_plan
 
 OLD_SCORE = {
     "step_time_s": 1.25,
@@ -102,14 +102,6 @@ def test_long_lists_are_cut() -> None:
     assert "xxxxxxxxxr and 7 more)\n" in text  # 18 names take 197 characters
 
 
-def test_plans_without_domains() -> None:
-    """When a plan names no racks, moves are folded by node."""
-    old, new = tiny_plan(), replace(nodes_swapped(), domains={})
-    text = diff_text(diff(old, new))
-    assert "  DP replica 0, 1 node: n001 -> n006 (2 ranks)\n" in text
-    assert "    node -> cluster" not in text
-
-
 @pytest.mark.parametrize("width", [30, 48, 80])
 def test_narrow(width: int) -> None:
     """No line is wider than asked, and every number is still there."""
@@ -132,25 +124,17 @@ def test_hop_cost_alone() -> None:
     )
 
 
-def slow_between_racks(folder: Path, racks: int) -> Topology:
+def slow_between_racks(racks: int) -> Topology:
     """A machine whose racks are joined by thin uplinks."""
-    path = folder / f"{racks}.yaml"
-    path.write_text(
-        "{format: placer/topology, version: 1, name: thin, tiers: ["
-        "{name: node, size: 8, bandwidth: 450GB/s, latency: 1us, scale_up: true}, "
-        "{name: rack, bandwidth: 50GB/s, latency: 5us}, "
-        "{name: cluster, bandwidth: 50GB/s, latency: 9us, oversubscription: 8}], "
-        f"layout: 'cluster:1 rack:{racks} node:4'}}"
-    )
-    return placer.read_topology(path)
+    return testing.racks([4] * racks, 8, False, 8, nvlink=450e9)
 
 
-def test_what_a_difference_saves_has_an_interval(tmp_path: Path) -> None:
+def test_what_a_difference_saves_has_an_interval() -> None:
     """Of two placements of a job on a machine, and of nothing else."""
-    topology = slow_between_racks(tmp_path, 2)
+    topology = slow_between_racks(2)
     old, new = (
         placer.predict(topology, "quickstart", "slurm", hosts)
-        for hosts in ("r1-n1,r2-n1", "r1-n1,r1-n2")
+        for hosts in ("r0n1,r1n1", "r0n1,r0n2")
     )
     found = diff(old, new)
     told = found.to_dict()["verdict"]
@@ -160,6 +144,6 @@ def test_what_a_difference_saves_has_an_interval(tmp_path: Path) -> None:
     assert told["advice"] == ("move" if is_better else "keep")
     assert told["text"] in " ".join(diff_text(found).split())
     assert "a step (" in told["text"]
-    other = slow_between_racks(tmp_path, 3)
-    unlike = diff(old, placer.predict(other, "quickstart", "slurm", "r1-n1,r1-n2"))
+    other = slow_between_racks(3)
+    unlike = diff(old, placer.predict(other, "quickstart", "slurm", "r0n1,r0n2"))
     assert "saved_s" not in unlike.to_dict()["verdict"]

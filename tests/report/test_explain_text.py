@@ -107,21 +107,6 @@ def test_hop_cost_alone() -> None:
     ]
 
 
-def test_rounding_is_no_operation() -> None:
-    """What is shorter than a billionth of the step is not on the path."""
-    path = [
-        {"operation": "compute", "seconds": 1.0, "share": 1.0},
-        {"operation": "pipeline bubble", "seconds": 1e-16, "share": 1e-16},
-    ]
-    text = explain_text({"critical_path": path}, ["node"], 1)
-    assert text.splitlines()[1:] == ["  1. compute  1 s  100.0%"]
-
-
-def test_nothing_to_explain() -> None:
-    """Without a step time and weights there are no words."""
-    assert explain_text({}, ["node"], 1) == ""
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_width(seed: int) -> None:
     """No line is wider than 80 columns or ends in a blank, on any machine."""

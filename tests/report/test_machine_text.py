@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from placer.report.machine_text import draw
-from placer.topology.read import parse_topology, read_topology
+from placer.topology.read import read_topology
 
 
 @pytest.mark.parametrize(
@@ -50,38 +50,3 @@ def test_uneven_machine_lists_its_sizes():
     lines = draw(machine.select(np.arange(10))).splitlines()
     assert "rack: 3 of 12 GPUs, 1 of 4 GPUs" in lines
     assert not any(line.startswith("node:") for line in lines)
-
-
-def test_many_sizes_are_cut():
-    """More sizes than fit a line are counted together."""
-    machine = read_topology("rack:12 node:12 gpu:1")
-    kept = [12 * rack + node for rack in range(12) for node in range(rack + 1)]
-    text = draw(machine.select(np.array(kept)))
-    assert "1 of 5 GPUs, 4 of 4 other sizes" in text
-
-
-def test_equal_sizes_of_different_parts():
-    """Racks of as many GPUs but another number of nodes are not called regular."""
-    machine = parse_topology(
-        """\
-format: placer/topology
-version: 1
-name: odd
-description: two kinds of rack
-tiers:
-  - {name: node, size: 8, bandwidth: 1GB/s}
-  - {name: rack, bandwidth: 1GB/s}
-  - {name: cluster, bandwidth: 1GB/s}
-nodes:
-  - {names: a1, rack: r1}
-  - {names: "b[1-2]", rack: r2, gpus: 4, bandwidth_factor: 0.5}
-  - {names: "c[1-3]", rack: r3}
-unavailable: {"c[1-3]": "no power"}
-""",
-        "odd.yaml",
-    )
-    lines = draw(machine).splitlines()
-    assert lines[:3] == ["odd", "two kinds of rack", "3 nodes, 16 GPUs"]
-    assert "node: 2 of 4 GPUs, 1 of 8 GPUs" in lines
-    assert "2 nodes with a bandwidth factor below 1" in lines
-    assert "left out, no power: c[1-3]" in lines

@@ -4,11 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.units import format_bytes, format_seconds, parse_duration
-from placer.cli.main import main
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN
 from placer.report.summary import summarise
@@ -32,13 +30,6 @@ def test_gap_is_rounded_up(gap: float, shown: str) -> None:
     """A gap is never shown smaller than it is, and alike in all texts."""
     assert gap_text(gap) == shown
     assert cell({"gap": gap}, "gap") == shown
-
-
-def test_gap_is_written_in_one_place() -> None:
-    """No text has a format of its own for the gap."""
-    own = re.compile(r"gap[^\n]*:[^\n{}]*\.\d%")
-    found = [str(p) for p in PACKAGE.rglob("*.py") if own.search(p.read_text())]
-    assert found == []
 
 
 def test_no_minus_before_zero() -> None:
@@ -67,19 +58,6 @@ def test_share_and_gpu_hours_agree() -> None:
     (line,) = [line for line in gain_lines(plan, PLAIN) if line.startswith("  given")]
     assert "+50.00%" in line
     assert f"+{plan.world_size * 12:,}" in line
-
-
-def test_hint_at_a_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of a file without its @ is no host; the hint writes it."""
-    monkeypatch.chdir(tmp_path)
-    Path("free.txt").write_text("r1-n1\n")
-    command = ["predict", "-t", "node:2 gpu:8", "-j", "quickstart"]
-    for name in ("free.txt", "./free.txt"):
-        done = CliRunner().invoke(
-            main, [*command, "--launcher", "slurm", "--hosts", name]
-        )
-        assert done.exit_code == 2
-        assert f'hint: "@{name}" reads the hosts in that file' in done.output
 
 
 def test_launcher_is_no_rule_of_the_job() -> None:

@@ -11,7 +11,7 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
-from tests.plan_cases import tiny
+from placer.testing.strategies import tiny
 from tests.report.test_diff import two_plans
 from tests.report.test_state_bytes import MODEL
 

@@ -17,7 +17,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.state_bytes import bytes_to_receive
-from tests.plan_cases import jobs, machines, placements, tiny
+from placer.testing.strategies import jobs, machines, placements, tiny
 
 # A layer: 4 x 64 attention, 3 x 8 x 16 feed-forward, 2 x 8 norms; a vocabulary: 32 x 8.
 MODEL = Model("tiny", layers=2, hidden=8, ffn=16, heads=2, kv_heads=2, vocab=32)
@@ -78,22 +78,6 @@ def test_adapters_have_the_optimizer() -> None:
     few = 2 * (4 * 16 + 3 * 24)
     assert found == pytest.approx(
         {"parameters": 2 * 2 * (STAGE + few), "optimizer": 2 * 12 * few / 4}
-    )
-
-
-def test_fewer_replicas() -> None:
-    """With half the replicas, the optimizer is cut anew and parameters stay."""
-    four, two = plan_of_nodes(SAME), plan_of_nodes([0, 1, 2, 3])
-    shrink = bytes_to_receive(four, two, job_with("zero1"))
-    # Replica 0 had [0, 1/4), needs [0, 1/2); replica 1 had [1/4, 1/2), needs the rest.
-    share = 1 / 4 + 1 / 2
-    assert shrink == pytest.approx(
-        {"parameters": 0, "optimizer": 2 * 12 * STAGE * share}
-    )
-    # Back again replica 0 has all, 1 lacks [1/4, 1/2), and 2 and 3 have nothing.
-    grow = bytes_to_receive(two, four, job_with("zero1"))
-    assert grow == pytest.approx(
-        {"parameters": 2 * 2 * 2 * STAGE, "optimizer": 2 * 12 * STAGE * 3 / 4}
     )
 
 

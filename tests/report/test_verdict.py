@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
-from placer.base.units import plural
 from placer.cost import JITTER
 from placer.report.diff_verdict import diff_verdict
 from placer.report.reason import reason
 from placer.report.summary import used_lines
 from placer.report.verdict import sentence, why_broken
 from placer.report.words import share_text
-from tests.plan_cases import tiny_plan
+from placer.testing.strategies import tiny_plan
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -167,14 +166,6 @@ def test_reasons(theirs: tuple[int, int], mine: tuple[int, int], said: str) -> N
     )
 
 
-def test_a_job_that_does_not_fit() -> None:
-    """The sentence ends with what is missing."""
-    made = plan(1.0, 2.0)
-    score = {"memory_bytes": {"total": 90e9}, "memory_limit_bytes": 80e9}
-    said = said_of(replace(made, score={**made.score, **score}))
-    assert said.endswith("does not fit: 90 GB of memory needed, 80 GB in a GPU")
-
-
 def test_after_a_failure() -> None:
     """A repair is compared with the plan before, not with the given order."""
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}
@@ -231,18 +222,3 @@ def test_domains_by_their_nodes() -> None:
 def test_shares(share: float, text: str) -> None:
     """Two digits, none of them nothing but noise."""
     assert share_text(share) == text
-
-
-def test_plurals() -> None:
-    """Tiers are called as their users call them."""
-    words = ["rack", "leaf", "switch", "bay", "island group", "superpod", "city"]
-    assert [plural(word, 2) for word in words] == [
-        "racks",
-        "leaves",
-        "switches",
-        "bays",
-        "island groups",
-        "superpods",
-        "cities",
-    ]
-    assert plural("leaf", 1) == "leaf"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.topology.model import Tier, Topology
-from placer.topology.read import decode_topology
 from tests.solve.random_cases import machine_of
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
 
 AXES = (
     {"tp": 4, "pp": 4},
@@ -103,22 +100,3 @@ def matching_job(rng: random.Random, topology: Topology, objective: str) -> Job:
         launcher=rng.choice(("free", "node-contiguous")),
         weights={"tp": 4000, "cp": 400, "pp": 40, "dp": 4, "ep": 64, "edp": 4},
     )
-
-
-def machine_of_islands(hosts: Sequence[tuple[int, ...]]) -> Topology:
-    """Hosts of so many GPUs, on each island where they have several."""
-    tiers: list[dict[str, Any]] = [
-        {"name": "node", "size": max(map(max, hosts)), "bandwidth": 4e11},
-        {"name": "cluster", "bandwidth": 5e10},
-    ]
-    if len(hosts[0]) > 1:
-        tiers[0]["name"] = "island"
-        tiers.insert(1, {"name": "node", "size": len(hosts[0]), "bandwidth": 1e11})
-    nodes = [
-        {"names": f"h{at}", "gpus": list(gpus) if len(gpus) > 1 else gpus[0]}
-        for at, gpus in enumerate(hosts)
-    ]
-    content = {"format": "placer/topology", "version": 1, "name": "hosts"}
-    return decode_topology(
-        document_of({**content, "tiers": tiers, "nodes": nodes}, "hosts")
-    ).by_island

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.cost.step import StepModel
-from placer.documents import document_of
-from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import solve
 
@@ -17,14 +16,7 @@ COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "send_recv", "relay")
 
 def job_of(ranks, launcher="free", **keys):
     """A job of so many ranks with groups or traffic."""
-    content = {
-        "format": "placer/job",
-        "version": 1,
-        "name": "own",
-        "parallelism": {"dp": ranks},
-        "launcher": {"ranks": launcher},
-    }
-    return decode_job(document_of(content | keys, "own"))
+    return testing.job("own", launcher=launcher, dp=ranks, **keys)
 
 
 def pairs(ranks, size="2GB"):
@@ -121,13 +113,3 @@ def test_rules_are_kept_beside_groups(launcher, seed):
     problem = Problem.of(machine, job)
     found = solve(machine, job)
     assert problem.allows(found.placement.gpu_of_rank)
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_placement():
-    """Two runs agree to the last rank."""
-    rng = np.random.default_rng(5)
-    job = job_of(32, **random_keys(rng, 32))
-    machine = placer.read_topology("rack:2 node:4 gpu:4")
-    first, second = (solve(machine, job).placement.gpu_of_rank for _ in range(2))
-    assert np.array_equal(first, second)

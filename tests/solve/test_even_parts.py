@@ -15,8 +15,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
+from placer.testing.strategies import machine
 from tests.marks import slow
-from tests.plan_cases import machine
 from tests.solve.oracle import groups_of, hop_cost, legal_placements
 from tests.solve.solving import solve
 

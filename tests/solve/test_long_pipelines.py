@@ -7,14 +7,11 @@ be timed: each set of hops that fits the racks, walked to the end by the slow sc
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from placer.cost.schedule import PipelineWalk, pipeline_time
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model, Overlap
@@ -22,9 +19,6 @@ from placer.topology.model import Tier, Topology
 from tests.cost.reference.pipeline import Replica, longest_path
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
-
-if TYPE_CHECKING:
-    from placer.cost.pipeline_order import Block
 
 EXACT = 1e-9
 
@@ -124,33 +118,3 @@ def test_many_certificates(first: int) -> None:
     """The same for more of them."""
     for seed in range(first, first + 10):
         check(seed)
-
-
-def test_scoring_takes_no_longer_with_more_micro_batches() -> None:
-    """The work of a score is the same for a thousand and a billion micro-batches.
-
-    Operations walked are counted, not seconds.
-    """
-    topology = racks_of([3, 2], 2e-6)
-    walked = {}
-    for micro_batches in (1_000, 1_000_000_000):
-        job = replace(long_job(5, 2, 1000, 0.2), micro_batches=micro_batches)
-        walked[micro_batches] = _operations(StepModel(topology, job))
-    assert walked[1_000_000_000] == walked[1_000]
-
-
-def _operations(model: StepModel) -> int:
-    """Operations that scoring one placement walks."""
-    counted = 0
-    do = PipelineWalk.do
-
-    def counting(walk: PipelineWalk[float], block: Block) -> None:
-        nonlocal counted
-        counted += len(block)
-        do(walk, block)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PipelineWalk, "do", counting)
-        pipeline_time.cache_clear()
-        assert model.step(np.arange(5)).step_time_s > 0
-    return counted

@@ -16,12 +16,11 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve import oracle
-from tests.solve.solving import solve
 from tests.solve.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.run.solution import Improvement, Progress, Solution
+    from placer.solve.run.solution import Progress, Solution
     from placer.topology.model import Topology
 
 
@@ -74,14 +73,6 @@ def test_the_order_follows_the_traffic(pp: int, dp: int, best: float) -> None:
     assert found.stop_reason == "proved"
 
 
-def test_a_fixed_order_is_kept() -> None:
-    """A job that names its order is solved in it alone."""
-    job = job_of("tp-cp-ep-dp-pp", {"pp": 10, "dp": 1}, pp=4, dp=2)
-    chosen, found = chosen_order(two_tiers([4, 4]), job)
-    assert chosen is job
-    assert found.value == solve(two_tiers([4, 4]), job).value == 224
-
-
 def test_an_order_that_cannot_be_launched_is_passed_over() -> None:
     """Pipelines in a node are only possible replica by replica; dp groups by default.
 
@@ -95,13 +86,3 @@ def test_an_order_that_cannot_be_launched_is_passed_over() -> None:
     assert chosen.parallelism.order == MEGATRON_DEFAULT_ORDER
     with pytest.raises(InfeasibleError):
         chosen_order(topology, replace(job, require={"pp": "node", "dp": "node"}))
-
-
-def test_progress_only_improves() -> None:
-    """Placements told of are each better than all before, whatever their order."""
-    told: list[Improvement] = []
-    job = opened(job_of("tp-cp-ep-dp-pp", {"pp": 10, "dp": 1}, pp=4, dp=2))
-    chosen_order(two_tiers([4, 4]), job, told.append)
-    values = [incumbent.value for incumbent in told]
-    assert values == sorted(set(values), reverse=True)
-    assert values[-1] == 96

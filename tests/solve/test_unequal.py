@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import placer
 from placer.base.errors import InfeasibleError
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement
-from placer.report.score_text import score_text
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.network.speeds import fastest_stages
-from placer.solve.construct.fills.unequal import exchanges
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.symmetry import Symmetry
 from placer.topology.links import Link
 from placer.topology.read import parse_topology
 from tests.allocation.machines import racks, training
@@ -108,18 +104,6 @@ def test_slow_hosts_stay_idle() -> None:
     assert found.status == "optimal"
 
 
-def test_who_is_slow_is_told() -> None:
-    """In what a score says in words, and in what is said of a host."""
-    machine, job = with_speeds([0.5] * 6), job_of(Parallelism(dp=2, pp=2))
-    plan = placer.place(machine, job).plan
-    found = placer.explain(plan, machine, job, hosts=["a1"])["subjects"][0]
-    assert found["compute_factor"] == 0.5
-    text = score_text(plan.score, ("node", "region", "cluster"), 1)
-    assert "a1 works at 50% of the usual speed; stage 0 of replica 0" in " ".join(
-        text.split()
-    )
-
-
 def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:
     """A stage of two GPUs takes both slow hosts, not one of two stages each."""
     machine = with_speeds([1, 0.5, 1, 0.5, 1, 1])
@@ -169,28 +153,6 @@ def test_a_pipeline_is_laid_around_the_slow_links() -> None:
     lanes = job.parallelism.ranks_of_group["pp"]
     middle = machine.domain_of_node[1][node[lanes[:, 1]]]
     assert middle.tolist() == [2, 2]
-
-
-def test_domains_with_links_are_exchanged_whole() -> None:
-    """Every pair of regions changes places node by node; unlinked ones do not."""
-    machine = parse_topology(REGIONS, "regions")
-    found = [becomes.tolist() for becomes in exchanges(machine)]
-    assert found == [
-        [2, 3, 0, 1, 4, 5],
-        [4, 5, 2, 3, 0, 1],
-        [0, 1, 4, 5, 2, 3],
-    ]
-    assert not list(exchanges(replace(machine, links=())))
-
-
-def test_unequal_domains_are_not_symmetric() -> None:
-    """Linked domains and hosts of other speeds are like no others."""
-    machine = parse_topology(REGIONS, "regions")
-    assert Symmetry(machine).exchange({(0, 2): 1}).tolist() == [0, 1, 2, 3, 4, 5]
-    assert Symmetry(machine).exchange({(0, 1): 1}).tolist()[:2] == [1, 0]
-    slow = with_speeds([1, 0.5, 1, 1, 1, 1])
-    assert Symmetry(slow).exchange({(0, 1): 1}).tolist()[:2] == [0, 1]
-    assert Symmetry(slow).exchange({(2, 4): 1}).tolist()[2] == 4
 
 
 def test_slower_is_never_shorter() -> None:

@@ -53,12 +53,6 @@ def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
         assert found > 0.010
 
 
-def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
-    """A point obeys the same rules as a job file."""
-    with pytest.raises(InputError, match="stages"):
-        job_at(job(tmp_path), {"pp": 16})
-
-
 def test_only_groups_of_all_ranks_follow_another_world_size() -> None:
     """A group of all ranks stays one; a job whose groups name ranks keeps its size."""
     dlrm = read_job("dlrm-all-to-all")
@@ -79,14 +73,6 @@ def test_nic_rate_changes_every_scale_out_tier() -> None:
     for tier in after.tiers[inner:]:
         assert tier.bandwidth == 25e9
         assert tier.distance == before.tiers[0].bandwidth / 25e9
-
-
-def test_a_given_distance_stays() -> None:
-    """A distance that the file gives does not follow the rate."""
-    before = machine()
-    tiers = (*before.tiers[:-1], replace(before.tiers[-1], distance=7.0))
-    after = machine_at(replace(before, tiers=tiers), {NIC_RATE: 25e9})
-    assert after.tiers[-1].distance == 7.0
 
 
 def test_oversubscription_of_one_tier() -> None:

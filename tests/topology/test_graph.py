@@ -5,7 +5,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 
-from tests.plan_cases import machine
+from placer.testing.strategies import machine
 
 
 def test_domains_and_uplinks() -> None:

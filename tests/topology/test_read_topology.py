@@ -76,29 +76,6 @@ def test_figures_of_the_tiers():
     assert parse_topology(UNEVEN, "small.yaml").scale_up_tier == 1
 
 
-def test_tiers_are_found_by_name():
-    """A tier's index is its place, innermost first; an unknown name is a KeyError."""
-    machine = parse_topology(UNEVEN, "small.yaml")
-    assert [machine.tier_index(n) for n in ("node", "block", "cluster")] == [0, 2, 3]
-    with pytest.raises(KeyError):
-        machine.tier_index("pod")
-
-
-def test_domains_of_gpus_agree_with_a_loop():
-    """Every GPU has the domain of its node at every tier."""
-    machine = parse_topology(UNEVEN, "small.yaml")
-    expected = [
-        [
-            int(machine.domain_of_node[t, node])
-            for node in range(machine.num_nodes)
-            for _ in range(machine.gpus_of_node[node])
-        ]
-        for t in range(4)
-    ]
-    assert machine.domain_of_gpu.tolist() == expected
-    assert machine.node_of_gpu.tolist() == expected[0]
-
-
 def test_unavailable_nodes_are_left_out():
     """Unavailable nodes and nodes without GPUs vanish, and so do empty domains."""
     text = UNEVEN.replace("gpus: 2", "gpus: 0")
@@ -145,13 +122,6 @@ def test_any_number_of_tiers(inner):
     assert [tier.name for tier in machine.tiers] == names
     assert machine.domain_of_node[1:].tolist() == [[0, 0, 0]] * (inner + 1)
     assert machine.domain_names[-1] == ("everything",)
-
-
-def test_the_cluster_may_be_named():
-    """Nodes may name the domain of the outermost tier, if all say the same."""
-    text = UNEVEN.replace("block: b1", "block: b1, cluster: east")
-    text = text.replace("block: b2", "block: b2, cluster: east")
-    assert parse_topology(text, "small.yaml").domain_names[-1] == ("east",)
 
 
 def test_digest_is_of_the_content():
@@ -264,18 +234,6 @@ def test_files_paths_and_standard_input(tmp_path, monkeypatch):
     machines = [read_topology(s) for s in (str(path), path, Path("machine"), "machine")]
     machines.append(read_topology("-"))
     assert len({machine.sha256 for machine in machines}) == 1
-
-
-def test_large_explicit_machine():
-    """A machine that lists 25,000 nodes one by one compiles to the right domains."""
-    lines = [
-        f"  - {{names: n{i:05d}, rack: r{i // 18}, block: b{i // 180}}}"
-        for i in range(25_000)
-    ]
-    machine = parse_topology(HEAD + "nodes:\n" + "\n".join(lines), "large.yaml")
-    nodes = np.arange(25_000)
-    assert np.array_equal(machine.domain_of_node[1], nodes // 18)
-    assert np.array_equal(machine.domain_of_node[2], nodes // 180)
 
 
 GPU = "gpu: {name: H100, memory: 80GB, peak: {bf16: 9.89e14, fp8: 1.979e15}}\n"

@@ -372,13 +372,6 @@ def test_all_problems_come_at_once():
     ]
 
 
-def test_wrong_tiers_do_not_hide_wrong_layouts():
-    """An empty layout is reported beside a mistake in the tiers."""
-    text = LAYOUT_BASE.replace('"cluster:1 block:2 rack:2 node:2"', '""')
-    text = text.replace("50GB/s", "fast")
-    assert [p.key for p in problems_of(text)] == ["tiers[3].bandwidth", "layout"]
-
-
 def test_names_too_long_for_hosts():
     """A layout whose generated names would be no host names is refused."""
     names = ["a" * 50 + "x", "a" * 50 + "y", "cluster"]

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import placer
-from benchmarks.cluster_jobs import drawn
-from placer.base.errors import InputError
 from placer.solve import search
 from placer.solve.annealing import again as module
 from placer.solve.problem.compiled import Problem
@@ -90,12 +87,6 @@ def test_full_effort_uses_the_time() -> None:
     assert not found.deterministic
 
 
-def test_a_proof_ends_it() -> None:
-    """An optimal placement is not searched again."""
-    found = placer.place("nvl72", "quickstart", effort="full")
-    assert found.stop_reason == "proved"
-
-
 @pytest.mark.slow
 def test_normal_effort_ends_where_it_hardly_helps(
     monkeypatch: pytest.MonkeyPatch,
@@ -122,27 +113,9 @@ def test_normal_effort_ends_where_it_hardly_helps(
     assert found.stop_reason == "searched"
 
 
-def test_normal_effort_does_not_begin_where_search_did_not_help() -> None:
-    """Where a construction is the best after local search, that was it."""
-    draw = drawn(109)
-    problem = Problem.of(draw.topology, draw.job, "time")
-    problem = problem.with_params(**params_of("normal"))
-    begun = solved(problem)
-    assert begun.stop_reason == "searched"
-    assert not begun.method.startswith("annealed")
-    assert begun.value == solved(problem.with_params(generations=0)).value
-
-
 def test_quick_effort_is_constructions_alone() -> None:
     """No local search, and still a bound."""
     found = solved(hard().with_params(**params_of("quick")))
     assert found.moves == {}
     assert found.lower_bound > 0
     assert found.stop_reason == "searched"
-
-
-@pytest.mark.parametrize("effort", ["hard", -1, 10**9])
-def test_no_such_effort(effort: str | int) -> None:
-    """The efforts there are, are named."""
-    with pytest.raises(InputError, match="quick, measurable, normal, full"):
-        placer.place("nvl72", "quickstart", effort=effort)

@@ -20,10 +20,8 @@ from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.marks import slow
-from tests.solve.bounds.test_certain import TIERS as THIN_TIERS
-from tests.solve.bounds.test_certain import job as certain_job
 from tests.solve.construct.test_whole_first import job, machine
-from tests.solve.machines import MODEL, machine_of_islands
+from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 
@@ -60,21 +58,6 @@ def annealed(problem: Problem, start: np.ndarray, enough: float) -> IntArray:
     annealed_step(wanted, found, found.budget)
     assert problem.allows(found.best)
     return found.best
-
-
-def test_groups_are_cut_where_nodes_end() -> None:
-    """In order, groups of 8 are cut into 7 and 1, and steps take up to twice as long.
-
-    Of twelve groups eight nodes hold one each; of the six others three hold two.
-    """
-    gpus = [8, 8, 7, 8, 7, 8, 7] * 2
-    hosts = machine_of(gpus, [[0] * 7 + [1] * 7, [0] * 14], TIERS)
-    order = ("tp", "cp", "ep", "pp", "dp")
-    axes = Parallelism(tp=8, pp=4, dp=3, order=order)
-    compute = Compute(micro_batch_time=0.05)
-    dense = Job("dense", axes, MODEL, 4096, micro_batches=8, compute=compute)
-    found = solved(hosts, dense, 0.01)
-    assert found.lower_bound > 0.989 * found.value
 
 
 @pytest.mark.slow
@@ -145,40 +128,3 @@ def test_no_replica_waits_for_two_groups_in_halves(start: tuple[int, int]) -> No
     found = annealed(problem, placed(start), best * (1 + 1e-4))
     assert problem.goal.value(found) <= best * (1 + 2e-4)
     assert before > 1.01 * best
-
-
-def test_a_brief_walk_comes_before_all_races() -> None:
-    """Whoever waits has something better soon, however long races take."""
-    problem = Problem.of(HOSTS, GROUPS, "time").with_params(races=0)
-    found = known(problem, placed((0, 4)))
-    before = found.value
-    annealed_step(problem, found, found.budget)
-    assert found.value < 0.99 * before
-
-
-def test_groups_that_nodes_cut_come_together_behind_thin_uplinks() -> None:
-    """Tensor groups of 4 on two hosts of 2, each from two racks, find one rack each."""
-    tiers = [*THIN_TIERS[:-1], replace(THIN_TIERS[-1], oversubscription=8.0)]
-    hosts = machine_of([2] * 16, [np.repeat(range(4), 4).tolist(), [0] * 16], tiers)
-    given = replace(certain_job("node-contiguous", tp=4, dp=8), sequence=8192)
-    apart = np.repeat(np.arange(16).reshape(4, 4).T.ravel(), 2)
-    problem = Problem.of(hosts, given, "time")
-    nodes = (np.repeat(np.arange(16), 2), apart)
-    together, start = (Placement.on_nodes(hosts, one).gpu_of_rank for one in nodes)
-    found = annealed(problem, start, problem.goal.value(together))
-    rack = hosts.domain_of_gpu[1][found].reshape(8, 4)
-    assert (rack == rack[:, :1]).all()
-
-
-def test_groups_are_cut_between_islands_of_hosts_in_turn() -> None:
-    """Islands of 4 and 3, then of 3 and 4: of groups of two only two are cut."""
-    island = Tier("island", 450e9, 1e-6, True, 1.0, 0.8, 1.0)
-    node = Tier("node", 60e9, 2e-6, False, 1.0, 0.8, 4.0)
-    cluster = Tier("cluster", 50e9, 8e-6, False, 1.0, 1.0, 9.0)
-    hosts = machine_of_islands([(4, 3), (4, 4), (3, 4), (3, 3)])
-    hosts = replace(hosts, tiers=(island, node, cluster))
-    weights = {"tp": 100.0, "dp": 1.0}
-    pairs = Job("pairs", Parallelism(tp=2, dp=14), weights=weights)
-    found = solved(hosts, pairs, 0.0, "hop-cost")
-    at = hosts.node_of_gpu[found.placement.gpu_of_rank].reshape(-1, 2)
-    assert (at[:, 0] != at[:, 1]).sum() == 2

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from benchmarks.cases import case
 from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -22,7 +21,7 @@ from placer.solve.score.kernel import is_built
 from placer.topology.model import Tier, Topology
 from tests.marks import slow
 from tests.solve.random_cases import machine_of
-from tests.solve.solving import known, solve
+from tests.solve.solving import known
 
 if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
@@ -120,48 +119,6 @@ def test_what_is_found_is_legal_and_better(name: str) -> None:
     assert incumbent.value == hops.cost(found) < hops.cost(start)
 
 
-def test_the_same_seed_gives_the_same_placements() -> None:
-    """Nothing depends on the clock or on chance outside the seed."""
-    topology, job = CASES["racks"]
-    start = _shuffled(topology, job)
-    one, other = (_annealed(topology, job, start).best for _ in range(2))
-    np.testing.assert_array_equal(one, other)
-
-
-def test_the_method_improves_the_incumbent() -> None:
-    """What annealing finds is kept, under its name, and its moves are counted."""
-    topology, job = CASES["racks"]
-    incumbent = _annealed(topology, job, _shuffled(topology, job))
-    assert incumbent.method == "annealed, from start"
-    counts = incumbent.moves.as_dict()
-    assert counts["unit"]["tried"] > 0
-    assert any(count["helped"] for count in counts.values())
-
-
-def test_it_ends_when_asked_to() -> None:
-    """A request to stop at once leaves the placements as they are."""
-    topology, job = CASES["racks"]
-    problem = _problem(topology, job)
-    incumbent = known(problem, start := _start(topology, job))
-    annealed_step(problem, incumbent, Budget(60.0, lambda: True))
-    np.testing.assert_array_equal(incumbent.best, start)
-
-
-def test_full_nodes_are_sorted_out_by_swaps() -> None:
-    """Data-parallel pairs cut by the start come together, though no GPU is free.
-
-    By hand: two pipeline edges of weight 5 at distance 1 and two data-parallel edges of
-    weight 9 at distance 4 make 82; the other way round they make 18 + 40 = 58.
-    """
-    topology = _machine([2, 2], [], [1, 4])
-    job = _job(pp=2, dp=2)
-    problem = _problem(topology, job)
-    # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
-    start = np.array([0, 2, 1, 3])
-    assert problem.hops.cost(start) == 82
-    assert _annealed(topology, job, start).value == 58
-
-
 @pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
 def test_small_uneven_machines_are_solved(seed: int) -> None:
     """On machines small enough to try all homes, the least cost is found."""
@@ -193,10 +150,3 @@ def _least(topology: Topology, job: Job) -> float:
         for home in product(range(4), repeat=job.world_size)
         if all(home.count(node) <= room[node] for node in range(4))
     )
-
-
-def test_rings_that_outweigh_pipelines_on_uneven_racks() -> None:
-    """On hosts of one tensor parallel group each, the search reaches its bound."""
-    topology, job = case("random-42", "hop-cost")
-    solution = solve(topology, job, objective="hop-cost")
-    assert solution.status == "optimal"

@@ -18,9 +18,7 @@ from placer.solve.annealing import annealed_step as annealing
 from placer.solve.annealing import in_full
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.in_full import annealed_in_full
-from placer.solve.annealing.units import Units
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.budget import Budget
 from placer.solve.score.kernel import is_built
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import step_time
@@ -124,42 +122,6 @@ def test_order_of_hosts_does_not_matter(hosts: int) -> None:
     assert value <= least * (1 + 1e-9)
 
 
-def test_what_is_found_is_kept_and_counted(method: Method) -> None:
-    """What annealing finds is kept, under its name, and its moves are counted."""
-    topology, job = spread(list(range(16))), training(2, 7)
-    problem = Problem.of(topology, job, "time").with_params(races=1)
-    found = known(problem, np.arange(job.world_size))
-    before = found.value
-    method(problem, found, found.budget)
-    assert found.value < before
-    assert found.method.startswith("annealed")
-    assert found.moves.tried > 0
-
-
-def test_work_in_full_is_limited() -> None:
-    """No more placements are priced than the limit says."""
-    topology, job = spread(list(range(16))), training(2, 7)
-    problem = Problem.of(topology, job, "time").with_params(races=1)
-    found = known(problem, np.arange(job.world_size))
-    before = found.budget.pulse.placements
-    annealed_in_full(problem, found, found.budget)
-    assert 10 <= found.budget.pulse.placements - before <= in_full.PRICED
-
-
-def test_exchanges_lose_no_unit() -> None:
-    """Whatever cell is drawn, units are on slots of their own afterwards."""
-    topology, job = spread(list(range(16))), training(2, 7)
-    units = Units.of(Problem.of(topology, job, "time"))
-    assert units is not None
-    slots, draw = np.arange(14), np.random.default_rng(0)
-    labels = [np.arange(14), *units.labels(), np.zeros(14, dtype=np.int64)]
-    for number in range(400):
-        slots = in_full._exchanged(units, slots, labels[number % len(labels)], draw)
-        assert len({*slots.tolist()}) == 14
-        assert slots.min() >= 0
-        assert slots.max() < len(units.slots.gpus)
-
-
 def test_without_the_compiled_part_changes_are_priced_in_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -172,12 +134,3 @@ def test_without_the_compiled_part_changes_are_priced_in_full(
     annealed_step(problem, found, found.budget)
     assert found.value < before
     assert found.method == in_full.NAME
-
-
-def test_no_search_goes_on_when_asked_to_stop(method: Method) -> None:
-    """A request to stop ends the work."""
-    topology, job = spread(list(range(16))), training(2, 7)
-    problem = Problem.of(topology, job, "time")
-    found = known(problem, np.arange(job.world_size))
-    method(problem, found, Budget(60.0, lambda: True))
-    assert found.method == "start"

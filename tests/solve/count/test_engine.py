@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from placer.solve.count.engine import Limits, cp_sat, solve
+from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -78,12 +78,6 @@ def test_no_other_place_makes_a_solver() -> None:
         and ast.unparse(node.func).rpartition(".")[2] == "CpSolver"
     }
     assert makers == {PLACE}
-
-
-def test_probing_can_be_left_out() -> None:
-    """Large programs are solved before CP-SAT has tried each of their columns."""
-    assert cp_sat(Limits(1.0)).parameters.cp_model_probing_level > 0
-    assert cp_sat(Limits(1.0, probes=False)).parameters.cp_model_probing_level == 0
 
 
 @pytest.mark.parametrize("engine", ["cp-sat", "highs"])

@@ -7,10 +7,8 @@ from itertools import product
 from math import inf
 from typing import Literal
 
-import numpy as np
 import pytest
 
-from placer.solve.count.deal import Pool, outward
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import ONE, Program, Term
 
@@ -71,35 +69,3 @@ def test_the_least_price(engine: Literal["cp-sat", "highs"]) -> None:
         assert not answer.cut_short, seed
         assert answer.bound == pytest.approx(best), seed
     assert 20 < found < 60
-
-
-@pytest.mark.parametrize("engine", ["cp-sat", "highs"])
-def test_out_of_time(engine: Literal["cp-sat", "highs"]) -> None:
-    """Without time an engine says that the clock ended it, or is done all the same."""
-    program = Program()
-    columns = [program.column(most=9, price=price) for price in (3, 5, 7)]
-    program.row([Term(c, n) for c, n in zip(columns, (2, 3, 5), strict=True)], least=19)
-    answer = solve(program, Limits(1000.0, seconds=0.0, engine=engine))
-    assert answer.cut_short != answer.is_proved
-
-
-def test_a_row_takes_constants_to_its_bounds() -> None:
-    """Terms of one column add up, and constants move to the bounds."""
-    program = Program()
-    column = program.column()
-    program.row([Term(column), Term(column, 2), Term(ONE, 4)], least=0, most=10)
-    assert program.rows == [({column: 3}, -4, 6)]
-
-
-def test_pools_go_outward() -> None:
-    """Domains have what those inside have left, in their order, oldest taken first."""
-    pools: dict[int, Pool[str, int]] = {d: Pool() for d in range(3)}
-    for domain, pool in pools.items():
-        pool["a"].extend([domain] * 2)
-    assert pools[1].take("a") == [1]
-    outer = outward(pools, np.array([0, 0, 1]))
-    assert {d: list(pool["a"]) for d, pool in outer.items()} == {
-        0: [0, 0, 1],
-        1: [2, 2],
-    }
-    assert outer[0].take("a", 2) == [0, 0]

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
@@ -15,7 +14,7 @@ from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.params import Params
 from tests.solve.oracle import free_placements, keeps_requirements
-from tests.solve.random_cases import machine_of, random_machine, random_tiers
+from tests.solve.random_cases import random_machine
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -63,23 +62,3 @@ def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
         assert all(
             held <= topology.gpus_of_node[node] for node, held in Counter(nodes).items()
         )
-
-
-def test_sizes_that_only_fit_one_way() -> None:
-    """Sets of 3, 2, 2 and 1 on nodes of 4 and 4 go 3 + 1 and 2 + 2."""
-    topology = machine_of([4, 4], [[0, 0]], random_tiers(random.Random(0), 2))
-    rows = ((0, 1), (2, 3, 4), (5, 6), (7,))
-    group = Group("g", "all_reduce", 1.0, 1.0, False, rows)
-    job = Job(
-        "g",
-        Parallelism(dp=8),
-        require={"g": "node"},
-        launcher="free",
-        groups=(group,),
-    )
-    colocation = colocation_of(topology, job, 1)
-    found = pack(topology, colocation, topology.gpus_of_node, Params.pack_work)
-    assert found is not None
-    held = [sorted(len(row) for row in rows if found[row[0]] == n) for n in (0, 1)]
-    assert sorted(held) == [[1, 3], [2, 2]]
-    assert np.bincount(found).tolist() == [4, 4]

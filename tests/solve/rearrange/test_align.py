@@ -24,7 +24,7 @@ from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.settle import repaired
 from placer.solve.run.budget import Budget
 from placer.solve.tree.symmetry import best_pairs, completed
-from tests import plan_cases
+from placer.testing import strategies
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -35,7 +35,7 @@ MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
 def machine(racks: list[tuple[str, list[int]]]) -> Topology:
     """A machine of racks whose tiers are twice as far apart, each as the last."""
-    topology = plan_cases.machine(racks)
+    topology = strategies.machine(racks)
     tiers = enumerate(topology.tiers)
     return replace(
         topology, tiers=tuple(replace(tier, distance=2.0**t) for t, tier in tiers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,18 +12,11 @@ import placer
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
-from placer.placement.baselines import baseline
-from placer.solve.orders import solve_orders
-from placer.solve.problem.compiled import Problem
 from placer.solve.problem.submachine import Submachine
-from placer.solve.run.budget import Budget
+from placer.testing import strategies
 from placer.topology.model import Tier, Topology
-from tests import plan_cases
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
-
-if TYPE_CHECKING:
-    from placer.solve.run.solution import Improvement
 
 Found = tuple[float, float, list[tuple[str, int]]]
 
@@ -63,7 +55,7 @@ STEPS = (1.0, 1.0, 3.0, 9.0)
 
 
 def uneven() -> Topology:
-    machine = plan_cases.machine(RACKS)
+    machine = strategies.machine(RACKS)
     tiers = zip(machine.tiers, STEPS, strict=True)
     return replace(machine, tiers=tuple(replace(t, distance=d) for t, d in tiers))
 
@@ -96,18 +88,6 @@ def test_rules_in_any_order(rules: Rules) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
-def test_nodes_of_a_file_in_any_order() -> None:
-    """A machine that lists its nodes otherwise is the same machine."""
-    topology = uneven()
-    nodes = np.random.default_rng(3).permutation(topology.num_nodes)
-    other = replace(topology.select(nodes), sha256="other")
-    first, second = (
-        placer.place(machine, piped(), effort="normal") for machine in (topology, other)
-    )
-    assert seats(first) == seats(second)
-
-
 def test_names_with_numbers_of_any_width() -> None:
     """Racks and hosts come in the order of their numbers, however they are written."""
     rows = [[0] * 12, [0] * 12]
@@ -117,37 +97,3 @@ def test_names_with_numbers_of_any_width() -> None:
     turned = topology.select(np.arange(12)[::-1])
     by_name = Submachine.by_name(turned).topology
     assert by_name.node_names == topology.node_names
-
-
-def test_never_worse_than_the_order_listed() -> None:
-    """A listed order better than what the search finds is what it returns."""
-    rng = random.Random(7)
-    told: list[float] = []
-
-    def tell(incumbent: Improvement) -> None:
-        told.append(incumbent.value)
-
-    for seed in range(16):
-        objective = ("time", "hop-cost")[seed % 2]
-        topology, job = random_case(seed, objective)
-        hosts = np.array(rng.sample(range(topology.num_nodes), topology.num_nodes))
-        machine = topology.select(hosts)
-        if job.world_size > machine.num_gpus:
-            continue
-        problem = Problem.of(machine, job, objective)
-        told.clear()
-        try:
-            _, found = solve_orders(problem, Budget(0.0), tell)
-        except placer.InfeasibleError:
-            continue
-        assert problem.goal.value(found.placement.gpu_of_rank) == pytest.approx(
-            found.value
-        )
-        assert problem.allows(found.placement.gpu_of_rank)
-        legal = [
-            problem.goal.value(baseline(name, machine, job).gpu_of_rank)
-            for name in ("given-order", "replica-major", "megatron-default")
-            if problem.allows(baseline(name, machine, job).gpu_of_rank)
-        ]
-        assert all(found.value <= value * (1 + 1e-9) for value in legal)
-        assert min(told) >= found.value * (1 - 1e-9)

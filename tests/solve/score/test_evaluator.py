@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from placer import testing
 from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.solve.problem.compiled import Problem
 from placer.solve.score.evaluator import Changes, Compiled, compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
-from placer.topology.read import decode_topology
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
@@ -46,28 +46,6 @@ def drawn_case(seed: int) -> tuple[Topology, Job]:
         speed = np.random.default_rng(seed).choice([1, 1, 0.5, 0.8], machine.num_nodes)
         machine = replace(machine, compute_factor=speed)
     return machine, case.job
-
-
-def racks_of(racks: list[int], gpus: int, inner: str) -> Topology:
-    """Racks of so many hosts behind uplinks of a quarter; NVLink in hosts, or racks."""
-    tiers = [
-        {"name": "node", "size": gpus, "bandwidth": "900GB/s", "latency": "1us"},
-        {"name": "rack", "bandwidth": inner, "latency": "2us"},
-        {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"},
-    ]
-    tiers[0]["scale_up"], tiers[1]["scale_up"] = True, inner == "900GB/s"
-    tiers[2]["oversubscription"] = 4
-    content = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "racks",
-        "tiers": tiers,
-        "nodes": [
-            {"names": f"r{rack}n[1-{nodes}]", "rack": f"r{rack}"}
-            for rack, nodes in enumerate(racks)
-        ],
-    }
-    return decode_topology(document_of(content, "racks"))
 
 
 def ranks_alone(problem: Problem) -> Slots:
@@ -194,7 +172,7 @@ def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
 ) -> None:
     """Rings, trees and switches, on hosts and racks, behind thin uplinks."""
     draw = np.random.default_rng(len(racks))
-    machine = racks_of(racks, 4, inner)
+    machine = testing.racks(racks, joined=inner == "900GB/s", oversubscription=4)
     job = own_reductions(machine, draw, algorithm)
     problem = Problem.of(machine, job, "time")
     found = follows(problem, ranks_alone(problem), draw, 12)
@@ -298,37 +276,3 @@ def test_every_sort_of_problem_is_priced(seed: int) -> None:
     if case.objective == "hop-cost":
         known = problem.goal.value(found.slots.gpu_of_rank(found.slot_of_unit))
         assert found.value == known
-
-
-def test_changes_cost_what_placements_do() -> None:
-    """Changes cost what the scorer says of the placements after them."""
-    machine, job = drawn_case(4)
-    problem = Problem.of(machine, job, "time")
-    slots = ranks_alone(problem)
-    full, quick = FullPrice(problem, slots), compiled(problem, slots)
-    assert quick is not None
-    start = np.arange(job.world_size)
-    quick.load(start)
-    changes = Changes.of([(0, 1)], [(0, 2), (1, 3)])
-    places = quick.slots
-    order = [int(np.flatnonzero(slots.gpus[:, 0] == g)[0]) for g in places.gpus[:, 0]]
-    named = Changes(
-        changes.first, np.array(order)[changes.one], np.array(order)[changes.other]
-    )
-    full.load(np.array(order)[start])
-    assert full.value == pytest.approx(quick.value, rel=ROUNDING)
-    assert full.delta(named) == pytest.approx(quick.delta(changes), rel=1e-6, abs=1e-12)
-
-
-def test_pressure_names_who_is_waited_for() -> None:
-    """Units of the slowest replica have all of the pressure, others less."""
-    machine, job = drawn_case(4)
-    problem = Problem.of(machine, job, "time")
-    found = compiled(problem, ranks_alone(problem))
-    found.load(np.random.default_rng(0).permutation(machine.num_gpus)[: job.world_size])
-    pressure = found.pressure()
-    assert pressure.shape == (job.world_size,)
-    assert pressure.max() == pytest.approx(1.0)
-    step = problem.model.step(found.slots.gpu_of_rank(found.slot_of_unit))
-    slowest = job.parallelism.coordinates["dp"] == step.slowest_replica()
-    assert (pressure[slowest] == pressure.max()).all()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from placer import read_topology
 from placer.solve.tree.symmetry import Symmetry
 from tests.allocation.machines import racks
 from tests.solve.random_cases import random_machine
@@ -55,14 +53,6 @@ def test_brings_home_as_many_as_any_exchange(seed: int) -> None:
     assert sum(int(found[node]) in own for node, own in homes.items()) == most
 
 
-def test_leaves_alone_what_need_not_move() -> None:
-    """Domains that are not concerned stay where they are."""
-    topology = read_topology("rack:8 node:4 gpu:2")
-    found = Symmetry(topology).exchange({(0, 5): 1})
-    assert found[0] == 5
-    assert np.array_equal(found[8:], np.arange(8, 32))
-
-
 @pytest.mark.parametrize(("oversubscription", "alike"), [(1, True), (2, False)])
 def test_domains_with_unequal_uplinks_are_not_alike(
     oversubscription: float, alike: bool
@@ -72,11 +62,3 @@ def test_domains_with_unequal_uplinks_are_not_alike(
     left = whole.select(np.array([0, 1, 2, 3, 8, 9, 10, 11]))
     first, second = Symmetry(left).shape[1]
     assert (first == second) == alike
-
-
-def test_shares_of_uplinks_stay_with_their_domains() -> None:
-    """Of some nodes, in another order, each rack keeps the share of its own uplink."""
-    whole = racks({"a": 2, "b": 2}, joined=False, oversubscription=2)
-    share = (np.ones(4), np.array([0.25, 0.5]), np.ones(1))
-    part = replace(whole, uplink_share=share).select(np.array([3, 0]))
-    assert part.uplinks(1).tolist() == [0.5 * 8, 0.25 * 8]

@@ -1,6 +1,12 @@
-"""Random machines, jobs and placements, and a tiny one worked by hand."""
+"""Strategies of Hypothesis for machines, jobs and placements, and a tiny plan of each.
+
+Names and figures are plain: nodes ``n000``, racks ``r0``, blocks, and one cluster.
+"""
+
+from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,8 +15,10 @@ from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.topology.model import Tier, Topology
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
 
 TIERS = ("node", "rack", "block", "cluster")
 AXES = ("tp", "cp", "pp", "dp", "ep", "etp", "edp")
@@ -54,7 +62,7 @@ def tiny() -> tuple[Topology, Job]:
     return topology, job
 
 
-def tiny_plan(**sections: dict) -> Plan:
+def tiny_plan(**sections: Any) -> Plan:
     """Rank r of `tiny` on GPU r, so that nothing is violated."""
     topology, job = tiny()
     return build_plan(topology, job, Placement(np.arange(16)), **sections)
@@ -62,6 +70,7 @@ def tiny_plan(**sections: dict) -> Plan:
 
 @st.composite
 def machines(draw: st.DrawFn, least_gpus: int = 1) -> Topology:
+    """Racks of nodes of 1 to 4 GPUs, with at least so many in all."""
     racks = draw(
         st.lists(
             st.tuples(
@@ -95,6 +104,7 @@ def parallelisms(draw: st.DrawFn) -> Parallelism:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
+    """Up to 81 ranks, with a group of their own, requirements and either launcher."""
     parallelism = draw(parallelisms())
     ranks = st.integers(0, parallelism.world_size - 1)
     members = st.lists(ranks, min_size=1, max_size=4, unique=True).map(tuple)
@@ -129,6 +139,7 @@ def placements(draw: st.DrawFn, topology: Topology, world_size: int) -> Placemen
 
 @st.composite
 def placed(draw: st.DrawFn) -> tuple[Topology, Job, Placement]:
+    """A job on a machine that holds it, rules kept or not."""
     job = draw(jobs())
     topology = draw(machines(job.world_size))
     return topology, job, draw(placements(topology, job.world_size))
