@@ -1,7 +1,9 @@
 """The site: ``sphinx-build -W docs site``."""
 
 import ast
+import itertools
 import json
+import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -36,10 +38,12 @@ def setup(app):
     app.connect("html-page-context", _keep_text)
     app.connect("build-finished", _write_texts)
     app.connect("source-read", _fill_catalogue)
+    app.connect("source-read", _fill_keys)
 
 
 TEXTS = {}
 SOLVE = Path(__file__).parents[1] / "placer" / "solve"
+SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 def _fill_catalogue(_app, page, source):
@@ -66,6 +70,52 @@ def _entry(path):
         return ""
     name = path.relative_to(SOLVE).as_posix()
     return f"### `{name}`\n\n{said}\n"
+
+
+def _fill_keys(_app, page, source):
+    """The keys of each file are what its JSON Schema says of them."""
+    if page == "reference/keys":
+        source[0] = re.sub(
+            "<!-- keys: ([a-z]+) -->", lambda found: _key_table(found[1]), source[0]
+        )
+
+
+def _key_table(name):
+    """A row for each key of a schema; keys of one meaning share it."""
+    schema = json.loads((SCHEMAS / f"placer-{name}-1.json").read_text())
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for said, keys in itertools.groupby(_keys(schema), key=lambda row: row[1:]):
+        names = ", ".join(f"`{path}`" for path, *_ in keys)
+        lines.append(f"| {names} | {' | '.join(said)} |")
+    return "\n".join(lines)
+
+
+def _keys(schema, path=""):
+    """Path, type, default and meaning of every key below a place of a schema."""
+    for key, value in schema.get("properties", {}).items():
+        needed = "required" if key in schema.get("required", ()) else ""
+        default = f"`{json.dumps(value['default'])}`" if "default" in value else needed
+        meaning = value.get("description", "").replace("|", "\\|")
+        yield path + key, _type(value), default, meaning
+        yield from _keys(value, f"{path}{key}.")
+    if "items" in schema:
+        yield from _keys(schema["items"], f"{path.removesuffix('.')}[].")
+    for option in schema.get("anyOf", ()):
+        yield from _keys(option, path)
+
+
+def _type(value):
+    """What a value may be, in words."""
+    if "const" in value:
+        return f"`{value['const']}`"
+    if "enum" in value:
+        return ", ".join(f"`{option}`" for option in value["enum"])
+    if "$ref" in value:
+        return value["$ref"].rpartition("/")[2]
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(map(_type, value["anyOf"])))
+    kinds = value.get("type", "any")
+    return kinds if isinstance(kinds, str) else " or ".join(kinds)
 
 
 def _keep_text(app, page, _template, context, _tree):

@@ -15,6 +15,7 @@ A fence after ``<!-- not run -->`` is left alone. After ``<!-- on the cluster --
 must be valid bash here; `tests.clients.test_tutorial` runs it.
 """
 
+import json
 import re
 import runpy
 import subprocess
@@ -255,6 +256,21 @@ def test_the_catalogue_tells_every_bound_and_move() -> None:
         for path in files:
             name = path.relative_to(ROOT / "placer/solve").as_posix()
             assert f"### `{name}`\n\n" in source[0]
+
+
+def test_the_page_of_keys_has_every_key() -> None:
+    """The page of the site has each key of each schema, with what the schema says."""
+    conf = runpy.run_path(str(ROOT / "docs/conf.py"))
+    source = [(ROOT / "docs/reference/keys.md").read_text()]
+    conf["_fill_keys"](None, "reference/keys", source)
+    assert "<!--" not in source[0]
+    for name in ("topology", "job", "workload", "jobs", "folder", "probe"):
+        schema = json.loads((ROOT / f"schemas/placer-{name}-1.json").read_text())
+        for key, value in schema["properties"].items():
+            (row,) = re.findall(rf"^\| .*`{key}`.* \|$", source[0], re.M)[:1]
+            assert value.get("description", "").partition("|")[0] in source[0], row
+    for inner in ("tiers[].rails", "memory.recompute", "roles[].gpus", "rules.pin[]."):
+        assert f"`{inner}" in source[0]
 
 
 def test_citation_has_the_version() -> None:
