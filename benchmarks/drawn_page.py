@@ -17,37 +17,23 @@ PICTURE = "pictures/worth.svg"
 INTRODUCTION = """\
 ## Machines as clusters are
 
-`benchmarks/clusters.py` draws machines as a job is granted them: what a simulated
-scheduler has left free that gives every job the first free nodes, machines with nodes
-down, with hosts that have lost one of 8 GPUs, with leaves that were never filled, and
-whole ones; hosts of 8 GPUs under leaf and spine switches, and racks of 18 trays with 4
-GPUs, the outermost uplinks up to 4:1. `benchmarks/cluster_jobs.py` puts nine kinds of
-jobs on them, with a free launcher or one that gives every node consecutive ranks.
-
-```
-results=benchmarks/drawn.json
-python -m benchmarks.drawn --draws 128 --peers orders,METIS --json $results
-python -m benchmarks.drawn --first 2 --step 11 --again --annealed --json $results
-```
+`benchmarks/clusters.py` draws machines as a job is granted them: what a scheduler has
+left free, nodes down, hosts with 7 of 8 GPUs, leaves never filled, whole ones; hosts of
+8 GPUs under leaves and spines, and racks of 18 trays, uplinks up to 4:1.
+`benchmarks/cluster_jobs.py` puts nine kinds of jobs on them.
 """
 
 WIDE = """
 Most of the wide gaps are expert groups of 32 or 64 ranks in racks that have fewer GPUs
-left, or just as many. Some groups must lie in parts there. The bound prices the parts,
-in whole numbers where programs are small enough, and a program chooses them. Where a
-gap is 0.05% or less nothing can be better by more than that, so annealing was run on
-some of the others.
+left, or just as many: some must lie in parts there.
 """
 
 WORTH = f"""\
 ### What it is worth
 
-Share of the step that placer saves against the best of six simple orders: hosts as
-given, by name, or the fullest leaf first, each with ranks as numbered and replica by
-replica, with whole tensor parallel groups or whole stages on a leaf where that is
-better. Columns are the share of GPUs that the leaves or racks lack of which the machine
-has any. A cell is the median, the most, and the number of machines; 0 is less than
-{NOTHING:.2%}.
+Share of the step that placer saves against the best of six simple orders, by the share
+of GPUs that leaves or racks lack. A cell is the median, the most, and the number of
+machines; 0 is less than {NOTHING:.2%}.
 
 ![Step time saved, by kind of job and fragmentation]({PICTURE})
 """

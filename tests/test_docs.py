@@ -243,6 +243,19 @@ def test_modules_the_method_names_exist() -> None:
     assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
 
 
+def test_conclusions_quote_the_evidence() -> None:
+    """Each figure of the page of conclusions stands on the page that its row links."""
+    page = (ROOT / "docs/validation.md").read_text()
+    assert len(page) <= 4096
+    row = re.compile(r"^\| [^|]+ \| ([^|]*\d[^|]*) \| \[[^\]]+\]\(([^)#]+)", re.M)
+    rows = row.findall(page)
+    assert len(rows) > 8
+    for shown, link in rows:
+        evidence = (ROOT / "docs" / link).read_text()
+        figures = re.findall(r"[+-]?[\d.]+ ?%|[\d.]+ ms|\d+ of \d+", shown)
+        assert [one for one in figures if one not in evidence] == [], shown
+
+
 def test_the_catalogue_tells_every_bound_and_move() -> None:
     """The page of the site has what each file of a bound, move or construction says."""
     conf = runpy.run_path(str(ROOT / "docs/conf.py"))

@@ -1,1 +1,1 @@
-"""Public measurements against the cost model, as the page ``docs/validation.md``."""
+"""Public measurements against the cost model, as pages of ``docs/evidence``."""

@@ -54,16 +54,13 @@ def bus_bandwidths() -> str:
     document = open_document(str(FOLDER / "bus_bandwidth.yaml"))
     document.check_format("placer-validation/bus-bandwidth")
     rows = [
-        row
-        for point in document.root.items("points", required=True)
-        for row in _bandwidth_rows(point)
+        _bandwidth_row(point) for point in document.root.items("points", required=True)
     ]
     document.finish()
-    head = ("collective", "size", "measured GB/s", "predicted GB/s", "error")
-    return table(head, rows)
+    return table(("collective", "by size", "error at the largest"), rows)
 
 
-def _bandwidth_rows(value: Value) -> list[tuple[str, ...]]:
+def _bandwidth_row(value: Value) -> tuple[str, ...]:
     point = value.section()
     name, source = point.text("name"), point.text("source")
     machine = point.text("topology")
@@ -72,24 +69,23 @@ def _bandwidth_rows(value: Value) -> list[tuple[str, ...]]:
     gpus, collective = point.integer("gpus"), point.text("collective")
     sizes = [size.quantity(parse_number) for size in point.items("sizes")]
     measured = [rate.number() for rate in point.items("measured")]
-    rows: list[tuple[str, ...]] = []
-    for size, rate in zip(sizes, measured, strict=True):
-        passes = {"all_reduce": 2.0}.get(collective, 1.0)
-        if collective != "send_recv":
-            passes *= (gpus - 1) / gpus
-        members = [list(range(gpus))]
-        time = group_seconds(topology, gpus, members, collective, size)
-        found = passes * size / time / 1e9
-        rows.append(
-            (
-                f"{name}, {collective.replace('_', '-')}: {source}",
-                format_bytes(size),
-                f"{rate:.0f}",
-                f"{found:.0f}",
-                percent(found / rate - 1, 0),
-            )
-        )
-    return rows
+    passes = {"all_reduce": 2.0}.get(collective, 1.0)
+    if collective != "send_recv":
+        passes *= (gpus - 1) / gpus
+    members = [list(range(gpus))]
+    found = [
+        passes * size / group_seconds(topology, gpus, members, collective, size) / 1e9
+        for size in sizes
+    ]
+    by_size = zip(sizes, measured, found, strict=True)
+    return (
+        f"{name}, {collective.replace('_', '-')} ({source})",
+        ", ".join(
+            f"{format_bytes(size)} {rate:.0f} / {model:.0f}"
+            for size, rate, model in by_size
+        ),
+        percent(found[-1] / measured[-1] - 1, 0),
+    )
 
 
 def contention() -> str:

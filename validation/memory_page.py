@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placer.cost.footprint.stages import footprints
@@ -18,71 +17,45 @@ from validation.memory_points import (
 )
 
 INTRODUCTION = """\
-# Memory, validated
+# Memory beside public runs
 
-How well does placer predict what a GPU holds? This page puts what GPUs of public runs
-held beside what placer expects of the same jobs, errors included. `python -m
-validation` writes it from `validation/points/memory.yaml`, and a test compares it
-with what the code says now. The model is explained in [memory](memory.md).
+What GPUs of public runs held beside what placer expects of the same jobs. `python -m
+validation` writes this page from `validation/points/memory.yaml`, and a test compares
+it with what the code says now. The model is in [memory](../memory.md).
 
-Rules: nothing is fitted. A job says what its run said: degrees, precision,
-recomputation, sharding. Numbers are GiB of one GPU. *Allocated* is the framework's own
-peak, which leaves out the part `other`. *Reserved* is what its allocator took from the
-GPU; it is compared with what is allocated over 0.95 for every run. *Device* is the
-whole GPU. Where the log is that of one pipeline rank, that rank is compared; the
-fullest one is beside it."""
+Nothing is fitted. A job says what its run said. *Allocated* is the framework's own
+peak, *reserved* what its allocator took (compared with what is allocated over 0.95),
+*device* the whole GPU. Where the log is that of one pipeline rank, that rank is
+compared."""
 
 FORMULA = """\
-Values of figure 1 of Korthikanti et al. (arXiv 2205.05198; NVIDIA's Calculon,
-`llm/validation.py`), sequences of 2,048, all layers of the first stage. These test
-arithmetic: they are the paper's formulas, not measurements. The last bits of the states
-are norms, which the formula leaves out."""
+Figure 1 of Korthikanti et al. (arXiv 2205.05198; Calculon, `llm/validation.py`):
+formulas, not measurements. The last bits of the states are norms, which the formula
+leaves out."""
 
 OPTIONS = """\
-Changes against the first row. Peaks of equal runs are up to 0.8 GiB apart (58.8, 59 and
-59.6 for the 70B), so changes smaller than that say little."""
+Changes against a run without the option, GiB. Peaks of equal runs are up to 0.8 GiB
+apart, so smaller changes say little."""
 
 CHOICES = """\
-Runs that are known by their degrees alone. They ran, so they must fit: parts as
-expected, the total with what lies outside the allocator, and what a GPU has."""
+Runs that are known by their degrees alone. They ran, so they must fit."""
 
 WHY = """\
-- **Llama 3, row 1.** 0.2 GiB too much of 79.65. The paper frees tensors early and tunes
-  its schedule (section 3.3.2), which takes less than what is expected here.
-- **GB200, 512 GPUs.** Measured memory hardly falls with more GPUs there (93.5, 91.6
-  and 92.4), while the optimizer's shards fall by 7 GiB. One law cannot meet all three.
-- **MLPerf, fullest stage.** The first rank logs. Its first chunk holds the embedding in
-  the place of a layer, so the second rank holds 11 layers' worth of micro-batches more.
-- **Megatron, states.** The interleaved runs keep 1 GiB more after a step than their
-  states; both were run with attention masks from the data loader. The runs with latent
-  attention keep 0.5 to 3.6 GiB more: an extra layer for further tokens and, in the
-  proxies of DeepSeek-V3, registered buffers of the expert dispatcher, which the model
-  does not know.
-- **Mixtral.** Peaks are 5 to 7 % low with balanced experts: `expert_parallel.imbalance`
-  is 1 here, since no run prints its own.
-- **DeepSeek proxy, GB200.** Two runs of one configuration peak at 94 and 113 GiB, by
-  version of its expert dispatcher.
-- **15B on GB200.** It overlaps tensor-parallel traffic with products, which takes
-  buffers of its own.
-- **torchtitan, tensor parallel.** The loss over a sharded vocabulary runs without
-  compilation; placer counts the four FP32 tensors of its backward pass
-  (`torch/distributed/tensor/parallel/loss.py`). What is missing is not known. Runs of
-  equal size differ as much: 405B with 262,144 tokens a replica reserves 82.5 or 75.3
-  GiB, and the interleaved schedule, which holds more micro-batches, 10 GiB less than
-  1F1B.
-- **NVFP4.** Which tensors a compiled NVFP4 product keeps is not documented; the model
-  keeps its inputs in FP4.
-- **Sailor, p 4, dp 2.** It ran as p 4, dp 4 did and holds 8 GiB less; no term of the
-  job differs, so the plan it names may not be the one that ran. The run of a single
-  micro-batch never filled its pipeline. Of OPT-350M with short micro-batches most is
-  the 5 GB that Sailor books beyond torch.
-- **Moonlight** holds less than 18 bytes a parameter take; its recipe is not published
-  with the numbers. Only changes are compared.
-- **70B, t 8 and mlp.** The signs are right, the changes measured are a half and a
-  quarter of those expected: the peak then lies elsewhere than in the layers.
-- **70B, v 10 and norms.** Both were measured to add up to 1.4 GiB. By the schedule
-  smaller chunks hold fewer layers, and less is kept; the difference is what equal runs
-  differ by."""
+- **Llama 3, row 1**: 0.2 GiB too much of 79.65. The paper frees tensors early and tunes
+  its schedule (section 3.3.2).
+- **GB200, 512 GPUs**: measured memory hardly falls with more GPUs (93.5, 91.6, 92.4),
+  while the optimizer's shards fall by 7 GiB.
+- **Megatron**: interleaved runs keep 1 GiB more than their states, those with latent
+  attention 0.5 to 3.6 GiB (registered buffers of the dispatcher). Mixtral's experts are
+  taken as balanced. Two runs of one DeepSeek proxy peak at 94 and 113 GiB, by version.
+- **torchtitan, tensor parallel**: what is missing is not known. Runs of equal size
+  differ as much: 82.5 or 75.3 GiB at 262,144 tokens a replica.
+- **NVFP4**: which tensors a compiled product keeps is not documented.
+- **Sailor, p 4, dp 2** ran as p 4, dp 4 did and holds 8 GiB less. The run of a single
+  micro-batch never filled its pipeline.
+- **70B, t 8 and mlp**: the signs are right, the changes a half and a quarter of those
+  expected: the peak then lies elsewhere than in the layers.
+- **70B, v 10 and norms** were measured to add up to 1.4 GiB, as equal runs differ."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +101,7 @@ BARS = (
 def memory_page() -> str:
     """The whole page, with a final newline."""
     parts = [INTRODUCTION, "## In short", _aims(), "## Formulas", FORMULA, _figures()]
-    parts += ["## Measured"]
-    for series in memory_series():
-        parts += [f"### {series.title}", series.source, _measured(series)]
-    parts += ["## Options", OPTIONS]
-    for series in memory_options():
-        parts += [f"### {series.title}", series.source, _changes(series)]
+    parts += ["## Measured", _measured(), "## Options", OPTIONS, _changes()]
     choices = memory_choices()
     parts += [f"## {choices.title}", CHOICES, choices.source, _verdicts(choices)]
     return "\n\n".join([*parts, "## Off, and why", WHY]) + "\n"
@@ -181,88 +149,60 @@ def _figures() -> str:
 
 def _aims() -> str:
     rows = []
+    every: list[float] = []
+    kept = 0
     for series in memory_series():
         errors = [series.error(point) for point in series.points]
-        worst = max(errors, key=abs)
         inside = sum(abs(error) <= series.aim for error in errors)
-        rows.append(
-            (
-                series.title,
-                f"{series.aim:.0%}",
-                percent(worst, 1),
-                f"{inside} of {len(errors)}",
-            )
-        )
+        rows.append((series.title, f"{series.aim:.0%}", *_inside(errors, inside)))
+        every += errors
+        kept += inside
+    rows.append(("all", "", *_inside(every, kept)))
     return table(("series", "aim", "worst error", "inside"), rows)
 
 
-def _measured(series: MemorySeries) -> str:
-    return table(("run", *_heads(series)), _rows(series))
+def _inside(errors: list[float], inside: int) -> tuple[str, str]:
+    return percent(max(errors, key=abs), 1), f"{inside} of {len(errors)}"
 
 
-def _heads(series: MemorySeries) -> tuple[str, ...]:
-    heads = (f"{series.of}, measured", "expected", "error", "fullest stage")
-    if any(point.states for point in series.points):
-        heads = ("states, measured", "expected", "error", *heads)
-    return heads
-
-
-def _rows(series: MemorySeries) -> Iterator[tuple[str, ...]]:
-    for point in series.points:
-        found = series.footprint_of(point)
-        stages = footprints(point.job)
-        fullest = max(stages, key=lambda stage: stage.total)
-        row = [point.name]
-        if point.states:
-            states = expected_states(found)
-            row += [_gib(point.states), _gib(states)]
-            row.append(percent(states / point.states - 1, 1))
-        row += [_gib(point.measured), _gib(series.expected(point))]
-        row.append(percent(series.error(point), 1))
-        row.append(f"{_gib(series.seen(fullest))} (stage {fullest.stage})")
-        yield tuple(row)
-
-
-def _changes(series: MemorySeries) -> str:
-    bare, *others = series.points
-    rows = [(bare.name, _gib(bare.measured), "", "", "")]
-    for point in others:
-        measured = point.measured - bare.measured
-        expected = series.expected(point) - series.expected(bare)
-        small = abs(measured) < 1.5 and abs(expected) < 1.5
-        agree = (
-            "yes" if measured * expected >= 0 else "no" if not small else "no, small"
+def _measured() -> str:
+    """What was off by how much, every run of every series."""
+    rows = [
+        (
+            f"{series.title} ({series.of}; {series.source})",
+            ", ".join(
+                f"{point.name}: {point.measured:.1f} {percent(series.error(point), 1)}"
+                for point in series.points
+            ),
         )
-        rows.append(
-            (
-                point.name,
-                _gib(point.measured),
-                f"{measured:+.2f}",
-                f"{expected:+.2f}",
-                agree,
-            )
-        )
-    return table(("option", "measured", "change", "expected change", "same sign"), rows)
+        for series in memory_series()
+    ]
+    return table(("series", "GiB measured, and the error of what is expected"), rows)
+
+
+def _changes() -> str:
+    rows = []
+    for series in memory_options():
+        bare, *others = series.points
+        for point in others:
+            measured = point.measured - bare.measured
+            expected = series.expected(point) - series.expected(bare)
+            option = f"{series.title}: {point.name}"
+            rows.append((option, f"{measured:+.2f}", f"{expected:+.2f}"))
+    return table(("option", "measured", "expected"), rows)
 
 
 def _verdicts(series: MemorySeries) -> str:
-    rows = []
-    for point in series.points:
-        found = series.footprint_of(point)
-        total, has = series.seen(found), point.measured
-        rows.append(
-            (
-                point.name,
-                _gib(expected_states(found)),
-                _gib(found.activations / GIB),
-                _gib(found.other / GIB),
-                _gib(total),
-                _gib(has),
-                "yes" if total <= has else "no",
-            )
+    rows = [
+        (
+            point.name,
+            _gib(series.expected(point)),
+            _gib(point.measured),
+            "yes" if series.expected(point) <= point.measured else "no",
         )
-    head = ("run", "states", "activations", "other", "total", "a GPU has", "fits")
-    return table(head, rows)
+        for point in series.points
+    ]
+    return table(("run", "needs", "a GPU has", "fits"), rows)
 
 
 def _gib(value: float) -> str:

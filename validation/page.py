@@ -14,116 +14,85 @@ from validation.markdown import milliseconds, percent, seconds, table
 from validation.terms import ALIKE, term_table
 
 INTRODUCTION = """\
-# Validation
+# Steps beside public measurements
 
-How well does placer predict the time of a step? This page puts public measurements
-beside its predictions, errors included. `python -m validation` writes it from
-`validation/`, and the fits into the job presets; a test compares both with what the
-code says now. `validation/README.md` in the source says how the measurements were
-taken from the logs.
+`python -m validation` writes this page from `validation/`, and the fits into the job
+presets; a test compares both with what the code says now. `validation/README.md` says
+how steps were taken from logs. [Validation](../validation.md) has the conclusions.
 
-Rules: `placer calibrate` fits micro-batch time and fixed time to all points of a
-series; nothing else is fitted. A point is judged by what the other points of its
-series predict for it. Rates and efficiencies of machines come from data sheets,
-framing and NCCL's table, as for the shipped presets, and are never chosen to match a
-step. The hosts of a run are filled in order."""
+`placer calibrate` fits micro-batch time and fixed time to all points of a series, and
+nothing else. A point is judged by what the other points of its series predict. Rates of
+machines come from data sheets, framing and NCCL's table, never from a step."""
 
 STEPS = """\
 Errors are predicted over measured, less one. Measured steps are medians over the runs
-of one configuration, each the median of its run. "Predicted" and "error" are of the
-fit to all points, "from the others" is the error when the point is left out, and
-"interval" is where a run of it should then lie with 95 % confidence."""
+of one configuration. "Error" is of the fit to all points, "from the others" when the
+point is left out, "interval" where a run of it should then lie with 95 % confidence.
+Calibrate a series with `placer calibrate validation/points/SERIES.yaml`."""
 
 INTERVALS = """\
 ## How sure the constants are
 
-A measured step differs from the model by what the model misses there, and by the
-scatter of runs. The scatter is known from repeated runs; the variance of what is
-missed is that with which the weighted squares of the residuals sum to their degrees
-of freedom ([Paule and Mandel 1982](https://doi.org/10.6028/jres.087.022)). Constants
-are weighted least squares of relative residuals, never negative. Their intervals, and
-those of predictions, take Student's t with as many degrees of freedom as there are
-points to spare ([Knapp and Hartung 2003](https://doi.org/10.1002/sim.1482)); on
-invented series they hold the truth as often as they say
-(`tests/calibrate/test_estimate.py`). Of the {all} points below, {inside} lie inside
-the interval that the other points give."""
+Constants are weighted least squares of relative residuals. The scatter of runs is known
+from repeated ones; what the model misses is the variance with which the residuals sum
+to their degrees of freedom ([Paule and Mandel
+1982](https://doi.org/10.6028/jres.087.022)). Intervals take Student's t ([Knapp and
+Hartung 2003](https://doi.org/10.1002/sim.1482)); on invented series they hold the truth
+as often as they say (`tests/calibrate/test_estimate.py`). Of the {all} points below,
+{inside} lie inside the interval that the other points give."""
 
 NOISE = """\
 ## Differences of two placements
 
-The interval of a step is not that of a difference. Two placements of one job share
-micro-batch time, fixed time, bubble, and whatever the model misses in them: an error
-there moves both steps alike and cancels. What does not cancel is what the model
-misses of communication, and the scatter of the two runs that would show the
-difference. No public pair of runs differs in its placement alone. The nearest are
-runs of one system with the same micro-batches, on more or fewer machines: their
-compute is one, their groups, fabric paths and hosts differ. So they bound the noise
-of a difference from above.
+Two placements of one job share micro-batch time, fixed time, bubble and what the model
+misses in them. No public pair of runs differs in its placement alone. The nearest are
+runs of one system with the same micro-batches on more or fewer machines, which bound
+the noise of a difference from above:
 
 | what | 95 % of the differences lie within | degrees of freedom |
 | --- | ---: | ---: |
 | predicted over measured, one system and compute | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
-`placer tune` and `allocate` take {used} of the step for both (`placer.cost`):
-their choices differ in more than a placement. Of two placements `place` and `diff` know
-more, and give an interval ([how sure](cost-model.md#how-sure-a-difference-is)). Azure's
-112 and 128 racks are such choices: published {published} apart, predicted {predicted}.
-The three public runs of its 128 racks differ by 1.9 %, more than all communication
-between racks costs: to see one percent takes several runs of each."""
+`tune` and `allocate` take {used} of the step for both; `place` and `diff` give an
+interval ([how sure](../cost-model.md#how-sure-a-difference-is)). Azure's 112 and 128
+racks: published {published} apart, predicted {predicted}. Its three public runs of 128
+racks differ by 1.9 %: to see one percent takes several runs of each."""
 
 WHY_STEPS = """\
-What is missed, and why:
-
-- **GPT-3**: one configuration on two fabrics (Eos and Azure, dp 336) is 1.7 % apart.
-  To the model the two are one, so it lies between them.
-- **DeepSeek-V3**: no conclusion. An evaluation follows each step, so none of them is
-  steady state. They scatter by 3 to 4 % within a run, and the three medians are not on
-  a line in micro-batches. The model's exposed communication is a few ms in all three.
+- **GPT-3**: one configuration on two fabrics (Eos and Azure, dp 336) is 1.7 % apart; to
+  the model the two are one.
+- **DeepSeek-V3**: no conclusion. An evaluation follows each step.
+- **Theia**: one configuration cannot tell the fixed time; 60 ms are assumed.
 - **Llama 3, sequences of 131,072**: the paper does not say whether its rates count all
   of attention or the causal half. {causal}"""
 
 PAIRS = """\
 ## Pairs
 
-Along a series little changes but the replicas. In a pair something else does: the
-micro-batch, degrees, recomputation, overlap. The rate of compute is the one at which
-the first step takes what was measured, the fixed time is the one that is assumed where
-nothing was calibrated ([assumed](assumed.md)), and the second step is predicted
-(`validation/pairs.yaml`). No constant of the model was fitted to any of them. The
-median error is {median}, and {within} lie within {most:.0%}."""
+In a pair something else than replicas changes: micro-batch, degrees, recomputation,
+overlap. The rate is the one at which the first step takes what was measured, the fixed
+time the [assumed](../assumed.md) one, and the second step is predicted
+(`validation/pairs.yaml`). No constant was fitted to any. The median error is {median},
+and {within} lie within {most:.0%}."""
 
 WHY_PAIRS = """\
-What is missed, and why:
-
-- **gpt-oss, ep 64 -> 8**: the recipe went from all-to-alls to HybridEP with it, and so
-  does the pair. On B200 nothing is missed. On B300 the first row is as slow as on B200,
-  whose NICs have half the rate: with such NICs the error would be 2.6 %. Not judged.
-- **Qwen3 30B, micro-batch 1 -> 4**: the same change of the recipe brought HybridEP, and
-  attention in graphs. The first step is as long as if hosts took 6 ms a layer or more;
-  from there on the error is -3 %. Where it is known, `host_time` says it. Not judged.
-- **Qwen3 30B, overlapped**: of HybridEP's exchanges 37 % run beside products in the
-  source's own profile. The model hides all that products have time for, and takes the
-  multiprocessors that they hold from them, 32 of 132.
-- **Moonlight**: 16 ms a layer for 4,096 tokens on 8 H100 are mostly its host's. Modules
-  that are computed again are calls of their own there, which no source times: the one
-  dense layer costs 16 ms more, some thirty times its products, two norms 1.5 ms a
-  layer.
+- **gpt-oss on B300, Qwen3 30B on B200**: the recipe changed with the pair. Not judged.
+- **Qwen3 30B, overlapped**: in the source's profile 37 % of the exchanges run beside
+  products; the model hides all that these have time for.
+- **Moonlight**: 16 ms a layer are mostly its host's, and modules computed again are
+  calls that no source times.
 - **Llama 3.1 8B on 256 B200**: 4, 8, 16 and 32 hosts take 0.188, 0.189, 0.193 and 0.221
-  s, with the same files and work. Neither the bytes nor the latency of rings jump so.
-  If each of 60 buckets had its ring's latency, the error would be 3 % less.
-- **Llama 3.1 8B on 128 H100**: this submitter alone launches without graphs
-  (`MCORE_CUDA_GRAPH`), and half the work saves it a third of the step. Launches of 12
-  ms a layer would explain it, or 0.23 s of fixed time, four times what is assumed."""
+  s with the same work. Neither bytes nor latency of rings jump so.
+- **Llama 3.1 8B on 128 H100**: this submitter launches without graphs; launches of 12
+  ms a layer would explain it."""
 
 TERMS = """\
 ## What the data test
 
-Each term is taken out, everything is calibrated again, and the errors stand beside
-those with all terms. "Untested" are data on which no error moves by {alike}. The four
-series say next to nothing of the network, and nothing of exposed cp, ep and pp: these
-hardly change along a series, so constants take them up. Pairs and the rows of Table 4
-do say something."""
+Each term is taken out and everything calibrated again. "Untested" are data on which no
+error moves by {alike}. The four series say next to nothing of the network: their
+constants take it up. Pairs and the rows of Table 4 do say something."""
 
 CAUSAL = """\
 Counted causal, rates and work alike, rows 2 and 3 are predicted {} and {} off."""
@@ -131,8 +100,7 @@ Counted causal, rates and work alike, rows 2 and 3 are predicted {} and {} off."
 UNVALIDATED = """\
 ## What remains unvalidated
 
-No public measurement on this page shows these by themselves: they hide behind compute,
-or are small beside the rest. Each stands on what is named beside it.
+No public measurement shows these by themselves: they hide behind compute or are small.
 
 | term | stands on |
 | --- | --- |
@@ -149,83 +117,57 @@ or are small beside the rest. Each stands on what is named beside it.
 | slow hosts and NICs (`compute_factor`, `bandwidth_factor`) | time over what is left |
 | rails: the detour to another one | an NVLink hop more a message |
 | islands in a node | their rates alone |
-| links between regions | [a simulator's inputs](#between-regions) |
-| latency of hops | [NCCL's table](cost-model.md#collectives), no protocols |
-| what one placement saves | [inputs drawn](cost-model.md#how-sure-a-difference-is) |
-
-No public pair of runs differs in its placement alone."""
+| links between regions | inputs of a simulator (HALoS, arXiv 2506.04531) |
+| latency of hops | [NCCL's table](../cost-model.md#collectives), no protocols |
+| what one placement saves | inputs drawn, in the cost model |"""
 
 AZURE = """\
-Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. Times fitted on
-all five points of its series. The three that are not Azure's alone give {without} for
-this step (measured {measured}, {error})."""
+Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. The points that are
+not Azure's alone give {without} for this step (measured {measured}, {error})."""
 
 VOLUMES = """\
-Volumes a GPU and step: from the score, from closed forms, and the time they would
-take at 720 GB/s of NVLink or 100 GB/s of one NIC. The score spreads 126 layers over 8
-stages (15.75 a stage), the closed form of DP counts embedding and loss as a layer
-each (16). Of the pipeline's ring the closed form counts the closing hop for every
-chunk, the score for all but the last."""
+Volumes a GPU and step: from the score, from closed forms, and the time they would take
+at 720 GB/s of NVLink or 100 GB/s of one NIC. The closed form of DP counts embedding and
+loss as a layer each, that of PP the closing hop for every chunk."""
 
 MISTAKES = """\
 Single mistakes on the same run. "Expected" is arithmetic on volumes and rates, not a
 result of the model."""
 
 BUS = """\
-Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 %
-(NVLink 5) of the line rate; what the switch reaches when it reduces was set on one node
-of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
-messages are over-estimated: the model has no launch cost, and SHARP is missing.
-
-Steps mostly gather and reduce-scatter. For nodes of 8 H100 one user gives the bus
-bandwidth of reduce-scatters by nodes, but no size (NVIDIA/nccl issue 1229); 8 GB are
-assumed. A hop of the model costs less than the 14 us of NCCL's Simple protocol, which
-shows on long rings."""
+GB/s, measured / predicted. What the switch reaches when it reduces was set on one node
+of 8 H100 and one rack of 72 GB200; everything between racks is predicted. Short
+messages are over-estimated: the model has no launch cost. SHARP is missing. Sizes of
+reduce-scatters are assumed, as their source gives none."""
 
 DISPATCH = """\
 ## Dispatch and combine
 
 GB/s of logical bytes of 4,096 tokens of width 7,168 in BF16, a token once to each GPU
-that has one of its eight experts: means of dispatch and combine, as a framework calls
-them and of their kernels alone (HybridEP, shifangx/DeepEP 1242eb4f,
-`Hybrid-EP_Intra-node_Implementation.md`). The model takes the call: 0.82 of NVLink's
-rate and 0.13 ms. Four nodes of 8 H100 send 61 GB/s a NIC (deepseek-ai/DeepEP 0297fc80,
-README); the model says 63."""
+that has one of its eight experts, as a framework calls them and of kernels alone
+(HybridEP, shifangx/DeepEP 1242eb4f, `Hybrid-EP_Intra-node_Implementation.md`). Four
+nodes of 8 H100 send 61 GB/s a NIC (deepseek-ai/DeepEP 0297fc80); the model says 63."""
 
 TRANSFERS = """\
 ## Transfers between roles
 
-A copy of the weights of a model of 359.6 billion parameters in BF16 from one rack of
-GB200 to another, 50 GB/s a GPU (marin-community/marin issue 7695). A GPU reaches
-another at about half of its NIC's rate, and a broadcast takes the NICs of a tray: both
-constants are from these three, so they say how far the rule is off, 10 %. Bytes alone
-are counted: a whole update of Qwen3-235B on 160 H200 takes 2 s (Lequn Chen, le.qun.ch,
-2025-09-07), of which the transfer is 0.4 s; gathering, quantizing and loading are what
-`fixed_time` of a transfer is for. NeMo-RL has 4.6 to 4.9 s for the same model
-(NVIDIA-NeMo/RL pull request 2413)."""
+A copy of 359.6 billion parameters in BF16 from one rack of GB200 to another, 50 GB/s a
+GPU (marin-community/marin issue 7695). Both constants of the rule are from these three,
+so they say how far it is off. Bytes alone are counted: a whole update of Qwen3-235B on
+160 H200 takes 2 s, of which the transfer is 0.4 (Lequn Chen, le.qun.ch, 2025-09-07)."""
 
-REGIONS = """\
-## Between regions
 
-Nothing here is compared with a measurement. HALoS (Kim et al. 2025, arXiv 2506.04531)
-publishes rates between four regions and speeds of workers (utnslab/halos 4b5bf737,
-`examples/env.yaml`), which `geo-3-regions` takes its links from. They are what its
-simulator is given, and its results are of asynchronous training, which no placement
-reaches. The simulator takes bytes over the rate of the pair for a transfer, whatever
-else is sent; here transfers share the link."""
 CONTENTION = """\
-Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over
-the oversubscription. "Event" is an event simulation on the congestion-aware classes
-of astra-sim/astra-network-analytical (599a0473), "rule" the bottleneck-link rule with
-the latency of the worst hop in every step; the model takes the mean hop."""
+Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over the
+oversubscription. "Event" is an event simulation on the congestion-aware classes of
+astra-sim/astra-network-analytical (599a0473), "rule" the latency of the worst hop in
+every step; the model takes the mean hop."""
 
 SHARES = """\
-Rings of 4 to 16 in random and partly shuffled placements, on racks and pods at 1:1 to
-1:7, against a flow simulation (`validation/flows.py`: every chunk a transfer, links
-shared max-min fairly, no latencies): the slowest group, predicted over simulated, less
-one. This simulation shares links as the model does. In an event simulation on
-ASTRA-sim's congestion-aware classes links serve one message after the other: of rings
-of 16 at 1:4 and 1:7 the model is up to 14 % low."""
+Rings of 4 to 16 on racks and pods at 1:1 to 1:7, against a flow simulation
+(`validation/flows.py`, max-min fair as the model): the slowest group, predicted over
+simulated, less one. Where links serve one message after the other (ASTRA-sim) the model
+is up to 14 % low for rings of 16 at 1:4 and 1:7."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +184,7 @@ def page() -> str:
     """The whole page, with a final newline."""
     parts = [INTRODUCTION, "## In short", _aims(), steps.left_out_summary()]
     parts += [_intervals(), "## Step times", STEPS]
-    parts += [steps.section(name) for name in SERIES]
+    parts += [steps.constants(SERIES), steps.points(SERIES)]
     causal = CAUSAL.format(*map(percent, causal_rate_errors()))
     parts += [WHY_STEPS.format(causal=causal)]
     parts += [_pairs(), pairs.pair_table(), WHY_PAIRS]
@@ -253,7 +195,7 @@ def page() -> str:
     parts += [DISPATCH, exchanges.dispatches(), TRANSFERS, exchanges.transfers()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
-    parts += [REGIONS, "## Counts", _counts(), UNVALIDATED]
+    parts += ["## Counts", _counts(), UNVALIDATED]
     return "\n\n".join(parts) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from math import sqrt
 from statistics import fmean
@@ -35,41 +35,36 @@ def calibrated(name: str) -> Calibration:
     return calibrate(series(name))
 
 
-def section(name: str) -> str:
-    """One series: the fitted times and every point."""
-    fit, measured = calibrated(name), series(name)
-    parts = [
-        f"### {measured.description}",
-        "\n".join(f"- {source}" for source in measured.sources),
-        f"Micro-batch time {_sure(fit.micro_batch_s, fit.micro_batch_interval_s)}, "
-        f"fixed time {_sure(fit.fixed_s, fit.fixed_interval_s)}; as a rate "
-        f"{fit.tflops_per_gpu:.0f} TFLOP/s a GPU. `placer calibrate "
-        f"validation/points/{name}.yaml`",
-    ]
-    parts += [f"Note: {warning}." for warning in fit.warnings]
-    rows = [_row(prediction) for prediction in fit.predictions]
-    head = (
-        "run",
-        "dp",
-        "micro-batches",
-        "measured",
-        "predicted",
-        "error",
-        "from the others",
-        "interval",
-    )
-    return "\n\n".join([*parts, table(head, rows)])
+def constants(names: Sequence[str]) -> str:
+    """The fitted times of every series, and where its points are from."""
+    rows = []
+    for name in names:
+        fit, measured = calibrated(name), series(name)
+        rows.append(
+            (
+                f"`{name}`: {'; '.join(measured.sources)}",
+                _sure(fit.micro_batch_s, fit.micro_batch_interval_s),
+                _sure(fit.fixed_s, fit.fixed_interval_s),
+                f"{fit.tflops_per_gpu:.0f}",
+            )
+        )
+    return table(("series", "micro-batch", "fixed time", "TFLOP/s a GPU"), rows)
 
 
-def _row(prediction: Prediction) -> tuple[str, ...]:
+def points(names: Sequence[str]) -> str:
+    """Every point of every series."""
+    rows = [_row(name, one) for name in names for one in calibrated(name).predictions]
+    head = ("series", "run", "measured", "error", "from the others", "interval")
+    return table(head, rows)
+
+
+def _row(name: str, prediction: Prediction) -> tuple[str, ...]:
     point, error = prediction.point, prediction.left_out_error
     interval = prediction.left_out_interval_s if error else prediction.interval_s
     return (
-        f"{point.name}: {point.source}",
-        str(point.job.parallelism.dp),
-        str(point.job.micro_batches),
+        name,
+        point.name,
         _measured(point, point.step_s),
-        _measured(point, prediction.step_s),
         percent(published_error(prediction)),
         "-" if error is None else percent(error),
         half_width(interval, point.step_s).replace("+-", "± ").replace("%", " %")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Tier, Topology
 
 # How far steps of public grids are from the model's, with its constants: 2 to 13 %
-# (docs/tune-validation.md).
+# (docs/evidence/tune.md).
 MODEL_ERROR = 0.05
 # How far an efficiency is believed to be from the machine's, at one standard deviation:
 # a factor of 1.5 inside NVLink, of 4 between its domains. All-reduces over whole nodes

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.degrees.found import Row
 
-# What memory is off by in most series that were measured (docs/memory-validation.md).
+# What memory is off by in most series that were measured (docs/evidence/memory.md).
 MEMORY = 0.05
 
 # What choices are made of, but for what follows from the others.

@@ -1,7 +1,7 @@
 """How validation rated layouts of a kind, and what that leaves of a gain.
 
 Published runs were set beside what placer likes best for their GPUs and batch
-(``docs/tune-validation.md``). If what ran was the best, the model takes what it likes
+(``docs/evidence/tune.md``). If what ran was the best, the model takes what it likes
 for so much too fast.
 """
 
@@ -45,7 +45,7 @@ class Rated(NamedTuple):
     most: float
 
 
-# The tables "Published choices" of docs/tune-validation.md, those found afterwards too:
+# The tables of benchmarks/choices.md, those found afterwards too:
 # by whether the model has experts, and whether placer's choice shards parameters.
 RATED = {
     (False, False): Rated("dense, whole parameters", 35, 0.018, 0.448),

@@ -26,7 +26,7 @@ from tests.degrees.cases import job, machine
 if TYPE_CHECKING:
     from placer.degrees.tuning import Tuning
 
-PAGE = Path(__file__).parents[2] / "docs" / "tune-validation.md"
+RUNS = Path(__file__).parents[2] / "benchmarks" / "choices.md"
 FEW = {"tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2], "micro_batch": [1, 2]}
 
 
@@ -106,8 +106,8 @@ def of(words: list[str]) -> dict[str, list[str]]:
     return {words[i]: words[i + 1 : end] for i, end in zip(names, ends, strict=True)}
 
 
-def test_how_kinds_were_rated_is_what_the_page_shows() -> None:
-    """The median and the most of its tables of published choices, by kind."""
+def test_how_kinds_were_rated_is_what_was_found() -> None:
+    """The median and the most of the tables of published choices, by kind."""
     line = re.compile(
         r"^\| (?P<run>[^|]+) \| (?P<ran>[^|]+) \| [^|]+ s \| (?P<best>[^|]+) \| "
         r"[^|]+ s \| (?P<behind>[\d.]+)%[^|]*\|$"
@@ -116,7 +116,7 @@ def test_how_kinds_were_rated_is_what_the_page_shows() -> None:
         re.MULTILINE,
     )
     shares: dict[tuple[bool, bool], list[float]] = {key: [] for key in RATED}
-    for match in line.finditer(PAGE.read_text()):
+    for match in line.finditer(RUNS.read_text()):
         _, ran, best, behind = (text for text in match.groups() if text is not None)
         if "b " not in best:
             continue

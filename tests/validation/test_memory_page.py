@@ -27,7 +27,7 @@ MISSED = {
 
 def test_the_page_is_up_to_date() -> None:
     """``python -m validation`` would change nothing in it."""
-    committed = (ROOT / "docs/memory-validation.md").read_text()
+    committed = (ROOT / "docs/evidence/memory.md").read_text()
     assert memory_page() == committed, "run python -m validation and read what changed"
 
 

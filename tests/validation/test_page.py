@@ -14,8 +14,8 @@ from validation.presets import SERIES_OF_PRESET, preset_text
 
 @pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
-    """``python -m validation`` would change nothing in ``docs/validation.md``."""
-    committed = (ROOT / "docs/validation.md").read_text()
+    """``python -m validation`` would change nothing in it."""
+    committed = (ROOT / "docs/evidence/validation.md").read_text()
     assert page() == committed, "run python -m validation and read what changed"
 
 
