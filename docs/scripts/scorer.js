@@ -1,6 +1,6 @@
 // Order of what a search finds: words in titles first, then in the text; pages that people
 // work with before evidence and internals.
-const INSIDE = /^(method|architecture|cost-model|benchmarks|faults|graphs|validation|evidence.*)$/;
+const INSIDE = /^(method|architecture|cost-model|benchmarks|faults|also|validation|evidence.*)$/;
 var Scorer = {
   score: ([page, , , , score]) => (INSIDE.test(page) ? score / 2 : score),
   objNameMatch: 11,

@@ -92,8 +92,8 @@ def resize(browser: Browser, width: int, height: int) -> None:
 
 
 def example() -> Plan:
-    """The plan of the pages on pictures."""
-    text = (DOCS / "pictures.md").read_text()
+    """The plan of the page on pictures."""
+    text = (DOCS / "gallery.md").read_text()
     job = text.partition("```yaml\n")[2].partition("```")[0]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(job)
