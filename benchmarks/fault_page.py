@@ -43,48 +43,30 @@ servers of a pretraining cluster. It is not part of this repository.
 ASSUMPTIONS = """
 ## What is assumed
 
-* **Machine**: 22 racks of 18 trays with 4 GPUs, links as in `azure-gb200-mlperf-v6`,
-  all racks under one tier. 396 servers of the trace are its trays; four that never
-  fail are left out. The trace does not say which servers shared a rack, so each
-  figure is the mean over random maps, with the least and the most. Random maps hide
-  faults of a whole rack: on the clustered map those servers that failed most often
-  are neighbours. The servers had eight GPUs, the trays have four: faults per GPU are
-  twice those of the trace.
-* **Job**: `llama3.1-405b-mlperf-v6` with any number of replicas of 64 GPUs, each on
-  16 trays. Tensor-parallel groups must stay on a tray. Only *whole racks* keeps the
-  requirement of the published run, a replica inside one rack.
-* **Interruption**: any fault of a tray in use. 15 minutes pass from the fault to the
-  first new step, and what was trained since the last checkpoint, one an hour, is
-  lost. MegaScale (arXiv 2402.15627) reports less than 10 minutes to find and diagnose
-  a failure and work within 15 minutes of the crash; one user of GB200 saw 15 minutes
-  of silence and 20 more lost, with hourly checkpoints (marin-community/marin#8934).
-  Writing checkpoints costs nothing here. Other numbers are in a table below.
-* **Growing**: when repairs let one more replica in, the job writes a checkpoint,
-  stops and starts with it: 15 minutes, no work lost.
-* **Batch**: eight micro-batches a replica, so the batch grows with the job. The last
-  rows of the table of costs keep it at 1,024 sequences instead.
-* **Model**: step times are those of placer's cost model, not measured. Which
-  placement is best for so many trays in each rack was searched with `--effort quick`,
-  once more with another seed where the step ended more than 0.55 % above its bound.
-  States of the racks that have trays in common share a placement that is at most 0.2 %
-  slower than that of the richest state.
-* **Spares**: trays that a policy does not need stay idle. *Whole racks* has two in
-  each rack, and needs no restart when they fail.
+* **Machine**: 22 racks of 18 trays with 4 GPUs, links as in `azure-gb200-mlperf-v6`.
+  396 servers of the trace are its trays. The trace does not say which servers shared a
+  rack: each figure is the mean over random maps. The servers had eight GPUs, the trays
+  have four, so faults per GPU are twice those of the trace.
+* **Job**: `llama3.1-405b-mlperf-v6`, any number of replicas of 16 trays, eight
+  micro-batches each. Tensor-parallel groups stay on a tray; only *whole racks* keeps a
+  replica inside one rack.
+* **Interruption**: any fault of a tray in use. 15 minutes pass to the first new step,
+  and what was trained since the last checkpoint, one an hour, is lost (MegaScale, arXiv
+  2402.15627: within 15 minutes of the crash). When repairs let one more replica in, the
+  job writes a checkpoint and starts with it: 15 minutes, no work lost.
+* **Model**: step times are placer's, not measured, searched with `--effort quick`.
 
 ## Policies
 
-* **whole racks**: a replica takes 16 trays of one rack; a tray that fails is replaced
-  by one of its two spares. A rack with fewer than 16 trays up holds no replica.
+* **whole racks**: a replica takes 16 trays of one rack, with two spares that need no
+  restart. A rack with fewer than 16 trays up holds no replica.
 * **sorted hosts**: the trays that are up, by name; every 16 are a replica.
 * **best fit**: a new replica takes the tightest rack that holds it, else trays of the
-  emptiest racks. A failed tray is replaced by one of its rack, else of the fullest
-  rack.
-* **placer**: where a failed tray has an idle one in its rack, that takes over, the
-  answer of `placer.replace`; elsewhere, and where the step would be 0.2 % longer than
-  the best one known, the job is placed again. It has as many replicas as there are
-  trays for: one more gains 4 %, and the step is nowhere that much longer.
-* **placer, every repair by replace**: the same, and every repair is asked of
-  `placer.replace`, which moves fewer ranks. It is run on the first map only.
+  emptiest racks; a failed tray is replaced by one of its rack, else of the fullest.
+* **placer**: an idle tray of the rack takes over; elsewhere, and where the step would
+  be 0.2 % longer than the best known, the job is placed again.
+* **placer, every repair by replace**: every repair is asked of `placer.replace`, which
+  moves fewer ranks. It is run on the first map only.
 """
 
 

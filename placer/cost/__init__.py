@@ -4,5 +4,5 @@
 JITTER = 5e-4
 
 # Of two choices that share neither work nor nodes, with 95 % confidence; measured where
-# public runs differ in machines and replicas (``docs/validation.md``).
+# public runs differ in machines and replicas (``docs/evidence/validation.md``).
 DIFFERENCE = 0.01

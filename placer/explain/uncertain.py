@@ -46,7 +46,7 @@ class Uncertain:
 RATE = Uncertain(
     "rate of links",
     0.05,
-    "rms error of the bus bandwidths of 1 GB and more in docs/validation.md",
+    "rms error of the bus bandwidths of 1 GB and more in docs/evidence/validation.md",
 )
 LATENCY = Uncertain(
     "latency of hops",
@@ -58,20 +58,20 @@ MEASURED = Uncertain(
     "time of a micro-batch, measured",
     0.005,
     "half of the job's step_error; at least half of the usual interval of a fit in "
-    "docs/validation.md, 1 %",
+    "docs/evidence/validation.md, 1 %",
 )
 STATED = Uncertain(
     "time of a micro-batch, from a rate",
     0.05,
-    "fits of two models in FP8 on H100, 929 and 844 TFLOP/s in docs/validation.md: "
-    "5 % either way",
+    "fits of two models in FP8 on H100, 929 and 844 TFLOP/s in "
+    "docs/evidence/validation.md: 5 % either way",
 )
 HIDES = Uncertain(
     "time that hides traffic",
     0.2,
     "less: NCCL runs on 16 to 32 of 132 to 148 multiprocessors, which then compute "
-    "nothing; more: exposed tp, 15 % of the work of Azure's run in docs/validation.md, "
-    "is not counted as cover",
+    "nothing; more: exposed tp, 15 % of the work of Azure's run in "
+    "docs/evidence/validation.md, is not counted as cover",
 )
 OVERSUBSCRIPTION = Uncertain(
     "oversubscription, where it is assumed",

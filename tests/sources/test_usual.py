@@ -52,7 +52,7 @@ def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
 
 
 def test_what_validation_measured_lies_in_the_intervals():
-    """Rates of public runs over the peaks of their GPUs (docs/validation.md)."""
+    """Rates of public runs over the peaks of their GPUs, as the evidence has them."""
     from placer.formats.jobs.usual import _SHARES
 
     for precision, share in (
