@@ -100,8 +100,8 @@ BARS = (
 
 def memory_page() -> str:
     """The whole page, with a final newline."""
-    parts = [INTRODUCTION, "## In short", _aims(), "## Formulas", FORMULA, _figures()]
-    parts += ["## Measured", _measured(), "## Options", OPTIONS, _changes()]
+    parts = [INTRODUCTION, "## In short", _measured(), "## Formulas", FORMULA]
+    parts += [_figures(), "## Options", OPTIONS, _changes()]
     choices = memory_choices()
     parts += [f"## {choices.title}", CHOICES, choices.source, _verdicts(choices)]
     return "\n\n".join([*parts, "## Off, and why", WHY]) + "\n"
@@ -147,37 +147,30 @@ def _figures() -> str:
     return table(head, rows)
 
 
-def _aims() -> str:
+def _measured() -> str:
+    """Every series: how far off, and the runs outside its aim by name."""
     rows = []
     every: list[float] = []
     kept = 0
     for series in memory_series():
-        errors = [series.error(point) for point in series.points]
-        inside = sum(abs(error) <= series.aim for error in errors)
-        rows.append((series.title, f"{series.aim:.0%}", *_inside(errors, inside)))
-        every += errors
-        kept += inside
-    rows.append(("all", "", *_inside(every, kept)))
-    return table(("series", "aim", "worst error", "inside"), rows)
+        errors = {point.name: series.error(point) for point in series.points}
+        outside = {n: error for n, error in errors.items() if abs(error) > series.aim}
+        rows.append(
+            (
+                f"{series.title} ({series.of}; {series.source})",
+                f"{series.aim:.0%}",
+                *_inside(list(errors.values()), len(errors) - len(outside)),
+                ", ".join(f"{n} {percent(error, 1)}" for n, error in outside.items()),
+            )
+        )
+        every += errors.values()
+        kept += len(errors) - len(outside)
+    rows.append(("all", "", *_inside(every, kept), ""))
+    return table(("series", "aim", "worst error", "inside", "outside"), rows)
 
 
 def _inside(errors: list[float], inside: int) -> tuple[str, str]:
     return percent(max(errors, key=abs), 1), f"{inside} of {len(errors)}"
-
-
-def _measured() -> str:
-    """What was off by how much, every run of every series."""
-    rows = [
-        (
-            f"{series.title} ({series.of}; {series.source})",
-            ", ".join(
-                f"{point.name}: {point.measured:.1f} {percent(series.error(point), 1)}"
-                for point in series.points
-            ),
-        )
-        for series in memory_series()
-    ]
-    return table(("series", "GiB measured, and the error of what is expected"), rows)
 
 
 def _changes() -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placer.cost import DIFFERENCE
-from placer.job.models import flops_per_sample, read_model, total_parameters
 from validation import azure, exchanges, fabric, pairs, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
 from validation.files import RATES, SERIES
@@ -24,11 +23,10 @@ how steps were taken from logs. [Validation](../validation.md) has the conclusio
 nothing else. A point is judged by what the other points of its series predict. Rates of
 machines come from data sheets, framing and NCCL's table, never from a step."""
 
-STEPS = """\
-Errors are predicted over measured, less one. Measured steps are medians over the runs
-of one configuration. "Error" is of the fit to all points, "from the others" when the
-point is left out, "interval" where a run of it should then lie with 95 % confidence.
-Calibrate a series with `placer calibrate validation/points/SERIES.yaml`."""
+STEPS = """\\
+Measured steps are medians over the runs of one configuration. The error is predicted
+over measured, less one, when the point is left out; of the last series and of Theia's
+one point that of the fit. `placer calibrate validation/points/SERIES.yaml` has all."""
 
 INTERVALS = """\
 ## How sure the constants are
@@ -184,7 +182,7 @@ def page() -> str:
     """The whole page, with a final newline."""
     parts = [INTRODUCTION, "## In short", _aims(), steps.left_out_summary()]
     parts += [_intervals(), "## Step times", STEPS]
-    parts += [steps.constants(SERIES), steps.points(SERIES)]
+    parts += [steps.fits(SERIES)]
     causal = CAUSAL.format(*map(percent, causal_rate_errors()))
     parts += [WHY_STEPS.format(causal=causal)]
     parts += [_pairs(), pairs.pair_table(), WHY_PAIRS]
@@ -195,7 +193,7 @@ def page() -> str:
     parts += [DISPATCH, exchanges.dispatches(), TRANSFERS, exchanges.transfers()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
-    parts += ["## Counts", _counts(), UNVALIDATED]
+    parts += [UNVALIDATED]
     return "\n\n".join(parts) + "\n"
 
 
@@ -297,27 +295,3 @@ def _split_pair() -> str:
         f"{azure.split_slowdown():.2f} times as long as before (expected: 2, one NIC "
         "instead of two)."
     )
-
-
-def _counts() -> str:
-    """Parameters, FLOPs and the bubble against published counts and arithmetic."""
-    llama, gpt = read_model("llama3.1-405b"), read_model("gpt3-175b")
-    deepseek = read_model("deepseek-v3")
-    causal = flops_per_sample(llama, 8192, causal=True) / 1e12
-    full = flops_per_sample(llama, 8192, causal=False) / 1e12
-    rows = [
-        _count(
-            "Llama 3.1 405B parameters, 1e9", 405.853, total_parameters(llama) / 1e9
-        ),
-        _count("GPT-3 175B parameters, 1e9", 175.0, total_parameters(gpt) / 1e9),
-        _count("DeepSeek-V3 parameters, 1e9", 671.0, total_parameters(deepseek) / 1e9),
-        _count("405B, TFLOP a sample, full attention", 21507, full),
-        _count("405B, TFLOP a sample, causal", 20676, causal),
-    ]
-    bubble = azure.scored()["bubble_s"] / azure.scored()["compute_s"] * 100
-    rows.append(_count("Azure, % of bubble: (p-1)/(v m)", 700 / 64, bubble))
-    return table(("count", "published or by hand", "placer", "apart"), rows)
-
-
-def _count(what: str, expected: float, found: float) -> tuple[str, ...]:
-    return what, f"{expected:,.6g}", f"{found:,.6g}", percent(found / expected - 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from placer.calibrate.fit import calibrate
 from placer.calibrate.student import quantile
-from placer.calibrate.text import CONFIDENCE, half_width, rms
+from placer.calibrate.text import CONFIDENCE, rms
 from placer.calibrate.work import step_flops
 from validation.files import RATES, SERIES, series
 from validation.markdown import milliseconds, percent, seconds, table
@@ -35,41 +35,29 @@ def calibrated(name: str) -> Calibration:
     return calibrate(series(name))
 
 
-def constants(names: Sequence[str]) -> str:
-    """The fitted times of every series, and where its points are from."""
+def fits(names: Sequence[str]) -> str:
+    """The fitted times of every series, and its points from the others."""
     rows = []
     for name in names:
         fit, measured = calibrated(name), series(name)
         rows.append(
             (
-                f"`{name}`: {'; '.join(measured.sources)}",
+                f"`{name}` ({'; '.join(measured.sources)})",
                 _sure(fit.micro_batch_s, fit.micro_batch_interval_s),
                 _sure(fit.fixed_s, fit.fixed_interval_s),
                 f"{fit.tflops_per_gpu:.0f}",
+                "; ".join(map(_shown, fit.predictions)),
             )
         )
-    return table(("series", "micro-batch", "fixed time", "TFLOP/s a GPU"), rows)
-
-
-def points(names: Sequence[str]) -> str:
-    """Every point of every series."""
-    rows = [_row(name, one) for name in names for one in calibrated(name).predictions]
-    head = ("series", "run", "measured", "error", "from the others", "interval")
+    head = ("series", "micro-batch", "fixed time", "TFLOP/s a GPU", "points")
     return table(head, rows)
 
 
-def _row(name: str, prediction: Prediction) -> tuple[str, ...]:
+def _shown(prediction: Prediction) -> str:
+    """A point: what was measured, and the error of what the others predict."""
     point, error = prediction.point, prediction.left_out_error
-    interval = prediction.left_out_interval_s if error else prediction.interval_s
-    return (
-        name,
-        point.name,
-        _measured(point, point.step_s),
-        percent(published_error(prediction)),
-        "-" if error is None else percent(error),
-        half_width(interval, point.step_s).replace("+-", "± ").replace("%", " %")
-        or "-",
-    )
+    off = published_error(prediction) if error is None else error
+    return f"{point.name}: {_measured(point, point.step_s)} {percent(off)}"
 
 
 def _sure(value: float, interval: Interval | None) -> str:
