@@ -43,13 +43,17 @@ def setup(app):
 
 TEXTS = {}
 SOLVE = Path(__file__).parents[1] / "placer" / "solve"
+ROOMS = (
+    *("construct", "annealing/native/moves", "exact", "bounds"),
+    *("problem", "tree", "count"),
+)
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 def _fill_catalogue(_app, page, source):
     """The catalogue of the search is what its files say of themselves."""
     if page == "reference/catalogue":
-        for room in ("construct", "annealing/native/moves", "exact", "bounds"):
+        for room in ROOMS:
             paths = sorted(
                 (SOLVE / room).rglob("*.*pp" if "native" in room else "*.py")
             )
