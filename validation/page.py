@@ -23,7 +23,7 @@ how steps were taken from logs. [Validation](../validation.md) has the conclusio
 nothing else. A point is judged by what the other points of its series predict. Rates of
 machines come from data sheets, framing and NCCL's table, never from a step."""
 
-STEPS = """\\
+STEPS = """\
 Measured steps are medians over the runs of one configuration. The error is predicted
 over measured, less one, when the point is left out; of the last series and of Theia's
 one point that of the fit. `placer calibrate validation/points/SERIES.yaml` has all."""
