@@ -114,7 +114,7 @@ def test_import_is_light() -> None:
             "placer.solve.construct.fills.fills",
             {
                 "placer.solve.bounds.hops.hop_cuts",
-                "placer.solve.bounds.traffic.traffic",
+                "placer.solve.bounds.transfers",
                 "placer.solve.annealing.annealed_step",
                 "placer.solve.construct.traffic.communicators",
                 "placer.solve.rules.search",

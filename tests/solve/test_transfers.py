@@ -49,15 +49,14 @@ def transfers(gpus):
 def machines(gpus, launcher):
     """Hosts, whole racks, and racks of which others left some nodes; with a name.
 
-    Many small components on uneven racks with GPUs to spare are beyond the bound on a
-    node-contiguous launch: those racks have none then.
+    GPUs to spare on hosts or uneven racks are beyond the bound on a node-contiguous
+    launch: there are none then.
     """
     nodes, rng = gpus // 4, random.Random(gpus)
     yield "hosts", placer.read_topology(f"cluster:1 node:{nodes} gpu:4")
-    yield (
-        "spare hosts",
-        placer.read_topology(f"cluster:1 node:{nodes * 9 // 8 + 1} gpu:4"),
-    )
+    if launcher == "free":
+        more = nodes * 9 // 8 + 1
+        yield "spare hosts", placer.read_topology(f"cluster:1 node:{more} gpu:4")
     yield "whole", machine_of([18] * -(-nodes // 18), 4, "900GB/s")
     left = []
     while sum(left) < nodes:

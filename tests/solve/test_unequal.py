@@ -12,10 +12,10 @@ import pytest
 from placer.base.errors import InfeasibleError
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Collectives, Compute, DataParallel, Job, Model
+from placer.job.model import Compute, Job, Model
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.network.speeds import fastest_stages
+from placer.solve.bounds.network.rings import fastest_stages
 from placer.solve.problem.compiled import Problem
 from placer.topology.links import Link
 from placer.topology.read import parse_topology
@@ -177,26 +177,6 @@ def test_slower_is_never_shorter() -> None:
                     StepModel(m, job).step(at).step_time_s for m in (before, slower)
                 ]
                 assert steps[1] >= steps[0] * (1 - ROUNDING), seed
-
-
-@pytest.mark.parametrize(("algorithm", "share"), [("ring", 1.0), ("tree", 0.5)])
-def test_the_bound_counts_what_must_cross_the_links(
-    algorithm: str, share: float
-) -> None:
-    """Four GPUs in two regions: a ring crosses once each way, which is the bound.
-
-    Double trees of four cross twice, where two trees might cross once.
-    """
-    machine = parse_topology(REGIONS, "regions").select(np.arange(4))
-    mode = DataParallel(sharding="ddp", overlap_reduce=False)
-    job = job_of(Parallelism(dp=4), data_parallel=mode)
-    job = replace(job, collectives=Collectives(algorithm))
-    value = solve(machine, job).value
-    problem = Problem.of(machine, job, "time")
-    step_s = job.micro_batches * job.compute.micro_batch_time
-    bound = lower_bound(problem, 1).value
-    assert bound - step_s == pytest.approx(share * (value - step_s))
-    assert value > 5 * solve(replace(machine, links=()), job).value
 
 
 def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too() -> None:

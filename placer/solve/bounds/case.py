@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.bounds.groups.cut_groups import CutGroups
-from placer.solve.bounds.network.best_network import best_network
+from placer.solve.bounds.network.best import Leaving, best_network
+from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class Case:
     step: Step
     network: IdealNetwork
     params: Params = field(default_factory=Params)
-    _cuts: dict[str, CutGroups] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -55,11 +54,17 @@ class Case:
         capacity = self.network.capacity_of_node
         return np.bincount(topology.domain_of_node[tier], capacity).astype(np.int64)
 
-    def cut(self, axis: str) -> CutGroups:
-        """Groups of an axis, and what keeps scale-up domains from holding them."""
-        if axis not in self._cuts:
-            members = self.step.model.job.parallelism.ranks_of_group[axis]
-            self._cuts[axis] = CutGroups(
-                self.step, self.network, axis, members, self.room
-            )
-        return self._cuts[axis]
+    def members(self, axis: str) -> IntArray:
+        """Groups of an axis; shape (g, n)."""
+        return self.step.model.job.parallelism.ranks_of_group[axis]
+
+    def cut_s(self, axis: str) -> float:
+        """Least time of the slowest pipeline where a group of an axis is cut, s.
+
+        It has half of its members in some domain at the most, and so many NICs.
+        """
+        members = self.members(axis)
+        split = Leaving.of(self.network, self.network.fabric.scale_up_tier + 1)
+        limited = split.with_limits(Limit(members, max(1, members.shape[1] // 2)))
+        slow = self.step.model.step_on(limited).stage_times[axis]
+        return float(slow_pipelines_s(self.step, axis, slow).min())

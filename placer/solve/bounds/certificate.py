@@ -1,4 +1,4 @@
-"""The lower bound of a problem: the best of all bounds.
+"""The lower bound of a problem: the best of all bounds, which stand here in one list.
 
 ``value of every placement >= max over the bounds that apply``.
 """
@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.steps.time import least_of_every_launch, least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
@@ -20,29 +20,84 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
-# A bound: of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds
-# every launch, 0 one whose nodes hold a run of any length each), given the value of a
-# known placement, which need not be exceeded, and time. None where it does not apply.
-Bound = Callable[[Problem, int, float, Budget], Proof | None]
+# Of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds every
+# launch, 0 one whose nodes hold a run of any length each), given the value of a known
+# placement, which need not be exceeded, and time. None where it does not apply.
+Least = Callable[[Problem, int, float, Budget], Proof | None]
 
 
-def least_hop_cost(
-    problem: Problem, block: int, incumbent: float, budget: Budget
-) -> Proof | None:
-    """A bound on the hop cost, loaded for those who ask for that, who are few."""
-    if not is_of_hops(problem):
-        return None
-    from placer.solve.bounds.hops import hop_cuts
+class Bound(NamedTuple):
+    """A row of the list.
 
-    return hop_cuts.least_hop_cost(problem, block, incumbent, budget)
+    Attributes
+    ----------
+    says : str
+        What every placement pays.
+    speaks : callable
+        Whether it may say anything about a problem; else its module is not loaded.
+    least : callable
+        The bound; the docstring of its module has the argument and an example by hand.
+    """
+
+    says: str
+    speaks: Callable[[Problem], bool]
+    least: Least
+
+
+def of_step(problem: Problem) -> bool:
+    """Whether the step time is asked for."""
+    return not is_of_hops(problem)
+
+
+def _of_speeds(problem: Problem) -> bool:
+    return of_step(problem) and problem.model.fabric.speed_of_gpu is not None
+
+
+def _of_traffic(problem: Problem) -> bool:
+    return of_step(problem) and problem.job.traffic is not None
+
+
+def _later(module: str, name: str) -> Least:
+    """The bound of a module that is loaded when it is asked."""
+
+    def least(
+        problem: Problem, block: int, incumbent: float, budget: Budget
+    ) -> Proof | None:
+        loaded = import_module(f"placer.solve.bounds.{module}")
+        found: Proof | None = getattr(loaded, name)(problem, block, incumbent, budget)
+        return found
+
+    return least
 
 
 BOUNDS: tuple[Bound, ...] = (
-    least_step_time,
-    least_of_every_launch,
-    least_hop_cost,
+    Bound(
+        "a step on the best network imaginable, in the cheapest of a few cases: which "
+        "groups leave their domains, NICs against cuts, uplinks, parts of experts",
+        of_step,
+        _later("cases", "least_step"),
+    ),
+    Bound(
+        "a stage on GPUs no faster than so many of the machine are",
+        _of_speeds,
+        _later("speeds", "slowest_stages"),
+    ),
+    Bound(
+        "what a rank and those who share its domain send to all others",
+        _of_traffic,
+        _later("company", "least_in_company"),
+    ),
+    Bound(
+        "transfers of ranks that have no room near their partners",
+        _of_traffic,
+        _later("transfers", "least_beside_partners"),
+    ),
+    Bound(
+        "the edges that the least cut of every tier has",
+        is_of_hops,
+        _later("hops.hop_cuts", "least_hop_cost"),
+    ),
 )
-OF_EVERY_LAUNCH = (least_of_every_launch, least_hop_cost)
 NONE = Proof(0.0, "none")
 
 
@@ -59,8 +114,8 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.prove(problem.params.known_bound, "known before")
         return
     block = problem.forced_block
-    for bound, proof in _proofs(problem, block, incumbent.value, budget):
-        if block == 1 or bound in OF_EVERY_LAUNCH:
+    for of_every_launch, proof in _proofs(problem, block, incumbent.value, budget):
+        if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
 
@@ -95,11 +150,18 @@ def lower_bound(
 
 def _proofs(
     problem: Problem, block: int, incumbent: float, budget: Budget
-) -> Iterator[tuple[Bound, Proof]]:
-    """Bounds that apply and what each proves, until one reaches a known value."""
-    for bound in BOUNDS:
-        proof = bound(problem, block, incumbent, budget)
-        if proof is not None:
-            yield bound, proof
-            if incumbent * (1 - EXACT) <= proof.value:
-                return
+) -> Iterator[tuple[bool, Proof]]:
+    """What each bound proves, until one reaches a known value; of every launch last.
+
+    With each whether it holds for every launch, as what is said of hops does.
+    """
+    by_hops = is_of_hops(problem)
+    for of in (block,) if by_hops or block <= 1 else (block, 1):
+        for bound in BOUNDS if of == block or not budget.is_over() else ():
+            proof = None
+            if bound.speaks(problem):
+                proof = bound.least(problem, of, incumbent, budget)
+            if proof is not None:
+                yield by_hops or of == 1, proof
+                if incumbent * (1 - EXACT) <= proof.value:
+                    return

@@ -28,7 +28,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.cost.custom import group_time
-from placer.solve.bounds.network.best_network import Leaving
+from placer.solve.bounds.network.best import Leaving
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

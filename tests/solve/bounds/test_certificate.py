@@ -6,6 +6,7 @@ import pytest
 
 import placer
 from placer.solve.bounds import Proof, certificate
+from placer.solve.bounds.certificate import Bound
 from placer.solve.problem.compiled import Problem
 
 
@@ -28,6 +29,7 @@ def test_each_objective_has_a_bound(objective: str, argument: str) -> None:
 def test_the_best_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several bounds the greatest is taken; one that does not apply is not."""
     better = Proof(1e9, "better")
-    more = (lambda *_: None, lambda *_: better, lambda *_: Proof(1.0, "worse"))
+    found = None, better, Proof(1.0, "worse")
+    more = [Bound("more", lambda _: True, lambda *_, one=one: one) for one in found]
     monkeypatch.setattr(certificate, "BOUNDS", (*certificate.BOUNDS, *more))
     assert certificate.lower_bound(_problem("time"), 1) == better

@@ -8,9 +8,7 @@ import pytest
 
 from placer.documents import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds.network.best_network import best_of_problem
-from placer.solve.bounds.traffic.company import least_in_company
-from placer.solve.bounds.traffic.traffic import step_with
+from placer.solve.bounds.company import least_in_company
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS
 from placer.topology.read import decode_topology
@@ -39,9 +37,7 @@ def machine_of(sizes, rates=("400GB/s", "50GB/s"), waits=("0us", "0us"), factors
 
 
 def bound(problem):
-    network = best_of_problem(problem)
-    seconds = least_in_company(network, problem.job.traffic, problem.params, ENDLESS)
-    return step_with(problem.model, network, seconds)
+    return least_in_company(problem, problem.forced_block, np.inf, ENDLESS).value
 
 
 def with_traffic(senders, receivers, size):

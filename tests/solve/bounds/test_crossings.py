@@ -8,19 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.bounds.gradients.crossings import Crossings, Need, fewest_cuts
-
-
-def need(
-    ranks: list[int],
-    room: int,
-    longest: list[int] | None = None,
-    turns: list[int] | None = None,
-    whole: int = 1,
-) -> Need:
-    most = [len(ranks)] * len(ranks)
-    limits = (np.array(given or most) for given in (longest, turns))
-    return Need(np.array(ranks), next(limits), room, next(limits), whole)
+from placer.solve.bounds.crossings import Crossings, Need, fewest_cuts
 
 
 def runs(cuts: tuple[bool, ...]) -> list[list[int]]:
@@ -36,36 +24,12 @@ def runs(cuts: tuple[bool, ...]) -> list[list[int]]:
 
 
 def fit(cuts: tuple[bool, ...], wanted: Need) -> bool:
-    return all(
-        all(len(run) <= wanted.longest[s] for s in run) and holds(run, wanted)
-        for run in runs(cuts)
-    )
-
-
-def holds(run: list[int], wanted: Need) -> bool:
-    """Whether a domain holds some stages whole, others in turn on its uplink."""
-    sending = [s for s in run if wanted.turns[s] > 0]
-    most = max(
-        (int(r) for r, t in zip(wanted.ranks, wanted.turns, strict=True) if t),
-        default=0,
-    )
-    for whole in range(len(sending) + 1):
-        ranks = sum(int(wanted.ranks[s]) for s in run)
-        # The last to be done that may be late is whole, at the least for so many more.
-        ranks += whole * max(0, wanted.whole - most)
-        turns = sorted(int(wanted.turns[s]) for s in sending)[whole:]
-        if ranks <= wanted.room and all(t > i for i, t in enumerate(turns)):
-            return True
-    return False
+    return all(wanted.ranks[run].sum() <= wanted.room for run in runs(cuts))
 
 
 def random_need(rng: random.Random, stages: int) -> Need:
     ranks = [rng.choice((1, 1, 2, 3)) for _ in range(stages)]
-    longest = [rng.choice((1, 2, 3, stages)) for _ in range(stages)]
-    turns = [rng.choice((0, 1, 2, stages, stages)) for _ in range(stages)]
-    whole = rng.choice((3, 4))
-    ranks = [r if t else whole for r, t in zip(ranks, turns, strict=True)]
-    return need(ranks, rng.randint(2, 6), longest, turns, whole)
+    return Need(np.array(ranks), rng.randint(2, 6))
 
 
 def all_sets(stages: int) -> Crossings:
@@ -77,17 +41,10 @@ def all_sets(stages: int) -> Crossings:
 
 def test_four_stages_of_two_ranks() -> None:
     """Rooms of 8, 4 and 3 ranks need 0, 2 and 4 cuts; stages of 2 never fit 1."""
-    assert fewest_cuts(need([2, 2, 2, 2], 8)) == 0
-    assert fewest_cuts(need([2, 2, 2, 2], 4)) == 2
-    assert fewest_cuts(need([2, 2, 2, 2], 3)) == 4
-    assert fewest_cuts(need([2, 2, 2, 2], 1)) is None
-
-
-def test_crowded_uplink_cuts_runs() -> None:
-    """A stage that bears one other beside it ends a run of three."""
-    assert fewest_cuts(need([1, 1, 1, 1], 9, [2, 4, 4, 4])) == 2
-    assert fewest_cuts(need([1, 1, 1, 1], 9, [1, 4, 4, 4])) == 2
-    assert fewest_cuts(need([1, 1, 1, 1], 9, [1, 1, 4, 4])) == 3
+    assert fewest_cuts(Need(np.array([2, 2, 2, 2]), 8)) == 0
+    assert fewest_cuts(Need(np.array([2, 2, 2, 2]), 4)) == 2
+    assert fewest_cuts(Need(np.array([2, 2, 2, 2]), 3)) == 4
+    assert fewest_cuts(Need(np.array([2, 2, 2, 2]), 1)) is None
 
 
 @pytest.mark.parametrize("seed", range(40))

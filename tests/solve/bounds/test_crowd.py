@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from placer.solve.bounds.transfers.partners import Partners
-from placer.solve.bounds.transfers.transfers import kept_near
+from placer.solve.bounds.partners import Partners
+from placer.solve.bounds.transfers import Transfers
 from tests.marks import slow
 
 
@@ -75,7 +75,7 @@ def test_no_domain_holds_more_members_in_time(seed):
     rows = [np.array(rng.sample(range(len(label)), k)) for k in (2, 4, 6)]
     rows += [np.unique([ends[way] for ends in flows]) for way in (0, 1)]
     for seconds in rng.sample(levels, min(2, len(levels))):
-        near = kept_near(directions, seconds, seconds)
+        near = Transfers(directions, []).kept_near(seconds, seconds)
         held = list(held_in_time(label, flows, latency, seconds))
         for row in rows:
             most = near.most_together(row[None], room)
@@ -84,18 +84,17 @@ def test_no_domain_holds_more_members_in_time(seed):
                 assert max(found, default=0) <= bound
 
 
-def test_partners_bring_all_that_they_need_in_turn():
-    """Each of 4 needs 8 senders near, who need all 4: domains of 25 hold 2 times 4.
+def test_members_of_a_group_share_a_domain_with_the_partners_of_each():
+    """Each of 4 needs all 8 senders near: 27 GPUs hold three members, 18 hold two.
 
-    With one member of a component come the other three: in 24 GPUs lie two members of a
-    group with one rank in each component, in 23 only one.
+    One member of a group is in each component of twelve.
     """
     flows = {
         (12 * part + sender, 12 * part + 8 + receiver): 1.0
         for part, sender, receiver in product(range(3), range(8), range(4))
     }
     network = network_of(np.arange(36), np.array([36]))
-    near = kept_near(directions_of(network, flows), 0.5, 0.5)
+    near = Transfers(directions_of(network, flows), []).kept_near(0.5, 0.5)
     group = np.array([[8, 20, 32]])
-    most = near.most_together(group, np.array([36, 35, 24, 23, 12, 11]))
+    most = near.most_together(group, np.array([36, 26, 18, 17, 9, 8]))
     assert most.tolist() == [3, 2, 2, 1, 1, 0]

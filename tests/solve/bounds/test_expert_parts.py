@@ -18,7 +18,7 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.steps.expert_parts import units_of
+from placer.solve.bounds.expert_parts import units_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology

@@ -17,18 +17,15 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
-from placer.placement.placement import Placement
-from placer.solve.bounds.gradients.nics import nic_trade
+from placer.solve.bounds.cases import time_bound
 from placer.solve.bounds.network.limit import Floor
-from placer.solve.bounds.steps.cases import time_bound
+from placer.solve.bounds.nics import nic_trade
 from placer.solve.problem.colocation import colocation_of
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.solve.bounds.gradients.nics import NicTrade
+    from placer.solve.bounds.nics import NicTrade
 
 OUTER = 50e9
 T_MB = 1e-2
@@ -89,19 +86,6 @@ def test_two_members_and_a_cut() -> None:
     assert value == pytest.approx(passes(model, 1 / (2 * OUTER)) + pipeline(model))
 
 
-def test_shared_uplink() -> None:
-    """An uplink of half a GPU's bandwidth sets the pace, however many NICs there are.
-
-    Three GPUs at six to one: a ring that has it alone takes two seconds where one NIC
-    takes one, so members no longer matter and one a node is enough.
-    """
-    model = model_on([3, 3, 3, 3], 6.0)
-    value, level = trade_of(model).least()
-    assert level.members.tolist() == [1, 1]
-    assert level.need.turns.tolist() == [1, 1]
-    assert value == pytest.approx(passes(model, 2 / OUTER) + pipeline(model))
-
-
 def test_pipelines_that_cannot_all_stay_inside() -> None:
     """Nodes of three hold one pipeline each: of four, one leaves three such nodes.
 
@@ -115,12 +99,11 @@ def test_pipelines_that_cannot_all_stay_inside() -> None:
 
 
 def test_levels_rise() -> None:
-    """Who may expose more needs no more members and may share uplinks with more."""
+    """Who may expose more needs no more members."""
     levels = trade_of(model_on([3, 3, 3, 3], 2.0)).levels
     for tight, loose in pairwise(levels):
         assert tight.exposed_s < loose.exposed_s
         assert (tight.members >= loose.members).all()
-        assert (tight.pace <= loose.pace).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -178,48 +161,6 @@ def test_pipelines_tied_to_hosts_without_nvlink() -> None:
     bound = time_bound(model, colocation)
     placed = np.arange(8)
     assert 0 < bound.value <= model.step(placed).step_time_s
-
-
-def pairings(units: list[list[int]]) -> Iterator[list[list[int]]]:
-    """All ways to make pairs of an even number of units, each pair joined."""
-    if not units:
-        yield []
-        return
-    first, *others = units
-    for place, other in enumerate(others):
-        for pairs in pairings(others[:place] + others[place + 1 :]):
-            yield [first + other, *pairs]
-
-
-@pytest.mark.parametrize("inner", [512, 4096])
-@pytest.mark.parametrize("sequence", [4096, 16384])
-def test_expert_gradients_have_few_nics_as_well(inner: int, sequence: int) -> None:
-    """A host with one expert group of a stage has one NIC for each of their rings.
-
-    Dense rings have two there. A host of four holds two such groups: of one stage, and
-    pipelines are cut three times, or of two stages, and they are cut once.
-    """
-    model = model_on([4, 4, 4, 4], 1.0)
-    axes = Parallelism(1, 1, 2, 4, 4, 1, 1)
-    experts = replace(MODEL, experts=4, top_k=1, expert_ffn=inner, moe_layers=8)
-    job = replace(
-        model.job,
-        parallelism=axes,
-        model=experts,
-        require={"ep": "node"},
-        sequence=sequence,
-        micro_batches=4,
-    )
-    model = StepModel(model.topology, job)
-    found = []
-    for pairs in pairings(axes.ranks_of_group["ep"].tolist()):
-        node = np.empty(16, dtype=np.int64)
-        node[np.array(pairs)] = np.arange(4)[:, None]
-        gpus = Placement.on_nodes(model.topology, node).gpu_of_rank
-        found.append(model.step(gpus).step_time_s)
-    assert len(found) == 105
-    bound = time_bound(model, colocation_of(model.topology, job, 1))
-    assert bound.value == pytest.approx(min(found), rel=1e-9)
 
 
 def test_messages_wait_for_each_other_behind_thin_uplinks() -> None:

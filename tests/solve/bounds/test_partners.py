@@ -51,12 +51,3 @@ def test_the_best_placement_has_as_many_partners_near(rounds):
                 assert np.count_nonzero(near) >= needs[rank]
             asked += bool(needs.any())
     assert asked > rounds // 50
-
-
-def test_ranks_of_a_node_share_its_partners():
-    """One sends more to the one, one to the other: the mean is not below half."""
-    label = np.array([0, 0, 1, 2])
-    flows = {(0, 2): 3.0, (0, 3): 1.0, (1, 2): 1.0, (1, 3): 3.0}
-    sends, _ = directions_of(network_of(label, np.array([4])), flows)
-    assert sends.needs(1.9)[0] == 2
-    assert sends.needs(2.0)[0] == 1

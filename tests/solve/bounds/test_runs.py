@@ -12,7 +12,7 @@ from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.network.runs import most_in_runs
+from placer.solve.bounds.network.fewest import most_in_runs
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
 from tests.solve.machines import MODEL

@@ -15,7 +15,7 @@ from placer.job.model import (
     Job,
     Overlap,
 )
-from placer.solve.bounds.steps.cases import time_bound
+from placer.solve.bounds.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Tier

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.stages.cut_patterns import Need, Run, leaf_patterns, runs_of
+from placer.solve.construct.stages.cut_patterns import Run, leaf_patterns, runs_of
 from placer.solve.problem.params import Params
 
 
@@ -20,7 +20,7 @@ def test_runs_between_cuts() -> None:
 
 
 def allowed(
-    runs: list[Run], counts: tuple[int, ...], need: Need, stages: int, room: int
+    runs: list[Run], counts: tuple[int, ...], least: np.ndarray, stages: int, room: int
 ) -> bool:
     there = [0] * stages
     for run, count in zip(runs, counts, strict=True):
@@ -30,8 +30,7 @@ def allowed(
     return (
         0 < sum(there) <= room
         and sum(count > 0 for count in counts) <= 3
-        and all(there[s] >= need.least[s] for s in held)
-        and all(len(held) <= need.variety[s] * sum(there) for s in held)
+        and all(there[s] >= least[s] for s in held)
     )
 
 
@@ -42,12 +41,9 @@ def test_all_combinations(seed: int) -> None:
     stages, room = rng.randint(2, 4), rng.randint(2, 6)
     every = [Run(s, n) for s in range(stages) for n in range(1, stages)]
     runs = sorted(rng.sample(every, min(4, len(every))))
-    need = Need(
-        np.array([rng.choice((1, 1, 2)) for _ in range(stages)]),
-        np.array([rng.choice((0.3, 0.5, 1.0, 2.0)) for _ in range(stages)]),
-    )
+    least = np.array([rng.choice((1, 1, 2)) for _ in range(stages)])
     counts = product(*(range(room // run.length + 1) for run in runs))
-    wanted = {c for c in counts if allowed(runs, c, need, stages, room)}
-    found = [tuple(row) for row in leaf_patterns(runs, need, room, Params()).tolist()]
+    wanted = {c for c in counts if allowed(runs, c, least, stages, room)}
+    found = [tuple(row) for row in leaf_patterns(runs, least, room, Params()).tolist()]
     assert len(found) == len(set(found))
     assert set(found) == wanted

@@ -33,8 +33,11 @@ from placer.base.arrays import FloatArray
 
 if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis
-    from placer.solve.problem.params import Params
 
+# Array elements that the floor of a ring may touch, slice after slice, and as a packing
+# of slices; larger ones have slices in fractions.
+RING_WORK = 5_000_000
+PACKING_WORK = 100_000_000
 # So few slices of a size are sooner added one by one than all at once.
 FEW_MULTIPLES = 8
 
@@ -76,9 +79,7 @@ class Product:
         return replace(self, chain=chain)
 
 
-def replica_floor(
-    product: Product, prices: FloatArray, size: int, params: Params
-) -> FloatArray:
+def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray:
     """Least boundary plus prices of any set inside one copy of the chain.
 
     Parameters
@@ -95,45 +96,41 @@ def replica_floor(
     """
     floor = np.zeros((1, 2))
     for axis in product.stage:
-        floor = _add_line(floor, axis, size, params)
+        floor = _add_line(floor, axis, size)
     chain = product.chain
     if not prices.any():
         # Without prices the sizes may be sorted: they only rise, by max - min.
-        return _line_floor(floor, chain.size, chain.weight, size, params)
+        return _line_floor(floor, chain.size, chain.weight, size)
     size = min(size, (floor.shape[1] - 1) * chain.size)
     return _sequence_floor(floor, prices, size, chain.weight)
 
 
-def copies_floor(
-    replica: FloatArray, copies: Axis, size: int, params: Params
-) -> FloatArray:
+def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
     """Least boundary of any set of ranks over all copies; shape (B, S + 1)."""
-    return _add_line(replica[:, : size + 1], copies, size, params)
+    return _add_line(replica[:, : size + 1], copies, size)
 
 
-def _add_line(floor: FloatArray, axis: Axis, size: int, params: Params) -> FloatArray:
+def _add_line(floor: FloatArray, axis: Axis, size: int) -> FloatArray:
     """Floor of the product with a ring, a clique or, without weight, a bare line."""
     length = axis.size
     if axis.is_clique and length > 1:
         inside = np.arange(min(size, length) + 1, dtype=np.float64)
         return axis.weight * (inside * (length - inside))[None, :]
     spread = axis.weight * (2 if length > 2 else 1)
-    return _line_floor(floor, length, spread, size, params)
+    return _line_floor(floor, length, spread, size)
 
 
-def _line_floor(
-    floor: FloatArray, length: int, spread: float, size: int, params: Params
-) -> FloatArray:
+def _line_floor(floor: FloatArray, length: int, spread: float, size: int) -> FloatArray:
     """Floor of ``length`` slices that pay ``spread`` times the range of their sizes."""
     largest = floor.shape[1] - 1
     size = min(size, largest * length)
     if length == 1:
         return floor[:, : size + 1]
     work = len(floor) * length * largest * size
-    if length <= size and work <= params.ring_work:
+    if length <= size and work <= RING_WORK:
         no_prices = np.zeros((1, length))
         return _sequence_floor(floor, no_prices, size, spread, falls=False)
-    return _long_ring_floor(floor, length, spread, size, params)
+    return _long_ring_floor(floor, length, spread, size)
 
 
 def _sequence_floor(
@@ -177,17 +174,17 @@ def shift_rows(table: FloatArray) -> FloatArray:
 
 
 def _long_ring_floor(
-    floor: FloatArray, length: int, spread: float, size: int, params: Params
+    floor: FloatArray, length: int, spread: float, size: int
 ) -> FloatArray:
     """Floor of a ring so long that the number of slices hardly binds.
 
     Either some slice is empty, then the set pays ``spread`` times its largest slice and
-    is a packing of slices; or none is, and it pays at least the convex hull of the
-    slices.
+    is a packing of slices; or none is, and it pays at least the convex
+    hull of the slices.
     """
     largest = min(floor.shape[1] - 1, size)
     floor = floor[:, : largest + 1]
-    small = len(floor) * largest * size <= params.packing_work
+    small = len(floor) * largest * size <= PACKING_WORK
     pack = _packing_floor if small else _rate_floor
     packed, unspread = pack(floor, spread, size)
     sizes = np.arange(length, size + 1)

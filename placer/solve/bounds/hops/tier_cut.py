@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 PRICE_GRIDS = (40, 5)
+# Array elements of one evaluation with prices on the ends of pipelines, and with prices
+# on all stages; larger jobs go without. Directions in which those are improved.
+CHARGE_WORK = 1_000_000_000
+ASCENT_WORK = 15_000_000
+ASCENT_ROUNDS = 60
 ROUNDING = 1e-9
 # Whole numbers of parts are left to cuts at the root of the tree.
 AT_ROOT = Limits(1, engine="highs")
@@ -79,9 +84,7 @@ class TierCut:
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
-        priced = (
-            self.has_chain and self._work(len(END_CHARGES)) <= self.params.charge_work
-        )
+        priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
         prices[:, 0] = prices[:, -1] = charges * self.chain_weight
@@ -90,15 +93,15 @@ class TierCut:
     def ascend(self) -> None:
         """Raise ``value`` by improving the prices of all stages."""
         half = (self.stages + 1) // 2
-        if not self.has_chain or half < 2 or self._work(half) > self.params.ascent_work:
+        if not self.has_chain or half < 2 or self._work(half) > ASCENT_WORK:
             return
         # Adding a constant to all prices changes nothing, so the middle stays at 0.
         start = (self.prices - self.prices[half - 1])[: half - 1]
         best = climb(
-            lambda rows: self._values(self._mirrored(rows), refine=False),
+            lambda rows: self._values(self._mirrored(rows)),
             start,
             self.chain_weight / 2,
-            self.params.ascent_rounds,
+            ASCENT_ROUNDS,
         )
         candidates = [best]
         for grid in PRICE_GRIDS:
@@ -141,7 +144,7 @@ class TierCut:
                 besides += self._floor(other, self._share(other) * prices[None])[0]
         own = self._share(product) * prices[None]
         if axis is product.copies:
-            across = replica_floor(product, own, self.size, self.params)
+            across = replica_floor(product, own, self.size)
         else:
             others = tuple(one for one in product.stage if one is not axis)
             across = self._floor(replace(product, stage=others), own)
@@ -167,20 +170,19 @@ class TierCut:
         return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
 
     def _keep_best(self, prices: FloatArray) -> None:
-        values = self._values(prices, refine=True)
+        values = self._values(prices)
         best = int(np.argmax(values))
         value = rounded_up(float(values[best]), self.quantum)
         if value > self.value:
             self.value, self.prices = value, prices[best]
 
-    def _values(self, prices: FloatArray, *, refine: bool) -> FloatArray:
+    def _values(self, prices: FloatArray) -> FloatArray:
         """Bound on the cut for each row of prices; shape (B,)."""
         floor = np.zeros((len(prices), self.size + 1))
         for product in self.products:
             floor += self._floor(product, self._share(product) * prices)
         constant = prices.sum(axis=1) * (self.world // self.stages)
-        reach = self.params.size_steps if refine else 0
-        totals = [cheapest_sizes(row, self.classes, self.world, reach) for row in floor]
+        totals = [cheapest_sizes(row, self.classes, self.world) for row in floor]
         values: FloatArray = (np.array(totals) - constant) / 2
         return values
 
@@ -190,8 +192,8 @@ class TierCut:
 
     def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
         """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
-        replica = replica_floor(product, prices, self.size, self.params)
-        return copies_floor(replica, product.copies, self.size, self.params)
+        replica = replica_floor(product, prices, self.size)
+        return copies_floor(replica, product.copies, self.size)
 
     def _work(self, batch: int) -> int:
         """Array elements one evaluation of ``batch`` price vectors touches, about."""

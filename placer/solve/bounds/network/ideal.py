@@ -21,7 +21,6 @@ from placer.cost.collectives import (
     all_reduces,
     runs_all_reduce,
     share_sent,
-    tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import (
@@ -33,16 +32,19 @@ from placer.cost.exchange import (
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import Counts, fewest_domains
 from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
-from placer.solve.bounds.network.latency import exchange_latency, ring_latency
-from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.speeds import fastest_stages, rate_of_few
+from placer.solve.bounds.network.limit import Limit, Near
+from placer.solve.bounds.network.rings import (
+    exchange_latency,
+    fastest_stages,
+    rate_of_few,
+    ring_latency,
+)
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-    from placer.solve.bounds.network.near import Near
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
@@ -100,18 +102,11 @@ class IdealNetwork:
         """Least cost of an all-reduce of each row, all rows alike."""
         forms = all_reduces(algorithm)
         found, every = [], self._routes(members)
-        if algorithm == "auto" and self._takes_switch(members):
-            every = every.rows(every.domains == 1)
-            every = every._replace(fewest=np.array([members.shape[1]]))
-        left, others = self._least_in_last(members, every.domains), every
-        if algorithm == "auto" and self.fabric.has_rack_switch:
-            # Where every domain has three members NCCL takes the rack's switch.
-            others = every.rows((left <= 2) | (every.fewest <= 2))
-        if "ring" in forms and len(others.domains):
-            least = int(others.domains[0])
-            transfer, latency = self._ring_pass(members, size_bytes, least)
+        left = self._least_in_last(members, every.domains)
+        if "ring" in forms:
+            transfer, latency = self._ring_pass(members, size_bytes)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, others) for name in set(forms) - {"ring", "nvls"}]
+        ways = [(name, every) for name in set(forms) - {"ring", "nvls"}]
         if "nvls" in forms:
             if algorithm == "auto":
                 runs = runs_all_reduce("nvls", every)
@@ -154,14 +149,13 @@ class IdealNetwork:
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(self._most_nics(members, domains), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
-        on_trees = limit.links_pace / tree_buffers(domains)
         return Route(
             num_members,
             domains,
             nics,
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
-            apart * np.maximum(on_nics, on_trees),
+            apart * on_nics,
             together * _least(latency[:first_outer]),
             apart * _least(latency[first_outer:]),
         )
@@ -173,20 +167,11 @@ class IdealNetwork:
             members.shape[1] - room[np.minimum(domains, len(room)) - 1], dtype=np.int64
         )
 
-    def _ring_pass(
-        self, members: IntArray, size_bytes: float, least: int = 1
-    ) -> tuple[float, float]:
-        """Least transfer time and latency of a ring's pass over each row.
-
-        Parameters
-        ----------
-        least : int
-            Scale-up domains that a row is in, at least.
-        """
+    def _ring_pass(self, members: IntArray, size_bytes: float) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row."""
         num_members = members.shape[1]
         first_outer = self.fabric.scale_up_tier + 1
-        spread = self._spread(members).copy()
-        spread[first_outer] = max(spread[first_outer], least)
+        spread = self._spread(members)
         edge_bytes = (num_members - 1) / num_members * size_bytes
         limit = self._limit_of(members)
         domains = max(int(spread[first_outer]), 1 + limit.leaves)
@@ -202,7 +187,7 @@ class IdealNetwork:
         else:
             tied = self._are_tied(members)
             rate = rate_of_few(self.fabric, used, num_members, can_leave=not tied)
-        pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
+        pace = max(1 / rate, limit.uplink_pace) if num_members > 1 else 0.0
         return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
     def all_to_all(
@@ -242,18 +227,14 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of a message along each row, a chain or a closed ring of ranks.
 
-        Where no two ranks of a row can share a domain, every message leaves it. A row
-        whose messages are known to wait for an uplink sends none before.
+        Where no two ranks of a row can share a domain, every message leaves it.
         """
         first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
         closed = np.array_equal(first[:, 0], last[:, -1])
         members = first if closed else np.hstack((first, last[:, -1:]))
         all_apart = self._spread(members) == members.shape[1]
         apart = int(np.flatnonzero(all_apart).max(initial=0))
-        over_uplink = size_bytes * self._limit_of(members).uplink_pace
-        over_uplink += float(self.fabric.latency.min())
-        least = max(self.message_from(apart, size_bytes), over_uplink)
-        seconds = np.full(senders.shape, least)
+        seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
@@ -289,14 +270,6 @@ class IdealNetwork:
         """Least seconds of a message over one of the tiers from ``tier`` on."""
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         return float(times[tier:].min())
-
-    def _takes_switch(self, members: IntArray) -> bool:
-        """Whether NCCL takes the rack's switch for each row, which no domain parts."""
-        tier = self.fabric.scale_up_tier
-        if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
-            return False
-        may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
-        return bool(may_be_whole) and self._are_tied(members)
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_time
 from placer.cost.step import distinct_rows
 
 if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel
@@ -34,10 +33,6 @@ class Floor(NamedTuple):
     pipeline_s: float = 0.0
     exposed_s: float = 0.0
 
-    def above(self, other: Floor) -> Floor:
-        """What both say."""
-        return Floor(*map(max, self, other))
-
 
 FREE = Floor()
 
@@ -56,9 +51,6 @@ class Limit:
         Least seconds that a byte of a ring takes on an uplink.
     exchange_s : float, s
         Least seconds that an all-to-all takes on an uplink, without latency.
-    links_pace : float, s/B
-        Least seconds that a byte of a ring takes on a link between domains, or one of
-        the buffer in a double tree.
     far : int
         Outermost tier whose domains the groups are known to leave; -1 for none.
     """
@@ -67,13 +59,7 @@ class Limit:
     nics: int
     uplink_pace: float = 0.0
     exchange_s: float = 0.0
-    links_pace: float = 0.0
     far: int = -1
-
-    @property
-    def ring_s_a_byte(self) -> float:
-        """Least seconds that a byte of a ring takes, on whatever is shared."""
-        return max(self.uplink_pace, self.links_pace)
 
     @property
     def leaves(self) -> bool:
@@ -100,19 +86,13 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(held, model.job, model.volumes, model.windows.buckets)
 
 
-def with_one_slow_stage(
-    step: Step, network: IdealNetwork, *limits: Limit
-) -> list[Step]:
-    """The step with some groups of one stage alone held back, each stage in turn."""
-    slow = slow_sync(step.model, network, *limits)
-    stages = range(step.model.job.parallelism.pp)
-    return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
-
-
-def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
-    """Data-parallel time that each of those steps exposes, s."""
-    held = with_one_slow_stage(step, network, *limits)
-    return [one.exposed_data_parallel_s for one in held]
+def exposed_by_stage(step: Step, network: IdealNetwork, limit: Limit) -> list[float]:
+    """Data-parallel time exposed if one stage alone is held back, each in turn, s."""
+    slow, found = slow_sync(step.model, network, limit), []
+    for stage in range(step.model.job.parallelism.pp):
+        held = with_slow_stage(step, slow, stage)
+        found.append(held.exposed_data_parallel_s)
+    return found
 
 
 def exposed_by_members(
@@ -121,7 +101,6 @@ def exposed_by_members(
     groups: IntArray,
     room: int,
     grain: int = 1,
-    beside: Callable[[int], Sequence[Limit]] = lambda _few: (),
 ) -> tuple[IntArray, FloatArray]:
     """Members of a gradient group in some domain, (M,), and what they expose, (M, P) s.
 
@@ -138,16 +117,13 @@ def exposed_by_members(
         Ranks that the largest domain may hold.
     grain : int
         Members that are always together.
-    beside : callable
-        What then holds other groups of the stage back, given the members.
     """
     # In several domains the one with the fewest holds half of a group at most.
     size, members, exposed = int(groups.shape[1]), [], []
     free = [step.exposed_data_parallel_s] * step.model.job.parallelism.pp
     for few in range(grain, min(size // 2, room) + 1, grain):
         members.append(few)
-        limits = Limit(groups, few), *beside(few)
-        exposed.append(exposed_by_stage(step, network, *limits))
+        exposed.append(exposed_by_stage(step, network, Limit(groups, few)))
         if exposed[-1] == free:
             break
     else:
@@ -156,29 +132,17 @@ def exposed_by_members(
     return np.array(members), np.array(exposed)
 
 
-def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
-    """The step when the data-parallel times of some stages are slow.
-
-    Parameters
-    ----------
-    slow : iterable of (SyncTime, int)
-        Slow times, and the stage that has them. What several are slower by adds up.
-    """
+def with_slow_stage(step: Step, slow: SyncTime, stage: int) -> Step:
+    """The step when a stage has slow data-parallel times."""
     base = step.sync
     if base is None:
         return step
-    mixed = base
-    for times, stage in slow:
-        changed = {}
-        for name in ("reduce", "gather", "again_reduce"):
-            row = getattr(mixed, name).copy()
-            row[stage] += getattr(times, name)[stage] - getattr(base, name)[stage]
-            changed[name] = row
-        bucket = mixed.first_bucket
-        if stage == 0:
-            bucket += times.first_bucket - base.first_bucket
-        mixed = replace(mixed, **changed, first_bucket=bucket)
-    return replace(step, sync=mixed)
+    changed = {}
+    for name in ("reduce", "gather", "again_reduce"):
+        changed[name] = getattr(base, name).copy()
+        changed[name][stage] = getattr(slow, name)[stage]
+    bucket = base.first_bucket if stage else slow.first_bucket
+    return replace(step, sync=replace(base, **changed, first_bucket=bucket))
 
 
 def slow_pipelines_s(step: Step, axis: str, slow: StageTime) -> FloatArray:
@@ -207,3 +171,52 @@ def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
         axis: replace(time, forward=forward, backward=backward),
     }
     return replace(step, stage_times=times)
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """What placements keep to whose transfers take so long, and not much longer.
+
+    Ranks that their NIC alone would keep too long have partners in their scale-up
+    domain. Those take room there, so fewer that need any are together than would fit.
+
+    Attributes
+    ----------
+    seconds : float, s
+        Transfers take at least as long.
+    crowds : tuple of (ndarray, ndarray)
+        Partners that each rank needs near, and its component: those of others share
+        none with it. Of either direction.
+    """
+
+    seconds: float
+    crowds: tuple[tuple[IntArray, IntArray], ...] = ()
+
+    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
+        """Most members of a row in scale-up domains of such room; as ``room``."""
+        rooms, which = np.unique(room, return_inverse=True)
+        found = np.full(len(rooms), members.shape[1])
+        for needs, component in self.crowds:
+            if needs[members].any():
+                every = [_most_of(row, rooms, needs, component) for row in members]
+                found = np.minimum(found, np.max(every, axis=0))
+        return np.asarray(found[which])
+
+
+def _most_of(
+    row: IntArray, rooms: IntArray, needs: IntArray, component: IntArray
+) -> IntArray:
+    """As many of a row as fit with their partners, those of a component sharing theirs.
+
+    A domain with some of a component's members has the least that one of them needs of
+    partners. The cheapest components are not those with the most members, so either
+    sum is a bound by itself.
+    """
+    own = np.unique(component[row], return_inverse=True)[1]
+    size = np.bincount(own)
+    least = np.full(len(size), needs[row].max())
+    np.minimum.at(least, own, needs[row])
+    # Of one component, two and so on; shape (rooms, components).
+    beside = rooms[:, None] - np.cumsum(np.sort(least))
+    most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
+    return np.asarray(most.max(axis=1).clip(0))

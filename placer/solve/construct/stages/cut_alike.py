@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import BoolArray
-from placer.solve.bounds.gradients.nics import nic_trade
+from placer.solve.bounds.nics import nic_trade
 from placer.solve.construct.stages.cut_patterns import (
-    Need,
     Question,
     count,
     leaf_patterns,
@@ -33,7 +32,7 @@ from placer.solve.count.engine import Limits
 from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.gradients.nics import Level, NicTrade
+    from placer.solve.bounds.nics import Level, NicTrade
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
@@ -98,13 +97,11 @@ def cut_placements(
         return
     params = problem.params
     is_thin = model.fabric.has_thin_leaves
-    outer = model.fabric.scale_up_tier + 1
-    uplink = float(model.fabric.uplink_capacity[outer].max()) if is_thin else 0.0
     for units in _units(problem):
         patterns_left = params.all_cut_patterns
         tried: set[bytes] = set()
         had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
-        for target, stages in product(_targets(trade, value, uplink), units):
+        for target, stages in product(_targets(trade, value), units):
             if budget.is_over() or patterns_left <= 0 or target.seconds >= value:
                 break
             known = had[stages.lanes]
@@ -149,23 +146,12 @@ def _units(problem: Problem) -> Iterator[list[Stages]]:
         yield [replace(lanes, lanes=1)]
 
 
-def _targets(trade: NicTrade, value: float, uplink: float) -> list[Target]:
-    """Compromises that promise less than ``value``, the most promising first.
-
-    Parameters
-    ----------
-    uplink : float, B/s
-        Of a leaf, if that is thin; else 0.
-    """
+def _targets(trade: NicTrade, value: float) -> list[Target]:
+    """Compromises that promise less than ``value``, the most promising first."""
     crossings = trade.crossings
     found = []
     for level in trade.levels:
-        need = level.need
-        if uplink:
-            # Of stages as often there as each other all wait, not one of them.
-            longest = level.pace * uplink / trade.rings * (1 + SAME)
-            need = need._replace(longest=np.minimum(longest, need.longest))
-        fits = crossings.fits(need)
+        fits = crossings.fits(level.need)
         times = np.unique(crossings.seconds[fits])
         apart = np.diff(times, prepend=-np.inf) > SAME * times
         for time in times[apart].tolist():
@@ -186,8 +172,7 @@ def _question(
     sets = [runs_of(cuts) for cuts in ways]
     runs = sorted({run for way in sets for run in way})
     least = -(-target.level.members // stages.members)
-    variety = target.level.pace * stages.uplink / trade.rings * (1 + SAME)
     room = int(stages.capacity.max())
-    patterns = leaf_patterns(runs, Need(least, variety), room, params)
+    patterns = leaf_patterns(runs, least, room, params)
     uses = np.array([[stages.lanes * way.count(run) for run in runs] for way in sets])
     return Question(runs, sets, patterns, uses) if len(patterns) else None

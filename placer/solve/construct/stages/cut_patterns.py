@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
@@ -80,36 +80,25 @@ class Question(NamedTuple):
         return self.patterns.tobytes() + b"/" + self.uses.tobytes()
 
 
-class Need(NamedTuple):
-    """What must hold in every leaf.
-
-    Attributes
-    ----------
-    least : ndarray, shape (P,)
-        How often each stage is there, if it is there at all.
-    variety : ndarray, shape (P,)
-        Most different stages together with each, for every stage that the leaf holds.
-    """
-
-    least: IntArray
-    variety: FloatArray
-
-
-def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> IntArray:
+def leaf_patterns(
+    runs: list[Run], least: IntArray, room: int, params: Params
+) -> IntArray:
     """How many runs of each kind a leaf may hold together; shape (F, K).
 
     Parameters
     ----------
     runs : list of Run
         The kinds.
+    least : ndarray, shape (P,)
+        How often each stage is in a leaf, if it is there at all.
     room : int
         Stages that the largest leaf has room for.
     params : Params
         How many kinds of runs a pattern has, and how many patterns are looked at.
     """
-    covers = np.zeros((len(runs), len(need.least)), dtype=np.int64)
+    covers = np.zeros((len(runs), len(least)), dtype=np.int64)
     for row, run in zip(covers, runs, strict=True):
-        row[np.arange(run.start, run.start + run.length) % len(need.least)] = 1
+        row[np.arange(run.start, run.start + run.length) % len(least)] = 1
     length = covers.sum(axis=1)
     alone = [
         (kind, count)
@@ -120,7 +109,7 @@ def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> Int
     for row, (kind, count) in zip(single, alone, strict=True):
         row[kind] = count
     last = np.array([kind for kind, _ in alone], dtype=np.int64)
-    found, newest, kept = single, last, [_valid(single, covers, need)]
+    found, newest, kept = single, last, [_valid(single, covers, least)]
     for _ in range(params.pattern_runs - 1):
         if len(found) * len(single) > params.patterns_combined:
             break
@@ -128,18 +117,15 @@ def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> Int
         fits = (found @ length)[first] + (single @ length)[second] <= room
         first, second = first[fits], second[fits]
         found, newest = found[first] + single[second], last[second]
-        kept.append(_valid(found, covers, need))
+        kept.append(_valid(found, covers, least))
     return np.concatenate(kept)[: params.patterns]
 
 
-def _valid(found: IntArray, covers: IntArray, need: Need) -> IntArray:
-    """Those in which every stage is absent or there often enough, among few others."""
+def _valid(found: IntArray, covers: IntArray, least: IntArray) -> IntArray:
+    """Those in which every stage is absent or there often enough."""
     there = found @ covers
-    often = ((there == 0) | (there >= need.least)).all(axis=1)
-    found, there = found[often], there[often]
-    most = np.where(there > 0, need.variety, np.inf).min(axis=1) * there.sum(axis=1)
-    kept: IntArray = found[(there > 0).sum(axis=1) <= most]
-    return kept
+    often: BoolArray = ((there == 0) | (there >= least)).all(axis=1)
+    return found[often]
 
 
 class Counted(NamedTuple):

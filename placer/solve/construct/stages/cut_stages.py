@@ -45,8 +45,6 @@ class Stages:
         Ranks that each node may hold.
     capacity : ndarray, shape (leaves,)
         Stages that each leaf has room for.
-    uplink : float, B/s
-        Uplink capacity that a leaf has for every stage it holds.
     """
 
     ranks: IntArray
@@ -56,7 +54,6 @@ class Stages:
     domain_of_leaf: list[IntArray]
     room_of_node: IntArray
     capacity: IntArray
-    uplink: float
 
     @classmethod
     def of(
@@ -93,7 +90,6 @@ class Stages:
             return None
         groups = model.job.parallelism.ranks_of_group["dp_cp"]
         row_of_rank = row_of_number(groups)
-        share = fabric.bandwidth[outer] / model.topology.tiers[outer].oversubscription
         return cls(
             ranks,
             model.job.parallelism.cp if parts_cp else 1,
@@ -102,7 +98,6 @@ class Stages:
             list(_parents(leaf_of_node, model, outer)),
             room_of_node,
             capacity,
-            float(size * share),
         )
 
     @property

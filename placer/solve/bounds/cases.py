@@ -23,27 +23,39 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.gradients.nics import NicTrade
-from placer.solve.bounds.network.limit import FREE, Floor
-from placer.solve.bounds.steps.certain import certain
-from placer.solve.bounds.steps.expert_parts import StageParts
-from placer.solve.problem.colocation import are_together, join
+from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.uplinks import certain
+from placer.solve.problem.colocation import are_together, colocation_of, join
 from placer.solve.run.budget import ENDLESS
 from placer.solve.tree.capacity import room_in_sets
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
-    from placer.solve.bounds.groups.cut_groups import CutGroups
     from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.network.limit import Floor
     from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
+# What a kind of groups of the user's own takes, in s: thousands take too long.
+KIND_S = 3e-4
 CASE_AXES = ("tp", "cp", "ep", "pp")
 BEST = (
     "gradient groups on the most NICs their domains allow, rings over the fewest "
     "domains of each tier"
 )
+
+
+def least_step(
+    problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
+) -> Proof | None:
+    """The bound on the step time of a problem; None where it has too many groups."""
+    if len(problem.job.groups) * KIND_S > budget.seconds_left:
+        return None
+    colocation = colocation_of(problem.machine, problem.job, block)
+    return time_bound(problem.model, colocation, problem.params, incumbent, budget)
 
 
 def time_bound(
@@ -95,7 +107,7 @@ def _cases(
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
-        if case.cut(axis).is_certain or not _fit(label, case.network):
+        if case.network.leaves_scale_up(members) or not _fit(label, case.network):
             return
     case = Case.of(model, colocation, params, label)
     yield _in_turn(case, [partial(_inside, case.step)])
@@ -111,30 +123,28 @@ def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
 
 def _outside(case: Case, axis: str) -> Iterator[Proof]:
     """Bounds when a group of an axis leaves its scale-up domain."""
-    axes, cut = case.step.model.job.parallelism, case.cut(axis)
-    slow_s = 0.0 if axis == "pp" else cut.pipeline_s
-    ways = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
+    axes = case.step.model.job.parallelism
+    slow_s = 0.0 if axis == "pp" else case.cut_s(axis)
+    ways = [] if axis == "pp" else [partial(_with_crossing, case, axis, slow_s)]
     inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
     is_tied = are_together(inside, axes.ranks_of_group["pp"])
     if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
         trade = cache(partial(NicTrade.of, case))
-        ways.append(partial(_with_cuts, trade, cut, slow_s))
+        ways.append(partial(_with_cuts, trade, axis, slow_s))
     yield from _in_turn(case, ways)
     if axis != "pp":
         yield from _in_parts(case)
 
 
 def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
-    """Bounds of each way: alone, and with what is certain."""
-    for way in ways:
-        yield way(FREE)
+    """Bounds of each way, with what thin uplinks make certain."""
     known = certain(case)
     is_more = known.pipeline_s or known.exposed_s > case.step.exposed_data_parallel_s
-    for way in ways if is_more else ():
+    for way in ways:
         proof = way(known)
-        text = f"{proof.argument}, and groups that no placement keeps near"
-        yield proof._replace(argument=text)
+        text = ", and thin uplinks that no placement spares" if is_more else ""
+        yield proof._replace(argument=proof.argument + text)
 
 
 def _inside(step: Step, floor: Floor) -> Proof:
@@ -146,18 +156,15 @@ def _inside(step: Step, floor: Floor) -> Proof:
 def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
     """The step time, its pipeline at least as slow as this, none below its floor, s."""
     pipeline_s = step.pipeline_s(tuple(step.stage_times))
-    return (
-        step.step_time_s
-        - pipeline_s
-        + max(pipeline_s, slow_s, floor.pipeline_s)
-        + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
-    )
+    slower_s = max(0.0, slow_s - pipeline_s, floor.pipeline_s - pipeline_s)
+    more_s = max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
+    return step.step_time_s + slower_s + more_s
 
 
-def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
+def _with_crossing(case: Case, axis: str, slow_s: float, floor: Floor) -> Proof:
     """Least step time when a tp, cp or ep group leaves its domain."""
-    text = f"cheapest when a {cut.axis} group leaves its scale-up domain, {BEST}"
-    return Proof(_above(cut.step, floor, slow_s), text)
+    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
+    return Proof(_above(case.step, floor, slow_s), text)
 
 
 def _in_parts(case: Case) -> Iterator[Proof]:
@@ -172,16 +179,16 @@ def _in_parts(case: Case) -> Iterator[Proof]:
 
 
 def _with_cuts(
-    trade: Callable[[], NicTrade], cut: CutGroups, slow_s: float, floor: Floor
+    trade: Callable[[], NicTrade], axis: str, slow_s: float, floor: Floor
 ) -> Proof:
     """Least step time that NICs and cuts allow when a group of an axis is outside."""
-    floor = floor.above(Floor(pipeline_s=slow_s))
-    value, level = trade().least(floor, is_cut=cut.axis == "pp")
+    floor = floor._replace(pipeline_s=max(floor.pipeline_s, slow_s))
+    value, level = trade().least(floor, is_cut=axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
         value,
-        f"cheapest when a {cut.axis} group leaves its scale-up domain, gradient groups "
+        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
         f"having at least {members} members (NICs) in each domain they touch, by "
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",

@@ -1,15 +1,9 @@
-"""What every placement of a case pays, whichever groups leave their domains in it.
+"""What thin uplinks make certain, whichever groups leave their domains.
 
-Some group of each axis that has more groups than domains hold whole is cut, also where
-it is a group of another axis that makes the case. By hand: 45 cp groups of 8, on nodes
-of 16 and 15 GPUs that hold 43. A placement may cut tp groups to keep cp groups whole,
-and has two slow ones all the same.
-
-**Thin uplinks.** Of a group of ``n`` a domain holds ``m`` members and sends ``load(m)``
+Of a group of ``n`` a domain holds ``m`` members and sends ``load(m)`` over its uplink
 at the least, ``load(0) = load(n) = 0``:
 
     ring of gradients                 1     bytes of the ring
-    messages of closed pipelines      1     messages
     all-to-all of experts             m (n - m)     bytes from a member to another
 
 Every load is concave, so ``r`` ranks send the least with as many groups whole as there
@@ -34,7 +28,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.gradients import sync_groups
-from placer.cost.stage_times import expert_time, pipeline_hops
+from placer.cost.stage_times import expert_time
 from placer.solve.bounds.network.limit import (
     Floor,
     Limit,
@@ -44,25 +38,19 @@ from placer.solve.bounds.network.limit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.solve.bounds.case import Case
 
 
 def certain(case: Case) -> Floor:
     """What is certain wherever groups lie."""
     step, fabric = case.step, case.network.fabric
-    found = Floor(exposed_s=step.exposed_data_parallel_s)
+    pipeline_s, exposed_s = 0.0, step.exposed_data_parallel_s
     if step.model.job.model is None or fabric.scale_up_tier == fabric.num_tiers - 1:
-        return found  # or no group leaves the only domain
-    for axis in ("tp", "cp", "ep"):
-        if step.model.job.parallelism.size(axis) > 1 and case.cut(axis).fewest:
-            found = found.above(Floor(pipeline_s=case.cut(axis).pipeline_s))
+        return Floor(pipeline_s, exposed_s)  # or no group leaves the only domain
     for tier in fabric.thin_tiers:
-        found = found.above(Floor(exposed_s=_gradients_s(case, tier)))
-        for pipeline_s in _pipelines_s(case, tier):
-            found = found.above(Floor(pipeline_s=pipeline_s))
-    return found
+        exposed_s = max(exposed_s, _gradients_s(case, tier))
+        pipeline_s = max(pipeline_s, _exchanges_s(case, tier))
+    return Floor(pipeline_s, exposed_s)
 
 
 def _gradients_s(case: Case, tier: int) -> float:
@@ -92,27 +80,21 @@ def _gradients_s(case: Case, tier: int) -> float:
     return least_s
 
 
-def _pipelines_s(case: Case, tier: int) -> Iterator[float]:
-    """Times of a pipeline one stage of which waits for uplinks into a tier, s."""
+def _exchanges_s(case: Case, tier: int) -> float:
+    """Time of a pipeline one stage of which waits for experts on uplinks, s."""
     step, network, model = case.step, case.network, case.step.model
-    job, volumes = model.job, model.volumes
-    members = job.parallelism.ranks_of_group["ep"]
-    if (size := int(members.shape[1])) > 1:
-        here = np.arange(size + 1.0)
-        share = volumes.ep_buffer / size
-        if job.expert_copies:
-            share *= share_sent(np.array(2), job.expert_copies).item()
-        seconds = least_time(case, tier, members, here * (size - here) * share)
-        held = network.with_limits(Limit(members, size, exchange_s=seconds))
-        slow = expert_time(held, job, volumes, model.work)
-        yield float(slow_pipelines_s(step, "ep", slow).min())
-    members = job.parallelism.ranks_of_group["pp"]
-    if job.parallelism.vp > 1 and (size := int(members.shape[1])) > 1:
-        load = np.array([0.0, *[1.0] * (size - 1), 0.0])
-        pace = least_time(case, tier, members, load)
-        held = network.with_limits(Limit(members, size, uplink_pace=pace))
-        slow = pipeline_hops(held, job, volumes)
-        yield float(slow_pipelines_s(step, "pp", slow).min())
+    job, members = model.job, case.members("ep")
+    size = int(members.shape[1])
+    if size == 1:
+        return 0.0
+    here = np.arange(size + 1.0)
+    share = model.volumes.ep_buffer / size
+    if job.expert_copies:
+        share *= share_sent(np.array(2), job.expert_copies).item()
+    seconds = least_time(case, tier, members, here * (size - here) * share)
+    held = network.with_limits(Limit(members, size, exchange_s=seconds))
+    slow = expert_time(held, job, model.volumes, model.work)
+    return float(slow_pipelines_s(step, "ep", slow).min())
 
 
 def least_time(

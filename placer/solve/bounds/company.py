@@ -22,7 +22,7 @@ do better. Shapes: R ranks, F flows.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,15 +30,26 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
+from placer.solve.bounds import Proof
+from placer.solve.bounds.network.best import best_of_problem
+from placer.solve.bounds.network.limit import Near
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.params import Params
+    from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
 
+ARGUMENT = (
+    "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
+    "outside"
+)
 ROUNDING = 1e-12
-# Trees, at the least, that share the work.
+# Ranks, the busiest first, for which trees are grown; neighbours looked at in all
+# trees, and trees, at the least, that share this work.
+RANKS = 32
+WORK = 500_000
 TREES = 32
 # Times are told apart that differ by so much, relative to them.
 FINEST = 1e-6
@@ -62,26 +73,22 @@ class _Port(NamedTuple):
 
 
 def least_in_company(
-    network: IdealNetwork, traffic: RankTraffic, params: Params, budget: Budget
-) -> float:
-    """Least seconds that the traffic of some rank and its company allows.
+    problem: Problem, block: int, _incumbent: float, budget: Budget = ENDLESS
+) -> Proof | None:
+    """Least step time that the traffic of some rank and its company allows.
 
-    Parameters
-    ----------
-    network : IdealNetwork
-        The best one for every placement.
-    traffic : RankTraffic
-    params : Params
-    budget : Budget
-        When it ends, what is left open counts as company.
+    None without traffic. When the budget ends, what is left open counts as company.
     """
-    if not network.fabric.can_leave_scale_up:
-        return 0.0
-    companies = _Companies.of(network, traffic, params.company_work)
+    model, traffic = problem.model, problem.job.traffic
+    if traffic is None or not model.fabric.can_leave_scale_up:
+        return None
+    network = best_of_problem(problem, block)
+    companies = _Companies.of(network, traffic)
     least = 0.0
-    for rank in companies.busiest[: params.company_ranks].tolist():
+    for rank in companies.busiest[:RANKS].tolist():
         least = companies.least_around(rank, least, budget)
-    return least * (1 - ROUNDING)
+    network = replace(network, near=Near(least * (1 - ROUNDING)))
+    return Proof(model.step_on(network).step_time_s, ARGUMENT)
 
 
 @dataclass(eq=False)
@@ -92,27 +99,26 @@ class _Companies:
     ----------
     room : int
         Ranks of the largest scale-up domain.
-    work_left, most_work : int
-        Neighbours that all trees look at.
+    work_left : int
+        Neighbours that all trees may still look at.
     sent, received : tuple of ndarray
         (start of each rank, the other end, its gain, seconds alone), by rank.
     """
 
     room: int
     work_left: int
-    most_work: int
     sent: tuple[IntArray, IntArray, FloatArray, FloatArray]
     received: tuple[IntArray, IntArray, FloatArray, FloatArray]
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> _Companies:
+    def of(cls, network: IdealNetwork, traffic: RankTraffic) -> _Companies:
         """Those of a job's traffic on a machine."""
         ends = traffic.senders, traffic.receivers
         sent = _rows(network, *ends, traffic.size_bytes)
         received = _rows(network, *ends[::-1], traffic.size_bytes)
         room = int(network.capacities[network.fabric.scale_up_tier].max())
-        return cls(room, work, work, sent, received)
+        return cls(room, WORK, sent, received)
 
     @property
     def alone(self) -> FloatArray:
@@ -168,7 +174,7 @@ class _Tree:
 
     def __init__(self, companies: _Companies, seconds: float) -> None:
         self._companies = companies
-        self._work = min(companies.work_left, companies.most_work // TREES)
+        self._work = min(companies.work_left, WORK // TREES)
         most = float(companies.alone.max(initial=0.0))
         self._limit = seconds + ROUNDING * (seconds + most)
         self.next_s, self.is_cut = inf, self._work <= 0

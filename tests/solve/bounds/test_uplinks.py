@@ -1,4 +1,4 @@
-"""What no placement can avoid: groups that are cut."""
+"""What thin uplinks make certain: bounds stay below, and are those by hand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.steps.certain import certain
+from placer.solve.bounds.uplinks import least_time
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
@@ -48,19 +47,6 @@ def job(launcher: str, sharding: str = "zero3", **axes: int) -> Job:
         compute=Compute(micro_batch_time=0.002),
         launcher=launcher,
     )
-
-
-def floor(topology: Topology, given: Job) -> tuple[float, float]:
-    """What is certain, and the best imaginable, of pipeline and exposed time."""
-    problem = Problem.of(topology, given, "time")
-    block = problem.forced_block
-    label = colocation_of(topology, given, block).label
-    gpus = topology.gpus_of_node
-    network = IdealNetwork(problem.model.fabric, label, gpus, block == 0, block != 1)
-    step = problem.model.step_on(network)
-    known = certain(Case(step, network, problem.params))
-    usual = step.pipeline_s(tuple(step.stage_times))
-    return known.pipeline_s - usual, known.exposed_s - step.exposed_data_parallel_s
 
 
 def runs(rooms: Sequence[int], ranks: int) -> Iterator[tuple[int, ...]]:
@@ -105,8 +91,14 @@ def test_no_placement_is_faster(seed: int) -> None:
             assert bound <= value * (1 + 1e-9)
 
 
-def test_cp_groups_are_slow_where_tp_groups_are_cut_for_them() -> None:
-    """Nodes of 4 and 3 hold three of four cp groups of 4, whatever is done with tp."""
-    topology = machine([4, 4, 4, 3, 3], [0] * 5)
-    pipeline_s, _ = floor(topology, job("free", tp=2, cp=4, dp=2))
-    assert pipeline_s > 0
+def test_the_part_of_a_group_on_the_thinnest_uplink_is_waited_for() -> None:
+    """Leaves of 24, 16 and 8 GPUs, all in use, hold one, one and half a group of 16."""
+    gpus, leaf = [8] * 6, [0, 0, 0, 1, 1, 2]
+    thin = [*TIERS[:2], replace(TIERS[2], oversubscription=8.0)]
+    topology = machine_of(gpus, [leaf, [0] * 6], thin)
+    given = job("free", dp=48)
+    colocation = colocation_of(topology, given, 1)
+    case = Case.of(Problem.of(topology, given, "time").model, colocation)
+    groups, here = np.arange(48).reshape(3, 16), np.arange(17.0)
+    seconds = least_time(case, 2, groups, here * (16 - here))
+    assert seconds == pytest.approx(8 * 8 / (8 * 25e9 / 8.0))

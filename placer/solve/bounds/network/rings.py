@@ -1,4 +1,4 @@
-"""The least latency of a ring, and of an exchange of all with all."""
+"""The best of a ring and of an exchange: rates, latencies, and speeds of GPUs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,34 @@ from placer.base.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.topology.machine import Machine
+
+
+def rate_of_few(
+    fabric: Fabric, used: int, num_members: int, *, can_leave: bool
+) -> float:
+    """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
+
+    Split in two it drives several NICs, next to hops inside both halves.
+    """
+    inner, outer = np.split(fabric.bandwidth, [fabric.scale_up_tier + 1])
+    together = float(inner[used:].max(initial=0.0))
+    if together and not can_leave:
+        return together
+    leaving = float(outer.max(initial=0.0))
+    halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
+    return max(together, leaving, halves)
+
+
+def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
+    """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
+
+    ``ranks`` GPUs work on a stage; all stages must fit the machine.
+    """
+    if topology.compute_factor is None:
+        return np.ones(stages)
+    speed = np.repeat(topology.compute_factor, topology.gpus_of_node)
+    return np.sort(speed)[::-1][ranks - 1 : stages * ranks : ranks]
 
 
 def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:

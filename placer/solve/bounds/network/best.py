@@ -56,6 +56,14 @@ def best_network(
     return replace(network, replica=replica, most_replicas=tuple(most))
 
 
+def step_on_best_links(problem: Problem, block: int) -> float:
+    """The step time if every group had the best links that it may have anywhere, s.
+
+    No placement has a shorter step; the bounds say more and take longer.
+    """
+    return problem.model.step_on(best_of_problem(problem, block)).step_time_s
+
+
 @dataclass(frozen=True, eq=False)
 class Leaving(IdealNetwork):
     """The best network for groups that leave their domains of the first tiers."""

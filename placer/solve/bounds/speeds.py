@@ -18,58 +18,31 @@ import numpy as np
 
 from placer.base.arrays import FloatArray
 from placer.solve.bounds import Proof
+from placer.solve.bounds.network.best import best_of_problem
+from placer.solve.bounds.network.rings import fastest_stages
+from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.cost.fabric import Fabric
     from placer.cost.step import Step
-    from placer.topology.machine import Machine
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
 
 # Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
 MOST_PLACES = 256
 
 
-def rate_of_few(
-    fabric: Fabric, used: int, num_members: int, *, can_leave: bool
-) -> float:
-    """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
-
-    Split in two it drives several NICs, next to hops inside both halves.
-    """
-    inner, outer = np.split(fabric.bandwidth, [fabric.scale_up_tier + 1])
-    together = float(inner[used:].max(initial=0.0))
-    if together and not can_leave:
-        return together
-    leaving = float(outer.max(initial=0.0))
-    halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
-    return max(together, leaving, halves)
-
-
-def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
-    """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
-
-    ``ranks`` GPUs work on a stage; all stages must fit the machine.
-    """
-    if topology.compute_factor is None:
-        return np.ones(stages)
-    speed = np.repeat(topology.compute_factor, topology.gpus_of_node)
-    return np.sort(speed)[::-1][ranks - 1 : stages * ranks : ranks]
-
-
-def slowest_stages(step: Step) -> Proof | None:
-    """The least step time of all placements; None where all GPUs are as fast.
-
-    Parameters
-    ----------
-    step : Step
-        On a network that is ideal for every placement.
-    """
-    axes, topology = step.model.job.parallelism, step.model.topology
+def slowest_stages(
+    problem: Problem, block: int, _incumbent: float, _budget: Budget = ENDLESS
+) -> Proof | None:
+    """The least step time of all placements; None where all GPUs are as fast."""
+    axes, topology = problem.job.parallelism, problem.machine
     stages = axes.dp * axes.pp
     speed = fastest_stages(topology, stages, axes.world_size // stages)
     if len(speed) < stages or (speed == speed[0]).all():
         return None
+    step = problem.model.step_on(best_of_problem(problem, block))
     bare = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
     seconds, slow = max(_least(step, speed))
     argument = (

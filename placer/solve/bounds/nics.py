@@ -1,30 +1,27 @@
 """NICs of gradient groups against cuts of pipelines.
 
-``q_s(x)`` is the fewest members, and ``u_s(x)`` the slowest pace, with which stage
-``s`` alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least
-pipeline time of a lane of which every run fits a domain. A placement that exposes ``x``
-keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at the
-most. So its step takes ``x + g(x)`` or longer.
+``q_s(x)`` is the fewest members of a gradient group in a domain with which stage ``s``
+alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least pipeline
+time of a lane of which every run fits a domain (`crossings`). A placement that exposes
+``x`` keeps to ``q_s(x)`` everywhere, so its step takes ``x + g(x)`` or longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import IntArray
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.gradients.crossings import Crossings, Need
+from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
-    Limit,
     exposed_by_members,
-    exposed_by_stage,
     gradient_groups,
 )
 from placer.solve.problem.colocation import are_together
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
-
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +44,12 @@ class Level:
     members : ndarray, shape (P,)
         Fewest members that a gradient group of each stage must have in every domain
         that it touches.
-    pace : ndarray, shape (P,), s/B
-        Slowest pace of a ring of each stage, inf where rings may keep inside a domain.
     need : Need
         Of the runs of a lane.
     """
 
     exposed_s: float
     members: IntArray
-    pace: FloatArray
     need: Need
 
 
@@ -72,29 +64,25 @@ class NicTrade:
     crossings : Crossings
     other_s : float, s
         Fixed time and custom groups.
-    rings : int
-        Gradient groups of a stage that are together in a domain.
     """
 
     levels: list[Level]
     crossings: Crossings
     other_s: float
-    rings: int
 
     @classmethod
     def of(cls, case: Case) -> NicTrade:
         """The compromises on the best network imaginable."""
         step, network = case.step, case.network
-        rooms, params, job = case.room, case.params, case.step.model.job
+        rooms, job = case.room, case.step.model.job
         groups = gradient_groups(job)
         shape = _shape_of_parts(job, network, groups)
         outer = network.fabric.scale_up_tier + 1
         message_s = network.message_from(outer, step.model.volumes.pp_message)
         return cls(
             list(_levels(case, groups, shape, int(rooms.max()))),
-            Crossings.of(step, message_s, params.cut_sets, _sent_s(step, network)),
+            Crossings.of(step, message_s, _sent_s(step, network)),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
-            shape.groups,
         )
 
     def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
@@ -200,76 +188,18 @@ def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartS
     return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
 
 
-def _of_experts(
-    case: Case, shape: _PartShape, groups: IntArray
-) -> Callable[[int], Sequence[Limit]]:
-    """What holds expert gradients back where a gradient group has so few members.
-
-    Where every part has members of all gradient groups of its stage, those of experts
-    and others, a domain with few of one kind has few of the other.
-    """
-    job = case.step.model.job
-    axes, experts = job.parallelism, job.parallelism.ranks_of_group["edp"]
-    of_part = _shape_of_parts(job, case.network, experts)
-    held, every = (shape.groups, of_part.groups), (len(groups), len(experts))
-    if axes.ep == 1 or held != tuple(number // axes.pp for number in every):
-        return lambda _few: ()
-    return lambda few: [Limit(experts, few // shape.members * of_part.members)]
-
-
 def _levels(
     case: Case, groups: IntArray, shape: _PartShape, room: int
 ) -> Iterator[Level]:
-    network = case.network
-    members, by_members = exposed_by_members(
-        case.step,
-        network,
-        groups,
-        room,
-        shape.members,
-        _of_experts(case, shape, groups),
+    members, exposed = exposed_by_members(
+        case.step, case.network, groups, room, shape.members
     )
-    paces, by_pace = _by_pace(case, groups, shape)
-    fabric, stages = network.fabric, by_pace.shape[1]
-    whole = int(shape.room_for(np.array([groups.shape[1]]))[0])
-    for seconds in np.unique(np.concatenate((by_members.ravel(), by_pace.ravel()))):
-        enough = by_members <= seconds
-        # Paces rise, and with them the time.
-        turns = (by_pace <= seconds).sum(axis=0)
-        if not enough.any(axis=0).all() or (whole > room and not turns.all()):
-            continue
-        fewest = members[enough.argmax(axis=0)]
-        # Of groups on one uplink those that drive few NICs are the slowest, and as slow
-        # as all their bytes make it.
-        one_nic = 1 / fabric.bandwidth[fabric.scale_up_tier + 1 :].max()
-        pace = np.maximum(np.append(0.0, paces)[turns], one_nic / fewest)
-        if whole <= room or not fabric.has_thin_leaves:
-            pace = np.full(stages, inf)
-        # Where not one ring may leave a domain a stage is whole there.
-        ranks = np.where(turns > 0, shape.room_for(fewest), whole)
-        longest = np.full(stages, stages)
-        need = Need(ranks, longest, room, turns, whole)
-        yield Level(float(seconds), fewest, pace, need)
-
-
-def _by_pace(
-    case: Case, groups: IntArray, shape: _PartShape
-) -> tuple[FloatArray, FloatArray]:
-    """Paces on the widest uplink (P,), and seconds exposed if one stage is as slow.
-
-    A pace for every number of stages whose rings may share an uplink of a scale-up
-    domain, and a row of seconds for each, (P, P). One that carries what all its GPUs
-    send holds no ring back.
-    """
-    step, fabric, size = case.step, case.network.fabric, int(groups.shape[1])
-    stages = step.model.job.parallelism.pp
-    if not fabric.has_thin_leaves:
-        return np.zeros(stages), np.full((stages, stages), step.exposed_data_parallel_s)
-    widest = fabric.uplink_capacity[fabric.scale_up_tier + 1].max()
-    paces = np.arange(1, stages + 1) * shape.groups / widest
-    limits = (Limit(groups, size, pace) for pace in paces.tolist())
-    exposed = [exposed_by_stage(step, case.network, limit) for limit in limits]
-    return paces, np.array(exposed)
+    for seconds in np.unique(exposed):
+        enough = exposed <= seconds
+        if enough.any(axis=0).all():
+            fewest = members[enough.argmax(axis=0)]
+            need = Need(shape.room_for(fewest), room)
+            yield Level(float(seconds), fewest, need)
 
 
 def _sent_s(step: Step, network: IdealNetwork) -> float:

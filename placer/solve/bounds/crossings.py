@@ -2,8 +2,8 @@
 
 A *lane* is one pipeline group: a rank of every stage. The hops between stages that lie
 in different scale-up domains are its *cuts*; between two cuts it runs through one
-domain. Behind a thin uplink rings of gradients are done one after the other, and
-messages wait for each other. Shapes: P stages, S sets of cuts.
+domain. Behind a thin uplink messages wait for each other. Shapes: P stages, S sets of
+cuts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from placer.cost.schedule import pipeline_times
 if TYPE_CHECKING:
     from placer.cost.step import Step
 
-BATCH = 64  # sets of cuts that are timed at once
+MOST_SETS = 1000  # of equally many cuts that are timed
+BATCH = 64  # that are timed at once
 
 
 class Need(NamedTuple):
@@ -33,29 +34,12 @@ class Need(NamedTuple):
     ----------
     ranks : ndarray, shape (P,)
         Ranks that it holds of each stage, if any.
-    longest : ndarray, shape (P,)
-        Most stages that may be there together with each.
     room : int
         Ranks that the largest domain may hold.
-    turns : ndarray, shape (P,)
-        Turns that the rings of each may take on an uplink. Of the stages in a domain
-        that are not whole there the i-th to be done waits for i of them.
-    whole : int
-        Ranks of a stage that is whole, as those without a turn are.
     """
 
     ranks: IntArray
-    longest: IntArray
     room: int
-    turns: IntArray
-    whole: int
-
-    def whole_beside(self, ranks: IntArray) -> IntArray:
-        """Most stages with turns that are whole in domains with so many ranks."""
-        most = max(self.ranks[self.turns > 0].tolist(), default=0)
-        if most >= self.whole:
-            return np.full(np.shape(ranks), len(self.ranks))
-        return (self.room - ranks) // (self.whole - most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +66,11 @@ class Crossings:
     message_s: float = 0.0
 
     @classmethod
-    def of(
-        cls, step: Step, message_s: float, most_sets: int, sent_s: float = 0.0
-    ) -> Crossings:
+    def of(cls, step: Step, message_s: float, sent_s: float = 0.0) -> Crossings:
         """The sets of cuts when a message out of a domain takes ``message_s``.
 
         A closed ring is cut nowhere or twice at least. A number of cuts that has more
-        than ``most_sets`` sets is not timed: a bound on fewer cuts stands in for it.
+        than `MOST_SETS` is not timed: a bound on fewer cuts stands in for it.
         """
         job = step.model.job
         stages, closed = job.parallelism.pp, job.parallelism.vp > 1
@@ -96,7 +78,7 @@ class Crossings:
         rows = [
             chosen
             for count in range(hops + 1)
-            if comb(hops, count) <= most_sets and not (closed and count == 1)
+            if comb(hops, count) <= MOST_SETS and not (closed and count == 1)
             for chosen in combinations(range(hops), count)
         ]
         cuts = np.zeros((len(rows), stages), dtype=bool)
@@ -109,16 +91,7 @@ class Crossings:
 
     def fits(self, need: Need) -> BoolArray:
         """Which sets leave runs that fit a domain; shape (S,)."""
-        rows = np.arange(len(self.cuts))[:, None]
-        stages = np.ones(self.cuts.shape[1], dtype=np.int64)
-        lengths = self._run_sums(stages)[rows, self._run_of_stage]
-        ranks = self._run_sums(need.ranks)
-        fit = (lengths <= need.longest) & (ranks <= need.room)
-        whole = need.whole_beside(ranks)
-        for turn in np.unique(need.turns[need.turns > 0]).tolist():
-            in_turn = (need.turns > 0) & (need.turns <= turn)
-            fit &= self._run_sums(in_turn.astype(np.int64)) <= turn + whole
-        return np.asarray(fit.all(axis=1))
+        return np.asarray((self._run_sums(need.ranks) <= need.room).all(axis=1))
 
     def least_seconds(self, need: Need, fewest: int) -> float:
         """Least pipeline time of a lane with ``fewest`` cuts or more, s; inf for none.
@@ -206,31 +179,20 @@ def fewest_cuts(need: Need) -> int | None:
     None if a stage alone does not. Runs are made as long as they can be from every
     stage in turn, which is best for one of the starts.
     """
-    stages = len(need.ranks)
-    if not all(_is_run(need, [stage]) for stage in range(stages)):
+    stages, room = len(need.ranks), need.room
+    if need.ranks.max() > room:
         return None
-    if _is_run(need, list(range(stages))):
+    if need.ranks.sum() <= room:
         return 0
     fewest = stages
     for start in range(stages):
-        runs, run = 0, list[int]()
-        for stage in [*range(start, stages), *range(start)]:
-            run.append(stage)
-            if not runs or not _is_run(need, run):
-                runs, run = runs + 1, [stage]
+        runs, held = 1, 0
+        for ranks in np.roll(need.ranks, -start).tolist():
+            held += ranks
+            if held > room:
+                runs, held = runs + 1, ranks
         fewest = min(fewest, runs)
     return fewest
-
-
-def _is_run(need: Need, run: list[int]) -> bool:
-    """Whether a domain may have ranks of all these stages."""
-    ranks = need.ranks[run].sum()
-    if ranks > need.room or len(run) > need.longest[run].min():
-        return False
-    turns = np.sort(need.turns[run])
-    turns = turns[turns > 0]
-    waiting = np.arange(1, len(turns) + 1) - need.whole_beside(ranks)
-    return bool((turns >= waiting).all())
 
 
 def times_of_hops(step: Step, message_s: FloatArray) -> FloatArray:

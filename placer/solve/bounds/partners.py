@@ -3,11 +3,9 @@
 A rank whose NIC alone would take too long for all that it receives must have the rest
 from ranks in its own scale-up domain, and a sender likewise. So each time of the
 transfers asks for a number of partners near; how many of both sides domains then hold
-is counted (`side_counts`). Receivers with different senders crowd each other out: a
-group of a role is spread over several domains, and its role is as slow as that makes
-it. By hand: a rank gets 1 GB from each of four over a NIC of 1 GB/s. In 4 s it needs
-nobody near, in 3 s one of them, and in less than 1 s all four. Shapes: F flows, E pairs
-of a receiving and a sending set, S sets, R ranks.
+is counted (`transfers`). By hand: a rank gets 1 GB from each of four over a NIC of
+1 GB/s. In 4 s it needs nobody near, in 3 s one of them, and in less than 1 s all four.
+Shapes: F flows, S sets, R ranks.
 """
 
 from __future__ import annotations
@@ -21,10 +19,12 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
-from placer.solve.problem.needs import ROUNDING
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
+
+# Of times at which needs change.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,47 +140,10 @@ class Partners:
         return np.asarray(total / self.near_rate + self.wait_s)
 
     @cached_property
-    def _mean(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """What ranks of a set wait in the mean, who share a domain and so partners.
-
-        The slowest waits no shorter. By hand: a sends 3 s to c and 1 s to d, b 1 s to c
-        and 3 s to d. With c near a waits 1 s, and with d b does: one partner seems
-        enough for 2 s. But the mean of both is 2 s with either, so for less both must
-        be near.
-
-        Returns
-        -------
-        ndarray, shape (E,)
-            The set of each pair, in order, its partner of the most traffic first.
-        ndarray, shape (E,), s
-            What is left with this partner and those before near.
-        ndarray, shape (S,), s
-            With none near.
-        """
-        receiving, sending = self._pairs
-        count = len(self.members)
-        pair = self.label[self.rank] * count + self.partner
-        pace = self.size_bytes / self.rate + self.more_s
-        total = weighted_counts(
-            np.searchsorted(receiving * count + sending, pair), pace, len(receiving)
-        )
-        own = np.unique(self.rank)
-        ranks = np.maximum(np.bincount(self.label[own], minlength=count), 1)
-        alone = weighted_counts(self.label[own], self._ports_s[own], count) / ranks
-        order = np.lexsort((-total, receiving))
-        of, total = receiving[order], total[order] / ranks[receiving[order]]
-        taken = np.cumsum(total)
-        taken = taken - (taken - total)[np.searchsorted(of, of)]
-        return of, np.asarray(alone[of] - taken), np.asarray(alone)
-
-    @cached_property
     def levels(self) -> FloatArray:
         """Times, s, from which some rank can do with a partner less or more near."""
-        _, rest, alone = self._mean
-        found = np.concatenate(
-            (self._rest_s, self._alone_s, self.near_s[self.rank], rest, alone)
-        )
-        found = np.unique(found)
+        every = self._rest_s, self._alone_s, self.near_s[self.rank]
+        found = np.unique(np.concatenate(every))
         found = found[found > 0]
         return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
 
@@ -189,23 +152,21 @@ class Partners:
         """Ranks of each set; shape (S,)."""
         return np.bincount(self.label)
 
+    @property
+    def sets(self) -> IntArray:
+        """All sets; shape (S,)."""
+        return np.arange(len(self.members))
+
     @cached_property
     def partners(self) -> IntArray:
         """Sets that some rank has as a partner, in order; shape (P,)."""
         return np.unique(self.partner)
 
     @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        """Sets with needs and their partners; shapes (E,)."""
-        count = len(self.members)
-        keys = np.unique(self.label[self.rank] * count + self.partner)
-        return keys // count, keys % count
-
-    @cached_property
     def component(self) -> IntArray:
         """Component of each set; shape (S,)."""
-        pairs = np.stack(self._pairs, axis=1)
-        return join(np.arange(len(self.members)), pairs)
+        pairs = np.stack((self.label[self.rank], self.partner), axis=1)
+        return join(self.sets, np.unique(pairs, axis=0))
 
     def needs(self, seconds: float) -> IntArray:
         """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
@@ -218,12 +179,6 @@ class Partners:
         np.maximum.at(most, self.label, near)
         np.add.at(asked, self.label, near)
         sets = np.maximum(most, np.ceil(asked / self._shared))
-        of, rest, alone = self._mean
-        allowed = seconds + ROUNDING * alone
-        late = rest > allowed[of]
-        sets = np.maximum(
-            sets, weighted_counts(of, late, len(alone)) + (alone > allowed)
-        )
         smallest = int(self.members[self.partners].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 
