@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {
     "time": (2.0, 0.3, 1.0, 0.1),
-    "hop-cost": (0.03, 1.0, 0.1, 0.3),
+    "hop-cost": (0.003, 0.03, 0.01, 0.3),
     "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
 }
 WALKS = 8  # of the first round of a race
@@ -156,7 +156,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     starts = _starts(pool[0], incumbent.elite, budget)
     if starts:
         seeds = _seeds(units.problem)
-        brief = Walk(next(seeds), COOL, starts[0])
+        brief = Walk(next(seeds), min(COOL, _heat(units)[0]), starts[0])
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
         most = WALKS_OF_FLOWS if of_flows else WALKS
@@ -191,7 +191,7 @@ def _one_race(
     """Walk from starts at several heats; the best walks go on, longer."""
     units = pool[0].units
     of_flows = units.partners is not None
-    heat = SCALES["flows" if of_flows else units.problem.goal.name]
+    heat = _heat(units)
     racing = [
         Walk(
             next(seeds),
@@ -212,6 +212,11 @@ def _one_race(
             walk._replace(seed=next(seeds), scale=walk.scale * COOLER)
             for walk in racing[: max(len(racing) // LONGER, 1)]
         ]
+
+
+def _heat(units: Units) -> tuple[float, ...]:
+    """How hot the walks of the first round are, in turn."""
+    return SCALES["flows" if units.partners is not None else units.problem.goal.name]
 
 
 def _seeds(problem: Problem) -> Iterator[int]:

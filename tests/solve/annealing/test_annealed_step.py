@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from functools import cache
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
+from placer.solve.score.evaluator import compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
 from tests.marks import slow
@@ -126,3 +128,21 @@ def test_a_walk_ends_in_time() -> None:
         incumbent.offer(name, placed)
     annealed_step(problem, incumbent, incumbent.budget)
     assert incumbent.cut_short
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_more_is_compiled_than_is_walked_at_a_time(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large job what is compiled takes longer to make than a walk."""
+    made: list[object] = []
+
+    def noted(*args: Any) -> Any:
+        made.append(args)
+        return compiled(*args)
+
+    monkeypatch.setattr("placer.solve.annealing.walks.compiled", noted)
+    problem = problem_of(0).with_params(races=2)
+    incumbent = begun(problem, workers)
+    annealed_step(problem, incumbent, incumbent.budget)
+    assert len(made) == workers

@@ -69,6 +69,16 @@ def test_pipelines_that_share_a_rack_have_the_same_stages_there() -> None:
     assert int((rack[0] == rack[1]).sum()) == 1
 
 
+def test_pipelines_are_cut_where_they_share_most_stages() -> None:
+    """A rack of nine holds one and is left; five racks hold four with four cuts.
+
+    Of nine and seven it would hold two with one cut, which share one stage.
+    """
+    rack = rack_of_stage([9, 6, 6, 7, 7, 7], pp=8, dp=5)
+    assert cuts(rack) == 4
+    assert int((rack == np.roll(rack, -1, axis=0)).sum()) == 8
+
+
 def test_halves_make_up_units_that_do_not_fit_whole() -> None:
     """Racks of three tp groups, of which two make a unit: one unit lies in two."""
     topology = racks([2] * 12, [0] * 3 + [1] * 3 + [2] * 6)
