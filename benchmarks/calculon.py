@@ -27,7 +27,9 @@ from placer.cost.step import StepModel
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import ElementBytes, Overlap
 from placer.job.work import product_efficiency
 from placer.topology.read import parse_topology
 

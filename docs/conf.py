@@ -7,6 +7,10 @@ import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from placer.documents.keys import keys_of
+from placer.documents.schema import plain_words
+from placer.formats.schemas import SCHEMAS, file_name, schema_text
+
 project = "placer"
 author = copyright = "placer contributors"
 version = release = version_of("placer")
@@ -17,7 +21,6 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["scripts"]
 html_search_scorer = str(Path(__file__).parent / "scripts" / "scorer.js")
-html_extra_path = ["../schemas"]
 exclude_patterns = ["conf.py"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"  # notebooks are kept without what they print
@@ -39,6 +42,7 @@ def setup(app):
     app.connect("build-finished", _write_texts)
     app.connect("source-read", _fill_catalogue)
     app.connect("source-read", _fill_keys)
+    app.connect("autodoc-process-docstring", _add_keys, priority=400)  # then numpydoc
 
 
 TEXTS = {}
@@ -47,7 +51,6 @@ ROOMS = (
     *("construct", "annealing/native/moves", "exact", "bounds"),
     *("problem", "tree", "count"),
 )
-SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 def _fill_catalogue(_app, page, source):
@@ -86,7 +89,7 @@ def _fill_keys(_app, page, source):
 
 def _key_table(name):
     """A row for each key of a schema; keys of one meaning share it."""
-    schema = json.loads((SCHEMAS / f"placer-{name}-1.json").read_text())
+    schema = json.loads(schema_text(name))
     lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for said, keys in itertools.groupby(_keys(schema), key=lambda row: row[1:]):
         names = ", ".join(f"`{path}`" for path, *_ in keys)
@@ -122,6 +125,16 @@ def _type(value):
     return kinds if isinstance(kinds, str) else " or ".join(kinds)
 
 
+def _add_keys(_app, what, _name, described, _options, lines):
+    """Attributes that keys fill are described as the keys are."""
+    if what == "class" and (known := [k for k in keys_of(described) if k.attribute]):
+        if "Attributes" not in lines:
+            lines += ["", "Attributes", "----------"]
+        said = [(each.attribute, f"    {plain_words(each.says)}") for each in known]
+        at = lines.index("Attributes") + 2
+        lines[at:at] = [line for pair in said for line in pair]
+
+
 def _keep_text(app, page, _template, context, _tree):
     """A page opened from a disk cannot fetch others: their texts lie beside it."""
     if page == "search":
@@ -132,6 +145,8 @@ def _keep_text(app, page, _template, context, _tree):
 
 def _write_texts(app, error):
     if error is None and app.builder.name == "html":
+        for name in SCHEMAS:
+            (Path(app.outdir) / file_name(name)).write_text(schema_text(name))
         text = f"const TEXTS = {json.dumps(TEXTS)};"
         (Path(app.outdir) / "_static" / "texts.js").write_text(text)
 

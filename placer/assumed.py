@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from placer.documents import keys
+from placer.documents.keys import TEXT, list_of, number, special
+from placer.documents.records import entries, read
+
 if TYPE_CHECKING:
     from placer.documents import Section, Value
 
@@ -18,38 +22,26 @@ RATE = "compute.tflops_per_gpu"
 FIXED = "compute.fixed_time"
 
 
+_NUMBER = number(-1e18)
+
+
 @dataclass(frozen=True)
 class Assumption:
     """One value that is assumed.
 
-    Attributes
-    ----------
-    key : str
-        What is assumed: one of this module's names, or a key of the job format.
-    value : float or str
-    why : str
-        Why this value, in words.
-    option : str
-        The option that says another.
-    interval : tuple of float, or None
-        Between which values it lies most probably, where that is known.
+    Its ``key`` is one of this module's names, or a key of the job format.
     """
 
-    key: str
-    value: float | str
-    why: str
-    option: str
-    interval: tuple[float, float] | None = None
-
-    def to_document(self) -> dict[str, Any]:
-        """The assumption as files and JSON have it."""
-        found: dict[str, Any] = {
-            "key": self.key,
-            "value": self.value,
-            "why": self.why,
-            "option": self.option,
-        }
-        return found | ({"interval": [*self.interval]} if self.interval else {})
+    key: str = keys.key(TEXT, "what is assumed")
+    value: float | str = keys.key(
+        special(lambda: {"anyOf": [_NUMBER.schema(), TEXT.schema()]}),
+        "a number or a text",
+    )
+    why: str = keys.key(TEXT, "why this value")
+    option: str = keys.key(TEXT, "the option that says another")
+    interval: tuple[float, float] | None = keys.key(
+        list_of(_NUMBER), "between which values it lies most probably", None
+    )
 
 
 class Assumes(Protocol):
@@ -67,7 +59,7 @@ def all_assumed(*inputs: Assumes) -> list[Assumption]:
 
 def assumed_entry(assumed: Iterable[Assumption]) -> dict[str, Any]:
     """The key ``assumed`` of a document or of JSON; nothing where nothing is."""
-    listed = [each.to_document() for each in assumed]
+    listed = [entries(each) for each in assumed]
     return {"assumed": listed} if listed else {}
 
 
@@ -93,16 +85,10 @@ def of_document(listed: Iterable[Mapping[str, Any]]) -> tuple[Assumption, ...]:
 def _decode(value: Value) -> Assumption:
     section = value.section()
     given = section.get("value", required=True)
-    interval = [item.number(minimum=-1e18) for item in section.items("interval")]
-    if interval and len(interval) != 2:
+    found = read(section, Assumption, value="" if given is None else _scalar(given))
+    if found.interval and len(found.interval) != 2:
         section.problem("expected two numbers", "interval")
-    return Assumption(
-        key=section.text("key"),
-        value="" if given is None else _scalar(given),
-        why=section.text("why"),
-        option=section.text("option"),
-        interval=(interval[0], interval[-1]) if interval else None,
-    )
+    return found
 
 
 def _scalar(value: Value) -> float | str:

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from placer.degrees.evaluate import Question
     from placer.degrees.found import Found, State
     from placer.job.memory import RecomputeName
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
     from placer.placement.plan import Plan
     from placer.workers.engine import Engine
 

@@ -38,6 +38,15 @@ MAX_BANDWIDTH = 1e18
 MAX_BYTES = 1e18
 MAX_SECONDS = 1e9
 
+# Of each quantity the factors of its units, and what a bare number may be.
+QUANTITIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
+    "bandwidth": (_BANDWIDTHS, {"exclusiveMinimum": 0, "maximum": MAX_BANDWIDTH}),
+    "time": (_TIMES, {"minimum": 0, "maximum": MAX_SECONDS}),
+    "size": (_BYTES, {"minimum": 0, "maximum": MAX_BYTES}),
+    "power": (_WATTS, {"exclusiveMinimum": 0, "maximum": MAX_BYTES}),
+    "count": (_COUNTS, {"minimum": 0, "maximum": MAX_BYTES}),
+}
+
 
 def parse_bandwidth(text: str) -> float:
     """Bytes per second: ``100GB/s``, ``400Gb/s`` (bits), or a bare number of B/s.

@@ -7,12 +7,9 @@ so ``-t`` leaves them out; ``-j`` leaves out what belongs to its job.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from placer.documents import Document, Value
 
 NAME = "placer.yaml"
 
@@ -26,8 +23,6 @@ _OF_THE_MACHINE = (
     "hosts",
 )
 _OF_THE_JOB = ("gpus", "tflops", "micro_batch_time", "settings")
-# Of those that say the same in two ways, an option leaves out both.
-_EITHER = (("hardware", "gpu"), ("tflops", "micro_batch_time"))
 # How the file calls what an option calls otherwise.
 KEYS = {"settings": "set"}
 _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
@@ -73,64 +68,19 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     from placer.documents import open_document
     from placer.documents.files import is_file
+    from placer.formats.folder import EITHER, read_folder
 
     missing = []
     for source, others in (("job", _OF_THE_JOB), ("topology", _OF_THE_MACHINE)):
         if not options.get(source):
             missing += [key for key in (source, *others) if not options.get(key)]
-    for either in _EITHER:
+    for either in EITHER:  # an option leaves out both
         if any(map(options.get, either)):
             missing = [key for key in missing if key not in either]
     if not set(_NEEDED) & set(missing) or not is_file(NAME):
         return {}
     known = read_folder(open_document(NAME))
     return {key: known[key] for key in known if key in missing and key in options}
-
-
-def read_folder(document: Document) -> dict[str, Any]:
-    """What a file gives, in the form that options have.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong.
-    """
-    from placer.base.units import parse_duration
-    from placer.documents.scalars import raw
-    from placer.topology.build import MAX_GPUS_OF_NODE
-
-    root = document.root
-    found = {
-        "topology": tuple(_texts(root.get("topology"))),
-        "hardware": root.text("hardware", ""),
-        "gpu": root.text("gpu", ""),
-        "gpus_per_node": root.integer("gpus_per_node", 0, maximum=MAX_GPUS_OF_NODE),
-        "oversubscription": {
-            tier: ratio.number(minimum=1e-6)
-            for tier, ratio in root.section("oversubscription").entries()
-        },
-        "labels": {key: tier.text() for key, tier in root.section("labels").entries()},
-        "hosts": ",".join(_texts(root.get("hosts"))),
-        "job": tuple(_texts(root.get("job"))),
-        "gpus": root.integer("gpus", 0, maximum=1 << 20),
-        "tflops": root.number("tflops", 0.0, maximum=1e6),
-        "micro_batch_time": root.quantity("micro_batch_time", parse_duration, 0.0),
-        "settings": {
-            key: raw(value.content) for key, value in root.section("set").entries()
-        },
-    }
-    for one, other in _EITHER:
-        if found[one] and found[other]:
-            root.problem(f"contradicts {one}", other, "give one of them")
-    document.finish()
-    return {key: value for key, value in found.items() if value}
-
-
-def _texts(value: Value | None) -> list[str]:
-    """The text, or the texts of a list."""
-    if value is None:
-        return []
-    return value.texts() if value.kind == "list" else [value.text()]
 
 
 def _shown(value: Any) -> str:

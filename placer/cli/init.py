@@ -231,10 +231,11 @@ def _comment(assumed: Assumption) -> str:
 
 def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[str]:
     """What was read, for people."""
+    from placer.documents.records import entries
     from placer.report.assumed_text import assumed_lines
     from placer.report.job_facts import title
     from placer.report.machine_text import parts
 
     yield f"machine: {machine.name}, {parts(machine)}"
     yield f"job: {job.name}, {title(job)}"
-    yield from assumed_lines([each.to_document() for each in assumed])
+    yield from assumed_lines([*map(entries, assumed)])

@@ -6,11 +6,11 @@ import click
 
 from placer.cli.grouped import Command
 from placer.cli.output import write_text
-from placer.documents.presets import schemas
+from placer.formats.schemas import SCHEMAS, schema_text
 
 
 @click.command(cls=Command, epilog="Example: placer schema job > placer-job-1.json")
-@click.argument("format_name", metavar="FORMAT", type=click.Choice([*schemas()]))
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(SCHEMAS))
 def schema(format_name: str) -> None:
     """Print the JSON Schema of a file format.
 
@@ -18,4 +18,4 @@ def schema(format_name: str) -> None:
     editor that knows the schema completes keys, explains them and marks what is wrong
     while you type.
     """
-    write_text("-", schemas()[format_name].read_text())
+    write_text("-", schema_text(format_name))

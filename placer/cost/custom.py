@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
-    from placer.job.model import Group, Job, RankTraffic
+    from placer.job.model import Job
     from placer.job.parallel import Collectives
+    from placer.job.traffic import Group, RankTraffic
 
 
 # What the score calls the flows of a traffic matrix.

@@ -20,7 +20,7 @@ import numpy as np
 from placer.base.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from placer.job.model import DataParallel
+    from placer.job.parallel import DataParallel
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from placer.job.models import (
 if TYPE_CHECKING:
     from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 # Dispatch and combine, once in each pass of an MoE layer.
 EP_OPERATIONS_PER_PASS = 2

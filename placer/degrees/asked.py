@@ -15,7 +15,7 @@ from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
     from placer.degrees.space import Space
-    from placer.job.model import Model
+    from placer.job.models import Model
     from placer.topology.model import Topology
 
 SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")

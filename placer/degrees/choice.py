@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.memory import Memory
-from placer.job.model import EndStages
 from placer.job.pace import compute_at
+from placer.job.parallel import EndStages
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.read_traffic import default_bucket
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Overlap
+    from placer.job.model import Job
+    from placer.job.parallel import Overlap
 
 # Recomputed modules in one name: ``moe_act+mla_up_proj``.
 JOINED = "+"

@@ -15,7 +15,8 @@ from placer.degrees.frameworks import FRAMEWORKS
 
 if TYPE_CHECKING:
     from placer.degrees.frameworks import Framework, Rules
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 # A larger micro-batch only fills memory: products are wide enough long before.
 MOST_SAMPLES = 16

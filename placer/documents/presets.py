@@ -83,11 +83,8 @@ def find_file(kind: Kind, source: str) -> str:
     return str(preset_path(kind, source))
 
 
-def schemas() -> dict[str, Path]:
-    """JSON Schema of each format of placer: its file by its name, such as ``job``.
-
-    The newest version of each; the file's name ends in it.
-    """
+def kept_schemas() -> dict[str, Path]:
+    """JSON Schemas that are files: the newest of each by its name, such as ``plan``."""
     found = sorted(_folder("schemas").glob("placer-*-*.json"))
     return {path.stem.split("-")[1]: path for path in found}
 

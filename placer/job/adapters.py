@@ -9,36 +9,42 @@ and value 2 x 5,120, gate, up and down 3 x 18,432, so 81,920 a layer and rank: x
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from placer.base.units import parse_count
+from placer.documents.keys import BOOLEAN, COUNT, integer, key
+from placer.documents.records import read
 from placer.job.models import attention_widths, total_parameters
 
 if TYPE_CHECKING:
     from placer.documents import Section
-    from placer.job.model import Model
-
-_MAX_RANK = 10**6
+    from placer.job.models import Model
 
 
 @dataclass(frozen=True)
 class Adapters:
-    """What is trained beside a model that is not.
+    """What is trained beside a model that is not."""
 
-    Attributes
-    ----------
-    rank : int
-        0 when not given.
-    parameters : int
-        Of all adapters together; 0 counts them from the rank, on all matrices.
-    experts : bool
-        Routed experts have adapters too.
-    """
+    rank: int = key(
+        integer(1, 10**6),
+        "of each adapter; without `parameters`, every matrix of a layer has one "
+        "(query, key, value, output, all of the feed-forward)",
+        0,
+        absent="",
+        unsaid=True,
+    )
+    parameters: int = key(
+        COUNT,
+        "of all adapters together: `84M`, `1.5B`",
+        0,
+        absent="from the rank",
+        unsaid=True,
+    )
+    experts: bool = key(BOOLEAN, "routed experts have adapters too", True, unsaid=True)
 
-    rank: int = 0
-    parameters: int = 0
-    experts: bool = True
+    together: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"required": ["rank"]}, {"required": ["parameters"]}]
+    }
 
 
 class LayerAdapters(NamedTuple):
@@ -53,11 +59,8 @@ def decode_adapters(root: Section, model: Model | None) -> Adapters | None:
     if not root.has("adapters"):
         return None
     section = root.section("adapters")
-    rank = section.integer("rank", 0, maximum=_MAX_RANK) if section.has("rank") else 0
-    parameters = 0
-    if section.has("parameters"):
-        parameters = round(section.quantity("parameters", parse_count))
-    adapters = Adapters(rank, parameters, section.boolean("experts", True))
+    adapters = read(section, Adapters)
+    adapters = replace(adapters, parameters=round(adapters.parameters))
     if not (section.has("rank") or section.has("parameters")):
         hint = "give rank, or parameters: how many are trained, such as 84M"
         root.problem("says nothing of what is trained", "adapters", hint)

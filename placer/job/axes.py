@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.documents.keys import Key, integer, key, special
 
 AXES = ("tp", "cp", "ep", "pp", "dp")
 EXPERT_AXES = ("etp", "edp")
@@ -25,32 +27,54 @@ REPLICA_MAJOR_ORDER = ("tp", "cp", "ep", "pp", "dp")
 SAME_WORK = ("tp", "cp", "pp", "ep", "etp")
 
 
+MAX_WORLD_SIZE = 2**20
+
+_SIZE = integer(1, MAX_WORLD_SIZE)
+_DEGREE = (
+    "instead of `dp`, their product: torchtitan's degrees, which also say the "
+    "`sharding`"
+)
+
+
+def _order_schema() -> dict[str, Any]:
+    axis = f"({'|'.join(AXES)})"
+    return {"type": "string", "pattern": f"^({AUTO_ORDER}|{axis}(-{axis})*)$"}
+
+
 @dataclass(frozen=True)
 class Parallelism:
     """Axis sizes and the order in which they number the ranks.
 
     Attributes
     ----------
-    tp, cp, pp, dp : int
-        Dense axes; their product is the world size.
-    vp : int
-        Virtual stages (model chunks) a pipeline rank holds.
-    ep, etp : int
-        Expert parallel size, and tensor parallel size inside experts.
-    order : tuple of str
-        The five axes, innermost first.
     auto_order : bool
         The file leaves the order open; ``order`` is the one that is tried or chosen.
     """
 
-    tp: int = 1
-    cp: int = 1
-    ep: int = 1
-    pp: int = 1
-    dp: int = 1
-    vp: int = 1
-    etp: int = 1
-    order: tuple[str, ...] = MEGATRON_DEFAULT_ORDER
+    tp: int = key(_SIZE, "tensor parallel size", 1)
+    cp: int = key(_SIZE, "context parallel size", 1)
+    ep: int = key(_SIZE, "expert parallel size", 1)
+    pp: int = key(_SIZE, "pipeline parallel size", 1)
+    dp: int = key(
+        _SIZE, "data parallel size; `tp` x `cp` x `pp` x `dp` is the number of ranks", 1
+    )
+    replicate = Key(_SIZE, _DEGREE, 1, absent="`1`", called="dp_replicate")
+    shard = Key(_SIZE, _DEGREE, 1, absent="`1`", called="dp_shard")
+    vp: int = key(_SIZE, "model chunks (virtual stages) of a pipeline rank", 1)
+    etp: int = key(
+        _SIZE,
+        "tensor parallel size inside experts",
+        1,
+        implied=lambda known: known["tp"],
+        absent="`tp`",
+    )
+    order: tuple[str, ...] = key(
+        special(_order_schema),
+        "how ranks are numbered: all five axes, the first varies fastest "
+        "(Megatron-LM's notation and default); or `auto`: placer chooses",
+        MEGATRON_DEFAULT_ORDER,
+        absent="`tp-cp-ep-dp-pp`",
+    )
     auto_order: bool = False
 
     @property

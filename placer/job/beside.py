@@ -16,7 +16,8 @@ from placer.job.models import expert_parameters
 from placer.job.recompute import experts_again, layers_again
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 # A local expert in both passes: each of its two products and their four gradients is a
 # kernel, and its tokens are padded and quantized once a pass. A kernel that follows

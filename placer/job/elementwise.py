@@ -36,7 +36,8 @@ from placer.job.models import attention_widths
 from placer.job.recompute import layers_again
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,18 @@
-"""The step of a job in the log of its run."""
+"""The step of a job in the log of its run, and the time of a micro-batch by it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
+from placer.documents.files import beside
+from placer.job.paces import rounds
+from placer.logs.formats import read_steps
 
 if TYPE_CHECKING:
+    from placer.documents import Section
     from placer.job.model import Job
     from placer.logs.steps import Steps
 
@@ -36,3 +41,32 @@ def step_of(steps: Steps, job: Job) -> float:
     axes = job.parallelism
     tokens = job.sequence * job.micro_batch * job.micro_batches
     return tokens / (axes.tp * axes.cp * axes.pp) / median(steps.tokens_per_gpu)
+
+
+def logged(section: Section, job: Job) -> Job:
+    """The job with the micro-batch time of the log that ``compute`` names, if any.
+
+    A step is so many micro-batch times of the slowest stage as `rounds` says, and the
+    fixed time. What communication was exposed counts as work; ``placer calibrate``
+    tells them apart.
+    """
+    value = section.get("log")
+    name = value.text() if value else ""
+    if value is None or not name:
+        return job
+    path = beside(section.document.source, name)
+    try:
+        step = step_of(read_steps(path), job)
+    except InputError as error:
+        for problem in error.problems:
+            value.problem(problem.message, problem.hint)
+        return job
+    fixed = job.compute.fixed_s
+    if step <= fixed:
+        value.problem(f"a step of {step:g} s is no longer than fixed_time {fixed:g} s")
+        return job
+    time = step - fixed
+    for _ in range(3):  # the first is all, but where memory has a rate
+        compute = replace(job.compute, micro_batch_time=time)
+        time = (step - fixed) / rounds(replace(job, compute=compute))
+    return replace(job, compute=replace(job.compute, micro_batch_time=time))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
-from placer.base.units import parse_bytes
+from placer.documents.keys import BOOLEAN, SIZE, integer, key, list_of, number, one_of
+from placer.documents.records import read
 
 if TYPE_CHECKING:
     from placer.documents import Section
@@ -37,67 +38,128 @@ PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 
 @dataclass(frozen=True)
 class Memory:
-    """What a job keeps in memory, beside what follows from its model.
+    """What a job keeps in memory, beside what follows from its model."""
 
-    Attributes
-    ----------
-    recompute : str
-        ``none``, ``selective`` (the modules), ``op`` (every second matrix product and
-        all that is cheap) or ``full`` (layers, from their inputs).
-    recompute_modules : tuple of str
-        What ``selective`` computes again.
-    recompute_method : str
-        ``uniform``: inputs of every ``recompute_layers``-th layer are kept. ``block``:
-        ``recompute_layers`` layers of each chunk are computed again, the rest are not.
-    recompute_layers : int
-    attention : str
-        ``fused`` never stores the scores, ``unfused`` does.
-    norm : str
-        ``fused`` keeps its input alone, ``unfused`` a copy in FP32 and one between.
-    dropout : bool
-        Masks are kept.
-    gemm : str
-        Precision of the matrix products, in which their inputs are kept.
-    gemm_layers : int
-        How many layers have it; 0 means all. The others are bf16.
-    parameter_bytes, gradient_bytes, optimizer_bytes : float or None
-        Of a parameter; None follows from the sharding.
-    keep_gathered : bool
-        Inputs that tensor ranks gather are kept so, rather than gathered again.
-    keep_outputs : bool
-        What stages send and receive of all micro-batches stays for the step.
-    logit_bytes : float
-        Kept of a logit between forward and backward of the loss.
-    micro_batch_group : int
-        Micro-batches that a chunk runs in a row when stages are interleaved; 0 means
-        the pipeline's size.
-    expert_capacity : float
-        Most tokens of an expert rank, in those of the mean; 0 sets no limit.
-    activations : float or None, bytes
-        Measured, instead of the model's.
-    reserve : float or None, bytes
-        Outside the framework's allocator: context, communicators.
-    """
-
-    recompute: str = "none"
-    recompute_modules: tuple[str, ...] = ("core_attn",)
-    recompute_method: str = "uniform"
-    recompute_layers: int = 1
-    attention: str = "fused"
-    norm: str = "fused"
-    dropout: bool = False
-    gemm: str = "bf16"
-    gemm_layers: int = 0
-    parameter_bytes: float | None = None
-    gradient_bytes: float | None = None
-    optimizer_bytes: float | None = None
-    keep_gathered: bool = False
-    keep_outputs: bool = False
-    logit_bytes: float = 6.0
-    micro_batch_group: int = 0
-    expert_capacity: float = 0.0
-    activations: float | None = None
-    reserve: float | None = None
+    recompute: str = key(
+        one_of(RECOMPUTE),
+        "`selective` (modules), `op` (every second product and all that is cheap, as "
+        "torchtitan's selective checkpointing), `full` (layers, from their inputs)",
+        "none",
+        newer=True,
+    )
+    recompute_modules: tuple[str, ...] = key(
+        list_of(one_of(MODULES)),
+        "of `selective`: `core_attn`, `layernorm`, `mla_up_proj`, `mlp`, `moe`, "
+        "`moe_act`, `shared_experts`",
+        ("core_attn",),
+        absent="`[core_attn]`",
+        newer=True,
+    )
+    recompute_method: str = key(
+        one_of(METHODS),
+        "of `full`: `uniform` keeps the input of every n-th layer; `block` computes n "
+        "layers of each chunk again and no others",
+        "uniform",
+        newer=True,
+    )
+    recompute_layers: int = key(
+        integer(1, 10_000), "of `full`: the n of its method", 1, newer=True
+    )
+    attention: str = key(
+        one_of(KERNELS), "`unfused` stores the scores", "fused", newer=True
+    )
+    norm: str = key(
+        one_of(KERNELS),
+        "`unfused` runs a kernel for each step of a norm and keeps a copy in FP32",
+        "fused",
+        newer=True,
+    )
+    dropout: bool = key(BOOLEAN, "its masks are kept", False, newer=True)
+    gemm: str = key(
+        one_of(PRECISIONS),
+        "precision of matrix products, in which inputs are kept: `fp8`, `mxfp8`, "
+        "`nvfp4`",
+        "bf16",
+        newer=True,
+    )
+    gemm_layers: int = key(
+        integer(0, 10_000),
+        "layers that have it; the others are `bf16`",
+        0,
+        absent="all",
+        newer=True,
+    )
+    parameter_bytes: float | None = key(
+        number(0.0, 64.0),
+        "bytes of a weight: 2 for BF16 or FP8 with its transpose, 1 for FP8 alone, 4 "
+        "for FP32",
+        None,
+        absent="`2`; `4` with `zero3`, `hsdp`",
+        newer=True,
+    )
+    gradient_bytes: float | None = key(
+        number(0.0, 64.0),
+        "bytes of a gradient",
+        None,
+        absent="`bytes.gradient`, at least 2; `4` with `zero3`, `hsdp`",
+        newer=True,
+    )
+    optimizer_bytes: float | None = key(
+        number(0.0, 64.0),
+        "master weights and moments of a parameter",
+        None,
+        absent="`12`; `8` when weights are FP32",
+        newer=True,
+    )
+    keep_gathered: bool = key(
+        BOOLEAN,
+        "inputs that tensor ranks gather are kept so, as PyTorch's do; Megatron-LM "
+        "gathers them again",
+        False,
+        newer=True,
+    )
+    keep_outputs: bool = key(
+        BOOLEAN,
+        "what stages pass on is kept for all micro-batches, as "
+        "`torch.distributed.pipelining` does",
+        False,
+        newer=True,
+    )
+    logit_bytes: float = key(
+        number(0.0, 64.0),
+        "bytes that the loss keeps of a logit: 6 in Megatron-LM, 12 in PyTorch without "
+        "compilation (16 over a sharded vocabulary), 4 compiled",
+        6.0,
+        newer=True,
+    )
+    micro_batch_group: int = key(
+        integer(0),
+        "micro-batches that a chunk runs in a row, when stages are interleaved",
+        0,
+        absent="`pp`",
+        newer=True,
+    )
+    expert_capacity: float = key(
+        number(0.0, 1e6),
+        "most tokens of an expert rank, in those of the mean",
+        0.0,
+        absent="no limit",
+        newer=True,
+    )
+    activations: float | None = key(
+        SIZE,
+        "measured, instead of the model's",
+        None,
+        absent="from the model",
+        newer=True,
+    )
+    reserve: float | None = key(
+        SIZE,
+        "outside the framework's allocator: context, communicators",
+        None,
+        absent="1 GiB and 0.7 GiB a communicator",
+        newer=True,
+    )
 
     def recomputes(self, module: str) -> bool:
         """Whether a module is computed again in the backward pass, or all it is in."""
@@ -105,15 +167,6 @@ class Memory:
             return False
         holders = (whole for whole, parts in PARTS.items() if module in parts)
         return not {module, *holders}.isdisjoint(self.recompute_modules)
-
-    def to_document(self) -> dict[str, Any]:
-        """What differs from the default, as in a job file."""
-        usual = asdict(Memory())
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-            if value != usual[key]
-        }
 
 
 def gradient_bytes(job: Job) -> float:
@@ -125,51 +178,17 @@ def gradient_bytes(job: Job) -> float:
 
 def decode_memory(section: Section) -> Memory:
     """The mapping, checked; problems go to the section's document."""
-    usual = Memory()
-    recompute = section.choice("recompute", RECOMPUTE, usual.recompute)
-    modules = _modules(section)
-    if section.has("recompute_modules") and recompute != "selective":
-        message = f"is for recompute selective only, not {recompute}"
-        section.problem(message, "recompute_modules", "set recompute: selective")
-    for key in ("recompute_method", "recompute_layers"):
-        if section.has(key) and recompute != "full":
-            message = f"is for recompute full only, not {recompute}"
-            section.problem(message, key, "set recompute: full")
+    memory = read(section, Memory)
+    for name, whose in (
+        ("recompute_modules", "selective"),
+        ("recompute_method", "full"),
+        ("recompute_layers", "full"),
+    ):
+        if section.has(name) and memory.recompute != whose:
+            message = f"is for recompute {whose} only, not {memory.recompute}"
+            section.problem(message, name, f"set recompute: {whose}")
     if section.has("optimizer_instances"):
         hint = "write it there"
         section.problem("is a key of data_parallel", "optimizer_instances", hint)
-    return Memory(
-        recompute=recompute,
-        recompute_modules=modules or usual.recompute_modules,
-        recompute_method=section.choice("recompute_method", METHODS, "uniform"),
-        recompute_layers=section.integer("recompute_layers", 1, maximum=10_000),
-        attention=section.choice("attention", KERNELS, usual.attention),
-        norm=section.choice("norm", KERNELS, usual.norm),
-        dropout=section.boolean("dropout", usual.dropout),
-        gemm=section.choice("gemm", PRECISIONS, usual.gemm),
-        gemm_layers=section.integer("gemm_layers", 0, minimum=0, maximum=10_000),
-        parameter_bytes=_number(section, "parameter_bytes"),
-        gradient_bytes=_number(section, "gradient_bytes"),
-        optimizer_bytes=_number(section, "optimizer_bytes"),
-        keep_gathered=section.boolean("keep_gathered", usual.keep_gathered),
-        keep_outputs=section.boolean("keep_outputs", usual.keep_outputs),
-        logit_bytes=section.number("logit_bytes", usual.logit_bytes, maximum=64.0),
-        micro_batch_group=section.integer("micro_batch_group", 0, minimum=0),
-        expert_capacity=section.number("expert_capacity", 0.0, maximum=1e6),
-        activations=_size(section, "activations"),
-        reserve=_size(section, "reserve"),
-    )
-
-
-def _modules(section: Section) -> tuple[str, ...]:
-    listed = section.items("recompute_modules")
-    return tuple(item.choice(MODULES) for item in listed)
-
-
-def _number(section: Section, key: str) -> float | None:
-    """Bytes of a parameter; None when nothing is said."""
-    return section.number(key, maximum=64.0) if section.has(key) else None
-
-
-def _size(section: Section, key: str) -> float | None:
-    return section.quantity(key, parse_bytes) if section.has(key) else None
+    modules = memory.recompute_modules or Memory.recompute_modules
+    return replace(memory, recompute_modules=modules)

@@ -6,22 +6,134 @@ left out (below 0.1 % of any model this is meant for).
 
 from __future__ import annotations
 
-from placer.documents import Section, open_document
-from placer.documents.presets import preset_path
-from placer.job.model import Model
+from dataclasses import dataclass
 
-_MAX_WIDTH = 10**7
+from placer.documents import Section, open_document
+from placer.documents.keys import BOOLEAN, TEXT, integer, key
+from placer.documents.presets import preset_path
+from placer.documents.records import read
+
 _LATENT = ("q_lora_rank", "qk_head_dim", "rope_head_dim", "v_head_dim")
-_MORE = (
-    *_LATENT,
-    "kv_lora_rank",
-    "head_dim",
-    "positions",
-    "mtp_layers",
-    "vocab_multiple",
-)
-# Keys that older files and plans lack, and what these mean.
-NEWER_KEYS = dict.fromkeys(_MORE, 0) | {"dense_first": True}
+_WIDTH = integer(1, 10**7)
+_WIDTH_OR_NONE = integer(0, 10**7)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Shape of a transformer, from which parameters, FLOPs and bytes follow."""
+
+    name: str = key(TEXT, "name of the model", absent="`custom`")
+    layers: int = key(integer(1, 10_000), "transformer layers")
+    hidden: int = key(_WIDTH, "width")
+    ffn: int = key(_WIDTH, "feed-forward width")
+    heads: int = key(_WIDTH, "attention heads")
+    kv_heads: int = key(
+        _WIDTH,
+        "key-value heads",
+        implied=lambda known: known["heads"],
+        absent="`heads`",
+    )
+    vocab: int = key(integer(), "vocabulary")
+    gated: bool = key(
+        BOOLEAN, "feed-forward of three matrices (SwiGLU) rather than two", True
+    )
+    tied_embeddings: bool = key(
+        BOOLEAN, "input and output embeddings share their parameters", False
+    )
+    experts: int = key(integer(0, 100_000), "routed experts of a layer", 0, unsaid=True)
+    top_k: int = key(
+        integer(1, 100_000),
+        "experts that a token visits",
+        0,
+        absent="required with `experts`",
+        unsaid=True,
+    )
+    shared_experts: int = key(
+        integer(0, 1000), "experts that every token visits", 0, unsaid=True
+    )
+    expert_ffn: int = key(
+        _WIDTH,
+        "feed-forward width of one expert",
+        0,
+        implied=lambda known: known["ffn"] if known["experts"] else 0,
+        absent="`ffn` with `experts`",
+        unsaid=True,
+    )
+    moe_layers: int = key(
+        integer(0),
+        "how many of the layers are mixture-of-experts layers",
+        0,
+        implied=lambda known: known["layers"] if known["experts"] else 0,
+        absent="`layers` with `experts`",
+        unsaid=True,
+    )
+    attention_parameters: int = key(
+        integer(0, 10**12),
+        "parameters of one layer's attention, when the heads do not give them",
+        0,
+        absent="from the heads",
+        unsaid=True,
+    )
+    head_dim: int = key(
+        _WIDTH_OR_NONE,
+        "width of a head, where it is one of its own (Qwen3, gpt-oss)",
+        0,
+        absent="`hidden / heads`",
+        newer=True,
+    )
+    q_lora_rank: int = key(
+        _WIDTH_OR_NONE,
+        "latent attention: rank of compressed queries; 0: not compressed",
+        0,
+        newer=True,
+    )
+    kv_lora_rank: int = key(
+        _WIDTH_OR_NONE,
+        "latent attention: rank of compressed keys and values; 0: attention is not "
+        "latent",
+        0,
+        newer=True,
+    )
+    qk_head_dim: int = key(
+        _WIDTH_OR_NONE,
+        "latent attention: width of a head's queries and keys without position",
+        0,
+        newer=True,
+    )
+    rope_head_dim: int = key(
+        _WIDTH_OR_NONE,
+        "latent attention: width of a head's queries and keys with position",
+        0,
+        newer=True,
+    )
+    v_head_dim: int = key(
+        _WIDTH_OR_NONE, "latent attention: width of a head's values", 0, newer=True
+    )
+    positions: int = key(_WIDTH_OR_NONE, "learned position embeddings", 0, newer=True)
+    mtp_layers: int = key(
+        _WIDTH_OR_NONE,
+        "layers that predict further tokens, held by the last stage; known to "
+        "memory alone",
+        0,
+        newer=True,
+    )
+    dense_first: bool = key(
+        BOOLEAN,
+        "the dense layers of a mixture of experts are its first ones, rather than "
+        "spread; known to memory alone",
+        True,
+        newer=True,
+        unsaid=False,
+    )
+    vocab_multiple: int = key(
+        _WIDTH_OR_NONE,
+        "the embedding has the vocabulary's rows up to a multiple of this and tp, as "
+        "Megatron-LM's `make_vocab_size_divisible_by` does; when unknown the cost "
+        "takes `vocab` as it is and memory 128",
+        0,
+        absent="unknown",
+        newer=True,
+    )
 
 
 def read_model(name: str) -> Model:
@@ -35,42 +147,14 @@ def read_model(name: str) -> Model:
     document = open_document(str(preset_path("models", name)))
     document.check_format("placer/model")
     document.root.texts("sources")
-    model = decode_model(document.root, document.root.text("name"))
+    model = decode_model(document.root)
     document.finish()
     return model
 
 
-def decode_model(section: Section, name: str) -> Model:
+def decode_model(section: Section) -> Model:
     """Model from a mapping of its fields; problems go to the section's document."""
-    layers = section.integer("layers", maximum=10_000)
-    heads = section.integer("heads", maximum=_MAX_WIDTH)
-    ffn = section.integer("ffn", maximum=_MAX_WIDTH)
-    experts = section.integer("experts", 0, minimum=0, maximum=100_000)
-    model = Model(
-        name=name,
-        layers=layers,
-        hidden=section.integer("hidden", maximum=_MAX_WIDTH),
-        ffn=ffn,
-        heads=heads,
-        kv_heads=section.integer("kv_heads", heads, maximum=_MAX_WIDTH),
-        vocab=section.integer("vocab"),
-        gated=section.boolean("gated", True),
-        tied_embeddings=section.boolean("tied_embeddings", False),
-        experts=experts,
-        top_k=section.integer("top_k", 0, maximum=100_000),
-        shared_experts=section.integer("shared_experts", 0, minimum=0, maximum=1000),
-        expert_ffn=section.integer(
-            "expert_ffn", ffn if experts else 0, maximum=_MAX_WIDTH
-        ),
-        moe_layers=section.integer("moe_layers", layers if experts else 0, minimum=0),
-        attention_parameters=section.integer(
-            "attention_parameters", 0, minimum=0, maximum=10**12
-        ),
-        **{
-            key: section.integer(key, 0, minimum=0, maximum=_MAX_WIDTH) for key in _MORE
-        },
-        dense_first=section.boolean("dense_first", True),
-    )
+    model = read(section, Model, {"name": "custom"})
     _check(section, model)
     return model
 
@@ -225,16 +309,16 @@ def _check(section: Section, model: Model) -> None:
             message = f"{model.top_k} is more than experts ({model.experts})"
             section.problem(message, "top_k")
         return
-    for key in ("top_k", "shared_experts", "expert_ffn", "moe_layers"):
-        if getattr(model, key):
-            section.problem(f"needs experts, which is {model.experts}", key)
+    for name in ("top_k", "shared_experts", "expert_ffn", "moe_layers"):
+        if getattr(model, name):
+            section.problem(f"needs experts, which is {model.experts}", name)
 
 
 def _check_latent(section: Section, model: Model) -> None:
     """Widths of latent attention go together."""
-    for key in _LATENT:
-        if getattr(model, key) and not model.kv_lora_rank:
-            section.problem("needs kv_lora_rank", key, "it is of latent attention")
+    for name in _LATENT:
+        if getattr(model, name) and not model.kv_lora_rank:
+            section.problem("needs kv_lora_rank", name, "it is of latent attention")
     if model.kv_lora_rank and not (model.qk_head_dim and model.v_head_dim):
         message = "needs qk_head_dim and v_head_dim, the widths of a head"
         section.problem(message, "kv_lora_rank")

@@ -30,7 +30,9 @@ from placer.job.work import (
 )
 
 if TYPE_CHECKING:
-    from placer.job.model import Compute, EndStages, Job, Model
+    from placer.job.model import Compute, Job
+    from placer.job.models import Model
+    from placer.job.parallel import EndStages
 
 LOGIT_BYTES = 36.0
 

@@ -16,7 +16,8 @@ from placer.job.least_pipeline import ChunkTimes, least_pipeline
 from placer.job.pace import Held, Rates, Share, held_by, rates, share_of
 
 if TYPE_CHECKING:
-    from placer.job.model import EndStages, Job
+    from placer.job.model import Job
+    from placer.job.parallel import EndStages
 
 
 class Paces(NamedTuple):

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import decode_assumed
 from placer.base.arguments import PATH, takes
 from placer.base.errors import InputError
-from placer.base.units import format_bandwidth, parse_time
+from placer.base.units import format_bandwidth
 from placer.documents import Document, Section, closest, content_digest, open_document
 from placer.documents.presets import find_file
+from placer.documents.records import digested, read
 from placer.job.adapters import decode_adapters
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.beside import beside_seconds, host_seconds
 from placer.job.even import evenly
+from placer.job.logged import logged
 from placer.job.memory import decode_memory
-from placer.job.model import ATTENTION_RATE, Group, Job, Model, RankTraffic
-from placer.job.models import NEWER_KEYS, decode_model, read_model
+from placer.job.model import WEIGHTED_AXES, Compute, Job
+from placer.job.models import Model, decode_model, read_model
 from placer.job.pace import held_by
-from placer.job.parallel import NEWER_EXPERT_KEYS, NEWER_TENSOR_KEYS, said
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
-from placer.job.read_compute import decode_compute, logged
 from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import (
-    NEWER_SYNC_KEYS,
-    decode_bytes,
-    decode_collectives,
-    decode_context_parallel,
-    decode_expert_parallel,
-    decode_overlap,
-    decode_stages,
-    decode_sync,
-    decode_tensor_parallel,
-)
+from placer.job.read_traffic import decode_stages, decode_sync
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
-from placer.job.rules import Rules
-from placer.job.started import decode_started
+from placer.job.started import Started, decode_started
 from placer.job.work import micro_batch_time
 
 if TYPE_CHECKING:
     import os
 
+    from placer.job.traffic import Group, RankTraffic
+
 FORMAT = "placer/job"
 _OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
 # What changes no job.
 _BESIDE = ("sha256", "description", "sources", "assumed", "started")
-LAUNCHER_RANKS = ("node-contiguous", "free")
-WEIGHTED_AXES = (*AXES, "edp")
 
 
 @takes(source=PATH)
@@ -100,37 +88,28 @@ def _decode(document: Document, *, alone: bool) -> Job:
         known_world = _ranks_named(groups, traffic)
         parallelism = Parallelism(dp=known_world)
     model = _model(root)
-    job = Job(
-        name=root.text("name"),
+    root.get("sequence", required=model is not None)
+    launcher, adapted = root.section("launcher"), decode_adapters(root, model)
+    job = read(
+        root,
+        Job,
         parallelism=parallelism,
         model=model,
-        sequence=root.integer("sequence", None if model else 1, maximum=10**8),
-        micro_batch=root.integer("micro_batch", 1, maximum=10**6),
-        micro_batches=root.integer("micro_batches", 1, maximum=10**6),
-        bytes=decode_bytes(root.section("bytes")),
         data_parallel=decode_sync(
             root.section("data_parallel"), parallelism, data_parallel_degrees(axes)
         ),
-        overlap=decode_overlap(root.section("overlap")),
-        collectives=decode_collectives(root.section("collectives")),
-        tensor_parallel=decode_tensor_parallel(root.section("tensor_parallel")),
-        context_parallel=decode_context_parallel(root.section("context_parallel")),
-        expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
         stages=decode_stages(root, model, parallelism),
-        compute=decode_compute(root, has_model=root.has("model")),
+        compute=_compute(root, has_model=root.has("model")),
         require=_require(root.section("require"), groups)
         | evenly(_require(root.section("even"), groups)),
-        launcher=_launcher(root.section("launcher")),
-        started=decode_started(root.section("launcher")),
+        launcher=Started.ranks.take(launcher),
+        started=decode_started(launcher),
         groups=groups,
         traffic=traffic,
+        adapters=adapted,
         memory=decode_memory(root.section("memory")),
-        adapters=decode_adapters(root, model),
-        host_time=_host_time(root),
         weights=_weights(root.section("weights")),
         rules=decode_rules(root.section("rules"), known_world),
-        description=root.text("description", ""),
-        sources=tuple(root.texts("sources")),
         assumed=decode_assumed(root),
     )
     if not document.problems:
@@ -151,47 +130,20 @@ def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
     return max(named, default=0) + 1
 
 
-# What older files and plans lack, by section.
-_NEWER: Mapping[str, Mapping[str, Any]] = {
-    "data_parallel": NEWER_SYNC_KEYS,
-    "tensor_parallel": NEWER_TENSOR_KEYS,
-    "expert_parallel": NEWER_EXPERT_KEYS,
-    "compute": {
-        "step_error": 0.0,
-        "attention_rate": ATTENTION_RATE,
-        "memory_bandwidth": 0.0,
-        "multiprocessors": 0,
-        "peak_tflops": 0.0,
-        "output_tflops": 0.0,
-    },
-    "model": NEWER_KEYS,
-}
-
-
 def job_digest(job: Job) -> str:
     """SHA-256 of what the job says, whatever the layout of its file.
 
     Description, sources, what starts it and which values are assumed are left out: they
     change nothing about the job.
     """
-    # asdict copies number by number, which takes long for groups of a million ranks.
-    content = asdict(
-        replace(
-            job,
-            groups=(),
-            traffic=None,
-            rules=Rules(),
-            roles=(),
-            transfers=(),
-            started=None,
-        )
-    )
-    content["groups"] = [vars(group) for group in job.groups]
-    del content["traffic"]
-    if job.traffic is not None:
-        content["traffic"] = job.traffic.to_document()
+    content = {key: _settled(value) for key, value in vars(job).items()}
     for key in (*_BESIDE, "rules", "roles", "transfers"):
         del content[key]
+    for key in ("traffic", "memory", "adapters", "host_time"):
+        if not content[key] and content[key] != 0.0:
+            del content[key]
+    if job.traffic is not None:
+        content["traffic"] = job.traffic.to_document()
     if job.roles:
         content["transfers"] = [asdict(transfer) for transfer in job.transfers]
         content["roles"] = [
@@ -199,14 +151,6 @@ def job_digest(job: Job) -> str:
         ]
     if not job.parallelism.auto_order:
         del content["parallelism"]["auto_order"]
-    content["memory"] = job.memory.to_document()
-    if not content["memory"]:
-        del content["memory"]
-    for key in ("adapters", "host_time"):
-        if content[key] is None:
-            del content[key]
-    for key, usual in _NEWER.items():
-        content[key] = content[key] and said(content[key], usual)
     content["compute"]["fixed_time"] = job.compute.fixed_s
     content["collectives"]["gather"] = "auto"  # digests outlive the key that was
     if job.rules:
@@ -214,13 +158,19 @@ def job_digest(job: Job) -> str:
     return content_digest(content)
 
 
+def _settled(value: Any) -> Any:
+    """A value as digests have it; the numbers of groups are not copied one by one."""
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return [*map(digested, value)]
+    return digested(value) if is_dataclass(value) else value
+
+
 def _model(root: Section) -> Model | None:
     value = root.get("model")
     if value is None:
         return None
     if value.kind == "mapping":
-        section = value.section()
-        return decode_model(section, section.text("name", "custom"))
+        return decode_model(value.section())
     name = value.text()
     try:
         return read_model(name) if name else None
@@ -229,9 +179,24 @@ def _model(root: Section) -> Model | None:
         return None
 
 
-def _host_time(root: Section) -> float | None:
-    """Of a layer and micro-batch; None where nothing says it."""
-    return root.quantity("host_time", parse_time) if root.has("host_time") else None
+def _compute(root: Section, *, has_model: bool) -> Compute:
+    """Times and rates of the work; one that a log tells is `logged` afterwards."""
+    section = root.section("compute", required=has_model)
+    by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
+    by_log = section.has("log")
+    hint = "give micro_batch_time (measured), tflops_per_gpu or log"
+    if by_log and (by_time or by_rate):
+        other = "micro_batch_time" if by_time else "tflops_per_gpu"
+        section.problem(f"contradicts {other}", "log", "remove one of them")
+    elif by_log and not has_model:
+        section.problem("needs a model", "log", "add model, or a time")
+    if by_time and by_rate:
+        section.problem("contradicts micro_batch_time", "tflops_per_gpu", hint)
+    elif by_rate and not has_model:
+        section.problem("needs a model", "tflops_per_gpu", "add model, or a time")
+    elif has_model and root.has("compute") and not (by_time or by_rate or by_log):
+        section.problem("says nothing about the time of the work", hint=hint)
+    return read(section, Compute)
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
@@ -243,10 +208,6 @@ def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
             value.problem("there is no such axis or group", hint)
         required[key] = value.text()
     return required
-
-
-def _launcher(section: Section) -> str:
-    return section.choice("ranks", LAUNCHER_RANKS, "node-contiguous")
 
 
 def _weights(section: Section) -> dict[str, float]:

@@ -6,9 +6,14 @@ from dataclasses import replace
 from math import prod
 
 from placer.documents import Section, closest
-from placer.job.axes import AUTO_ORDER, AXES, MEGATRON_DEFAULT_ORDER, Parallelism
-
-MAX_WORLD_SIZE = 2**20
+from placer.documents.records import read
+from placer.job.axes import (
+    AUTO_ORDER,
+    AXES,
+    MAX_WORLD_SIZE,
+    MEGATRON_DEFAULT_ORDER,
+    Parallelism,
+)
 
 
 def decode_parallelism(section: Section) -> Parallelism:
@@ -22,9 +27,7 @@ def decode_parallelism(section: Section) -> Parallelism:
         section.has("order")
         return Parallelism()
     parallelism = replace(
-        parallelism,
-        order=_order(section, parallelism),
-        auto_order=_is_open(section),
+        parallelism, order=_order(section, parallelism), auto_order=_is_open(section)
     )
     if len(document.problems) == problems_before:
         _check_expert_pipeline(section, parallelism)
@@ -32,32 +35,23 @@ def decode_parallelism(section: Section) -> Parallelism:
 
 
 def _sizes(section: Section) -> Parallelism:
-    def size(axis: str, default: int = 1) -> int:
-        return section.integer(axis, default, maximum=MAX_WORLD_SIZE)
-
-    tp = size("tp")
     degrees = data_parallel_degrees(section)
-    dp = size("dp", prod(degrees or (1,)))
-    if degrees and dp != prod(degrees):
-        message = f"dp_replicate x dp_shard = {degrees[0]} x {degrees[1]} is not {dp}"
+    usual = {"dp": prod(degrees or (1,))}
+    axes = read(section, Parallelism, usual, order=MEGATRON_DEFAULT_ORDER)
+    if degrees and axes.dp != prod(degrees):
+        message = (
+            f"dp_replicate x dp_shard = {degrees[0]} x {degrees[1]} is not {axes.dp}"
+        )
         section.problem(message, "dp", "leave dp out")
-    return Parallelism(
-        tp=tp,
-        cp=size("cp"),
-        ep=size("ep"),
-        pp=size("pp"),
-        dp=dp,
-        vp=size("vp"),
-        etp=size("etp", tp),
-    )
+    return axes
 
 
 def data_parallel_degrees(section: Section) -> tuple[int, int] | None:
     """``dp_replicate`` and ``dp_shard``, torchtitan's parts of ``dp``; None without."""
-    keys = ("dp_replicate", "dp_shard")
-    if not any(map(section.has, keys)):
+    parts = (Parallelism.replicate, Parallelism.shard)
+    if not any(section.has(part.called) for part in parts):
         return None
-    replicate, shard = (section.integer(key, 1, maximum=MAX_WORLD_SIZE) for key in keys)
+    replicate, shard = (part.take(section) for part in parts)
     return replicate, shard
 
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from placer.base.units import parse_bytes
 from placer.documents import open_document
 from placer.documents.files import beside
-from placer.job.axes import AXES, EXPERT_AXES
-from placer.job.model import Group
-from placer.job.read_axes import MAX_WORLD_SIZE
+from placer.documents.records import read
+from placer.job.axes import AXES, EXPERT_AXES, MAX_WORLD_SIZE
+from placer.job.traffic import Group
 
 if TYPE_CHECKING:
     from placer.documents import Section, Value
 
-COLLECTIVES = (
-    "all_to_all",
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "send_recv",
-    "relay",
-)
-
 MAX_MEMBERS = 1 << 20
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _TAKEN = (*AXES, *EXPERT_AXES, "vp", "dp_cp")
 
 
@@ -74,20 +62,11 @@ def _decode_list(job: Section, world_size: int) -> tuple[Group, ...]:
 
 
 def _decode_group(section: Section, world_size: int) -> Group:
-    name = section.text("name")
-    if name and not _NAME.fullmatch(name):
-        hint = "letters, digits, dots, - and _, at most 63, a letter first"
-        section.problem("cannot be used as a name", "name", hint)
-    if name in _TAKEN:
-        section.problem(f'"{name}" is the name of an axis', "name", "choose another")
-    return Group(
-        name=name,
-        collective=section.choice("collective", COLLECTIVES),
-        size_bytes=section.quantity("bytes", parse_bytes),
-        per_step=section.number("per_step", 1.0, maximum=1e9),
-        overlap=section.boolean("overlap", False),
-        ranks=_ranks(section, world_size),
-    )
+    group = read(section, Group, ranks=_ranks(section, world_size))
+    if group.name in _TAKEN:
+        message = f'"{group.name}" is the name of an axis'
+        section.problem(message, "name", "choose another")
+    return group
 
 
 def _ranks(section: Section, world_size: int) -> tuple[tuple[int, ...], ...]:

@@ -14,13 +14,16 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.base.units import parse_bytes
 from placer.documents.files import decode, decompressed, files_beside, read_bytes
-from placer.job.model import RankTraffic
-from placer.job.read_axes import MAX_WORLD_SIZE
-from placer.job.read_traces import decode_traces
+from placer.job.axes import MAX_WORLD_SIZE
+from placer.job.kineto import read_trace
+from placer.job.traced import Traced, traced
+from placer.job.traffic import Flows, RankTraffic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from placer.documents import Section
-    from placer.job.model import Group
+    from placer.job.traffic import Group
 
 Columns = tuple[IntArray, IntArray, FloatArray]
 
@@ -52,7 +55,7 @@ def decode_rank_traffic(
         return None, groups
     section = job.section("traffic")
     limit = world_size or MAX_WORLD_SIZE
-    overlap = section.boolean("overlap", False)
+    overlap = Flows.overlap.take(section)
     if any(group.name == "traffic" for group in groups):
         section.problem("there is a group of this name", hint="rename the group")
     more: tuple[Group, ...] = ()
@@ -79,7 +82,7 @@ def _of_files(
         if section.has(key):
             section.problem("contradicts file", key, "remove one of the two")
     source = section.document.source
-    paths = files_beside(source, section.text("file"), (".json", ".json.gz"))
+    paths = files_beside(source, Flows.file.take(section), (".json", ".json.gz"))
     if not paths:
         section.problem("there is no such file", "file")
     if section.document.problems:
@@ -88,12 +91,34 @@ def _of_files(
     if first.lstrip()[:1] == b"{" or paths[0].endswith(".et") or len(paths) > 1:
         contents = chain([first], map(_content, paths[1:]))
         files = zip(contents, paths, strict=True)
-        flows, more = decode_traces(job, section, files, world_size, groups)
+        flows, more = _of_traces(job, section, files, world_size, groups)
         columns = _columns(*(zip(*flows, strict=True) if flows else [()] * 3))
         _check_arrays(columns, paths[0], world_size)
         return columns, more
     _refuse_of_traces(section)
     return _read_file(first, paths[0], world_size or MAX_WORLD_SIZE), ()
+
+
+def _of_traces(
+    job: Section,
+    section: Section,
+    files: Iterable[tuple[bytes, str]],
+    world_size: int,
+    groups: tuple[Group, ...],
+) -> Traced:
+    """What traces of a run, one for each rank, say of a step."""
+    steps, without = Flows.steps.take(section), Flows.without.take(section)
+    overlap = Flows.overlap.take(section)
+    if job.has("model"):
+        message = "traces hold what the model sends too: it would count twice"
+        section.problem(message, "file", "remove model")
+    if not world_size:
+        section.problem("traces need parallelism beside them", "file")
+    if section.document.problems:
+        return Traced([], ())
+    read = [read_trace(data, source) for data, source in files]
+    taken = {group.name for group in groups}
+    return traced(read, world_size, steps, without, taken, overlap=overlap)
 
 
 def _refuse_of_traces(section: Section) -> None:

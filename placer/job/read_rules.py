@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.base.hostlist import HostLists
-from placer.job.read_axes import MAX_WORLD_SIZE
+from placer.job.axes import MAX_WORLD_SIZE
 from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
 
 if TYPE_CHECKING:

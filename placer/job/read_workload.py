@@ -6,21 +6,21 @@ instance after the other.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
-from placer.base.units import parse_bytes, parse_time
 from placer.documents import closest, open_document
 from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
+from placer.documents.records import read
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.model import Job
 from placer.job.models import expert_parameters, total_parameters
 from placer.job.read_rules import decode_rules
-from placer.job.roles import Role, Transfer
-from placer.job.shards import PATTERNS, merged, pairs_of, transfer_flows
+from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
+from placer.job.shards import merged, pairs_of, transfer_flows
+from placer.job.started import Started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from placer.documents import Document, Section, Value
 
 FORMAT = "placer/workload"
-MAX_INSTANCES, MAX_RANKS = 1 << 16, 1 << 20
 # Of all transfers together, before those of the same two ranks are added up.
 MAX_FLOWS = 1 << 22
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _SERVING = ("bytes_per_token", "tokens_per_s")
 
 
@@ -59,13 +57,15 @@ def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Jo
     roles = _roles(sections, names, cycle, decode)
     by_name = {role.name: role for role in roles}
     transfers = [_transfer(section, names, by_name, cycle) for section in transfers_of]
-    launcher = root.section("launcher").choice(
-        "ranks", ("node-contiguous", "free"), "node-contiguous"
-    )
     world = sum(role.world_size for role in roles)
-    rules = decode_rules(root.section("rules"), world)
-    name, description = root.text("name"), root.text("description", "")
-    sources = tuple(root.texts("sources"))
+    found = read(
+        root,
+        Workload,
+        roles=tuple(roles),
+        transfers=tuple(transfers),
+        launcher=Started.ranks.take(root.section("launcher")),
+        rules=decode_rules(root.section("rules"), world),
+    )
     if len({transfer.overlap for transfer in transfers}) > 1:
         message = "transfers run together: overlap is true for all, or for none"
         root.problem(message, "transfers")
@@ -78,32 +78,26 @@ def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Jo
         max((transfer.fixed_time for transfer in transfers), default=0.0),
     )
     return Job(
-        name=name,
+        name=found.name,
         parallelism=Parallelism(dp=world),
         require={
             f"{role.name}.{axis}": tier
             for role in roles
             for axis, tier in role.job.require.items()
         },
-        launcher=launcher,
+        launcher=found.launcher,
         traffic=traffic,
-        rules=rules,
-        roles=tuple(roles),
-        transfers=tuple(transfers),
-        description=description,
-        sources=sources,
+        rules=found.rules,
+        roles=found.roles,
+        transfers=found.transfers,
+        description=found.description,
+        sources=found.sources,
     )
 
 
 def _cycle(transfers: list[Section]) -> float:
     """Steps of a cycle: those between two of the rarest transfers; 1 when serving."""
-    return max(
-        (
-            section.number("every", 1.0, minimum=1e-9, maximum=1e9)
-            for section in transfers
-        ),
-        default=1.0,
-    )
+    return max((Transfer.every.take(section) for section in transfers), default=1.0)
 
 
 def _names(sections: list[Section]) -> list[str]:
@@ -111,9 +105,6 @@ def _names(sections: list[Section]) -> list[str]:
     names: list[str] = []
     for section in sections:
         name = section.text("name")
-        if name and not _NAME.fullmatch(name):
-            hint = "letters, digits, - and _, at most 63, a letter first"
-            section.problem("cannot be used as a name", "name", hint)
         if name and name in names:
             section.problem(f'there is another role called "{name}"', "name")
         names.append(name)
@@ -129,12 +120,11 @@ def _roles(
     """The roles whose job can be read."""
     roles: list[Role] = []
     for section, name in zip(sections, names, strict=True):
-        instances = section.integer("instances", 1, minimum=1, maximum=MAX_INSTANCES)
-        steps = section.number("steps", cycle, maximum=1e9)
         job = _job_of_role(section, name, decode)
+        first = sum(role.world_size for role in roles)
+        role = read(section, Role, {"steps": cycle}, job=job, first_rank=first)
         if job is not None:
-            first = sum(role.world_size for role in roles)
-            roles.append(Role(name, job, instances, steps, first))
+            roles.append(role)
     return roles
 
 
@@ -143,8 +133,7 @@ def _job_of_role(
 ) -> Job | None:
     """The job of one instance, at the size and under the requirements of the role."""
     value = section.get("job", required=True)
-    gpus = section.integer("gpus", 0, maximum=MAX_RANKS)
-    require = {key: tier.text() for key, tier in section.section("require").entries()}
+    gpus, require = Role.gpus.take(section), Role.require.take(section)
     if value is None:
         return None
     from placer.job.resize import with_gpus  # which reads jobs by this module
@@ -201,21 +190,24 @@ def _transfer(
     ends = [_end(section, key, names) for key in ("from", "to")]
     if ends[0] and ends[0] == ends[1]:
         section.problem("is the role that sends", "to", "name another role")
-    pattern = section.choice("pattern", PATTERNS, "reshard")
-    size = _size(section, pattern, roles, ends, cycle)
-    fixed = section.quantity("fixed_time", parse_time, 0.0)
-    fixed *= cycle / section.number("every", 1.0, minimum=1e-9, maximum=1e9)
+    found = read(
+        section, Transfer, {"expert_share": -1.0}, sender=ends[0], receiver=ends[1]
+    )
     sender, receiver = (roles.get(end) for end in ends)
-    share = section.number("expert_share", -1.0, minimum=0.0, maximum=1.0)
+    share = found.expert_share
     if sender is not None and receiver is not None:
         if share < 0:
-            share = _expert_share(section, pattern, sender, receiver)
+            share = _expert_share(section, found.pattern, sender, receiver)
         everyone = sender.world_size * receiver.world_size
-        if pattern == "all_to_all" and everyone > MAX_FLOWS:
+        if found.pattern == "all_to_all" and everyone > MAX_FLOWS:
             section.problem(f"more than {MAX_FLOWS} flows between ranks", "pattern")
-    overlap = section.boolean("overlap", False)
-    share = max(share, 0.0)
-    return Transfer(ends[0], ends[1], pattern, size, overlap, share, fixed)
+    often = cycle / Transfer.every.take(section)
+    return replace(
+        found,
+        size_bytes=_size(section, found, sender, receiver, often),
+        expert_share=max(share, 0.0),
+        fixed_time=found.fixed_time * often,
+    )
 
 
 def _end(section: Section, key: str, names: list[str]) -> str:
@@ -229,27 +221,27 @@ def _end(section: Section, key: str, names: list[str]) -> str:
 
 def _size(
     section: Section,
-    pattern: str,
-    roles: Mapping[str, Role],
-    ends: list[str],
-    cycle: float,
+    found: Transfer,
+    sender: Role | None,
+    receiver: Role | None,
+    often: float,
 ) -> float:
     """Bytes in a cycle; when serving a cycle is one second."""
-    every = section.number("every", 1.0, minimum=1e-9, maximum=1e9)
     if not any(section.has(key) for key in _SERVING):
-        return section.quantity("bytes", parse_bytes) * cycle / every
+        section.get("bytes", required=True)
+        return found.size_bytes * often
     for key in ("bytes", "every"):
         if section.has(key):
             section.problem("contradicts tokens_per_s", key, "remove one of the two")
-    size = section.quantity("bytes_per_token", parse_bytes)
-    size *= section.number("tokens_per_s", maximum=1e15)
-    if pattern in ("reshard", "broadcast"):
+    for key in _SERVING:
+        section.get(key, required=True)
+    size = Transfer.token_bytes.take(section) * Transfer.tokens_per_s.take(section)
+    if found.pattern in ("reshard", "broadcast"):
         message = "tokens go to one instance each, not to all"
         section.problem(message, "pattern", "set paired or all_to_all")
-    sender, receiver = (roles.get(end) for end in ends)
-    if pattern == "paired" and sender is not None and receiver is not None:
-        size /= len(pairs_of(pattern, sender.instances, receiver.instances))
-    return size
+    if found.pattern == "paired" and sender is not None and receiver is not None:
+        size /= len(pairs_of(found.pattern, sender.instances, receiver.instances))
+    return float(size)
 
 
 def _expert_share(

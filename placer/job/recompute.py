@@ -19,7 +19,8 @@ from placer.job.models import (
 )
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 
 def layers_again(job: Job) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError, Problem
 from placer.documents import parse_document
+from placer.documents.records import entries
 from placer.job.pace import compute_at
 from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket
@@ -47,7 +48,7 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
         return job
     document |= {key: changed.pop(key, size) for key, size in own.items()}
     if not same_mode:
-        memory = job.memory.to_document()
+        memory = entries(job.memory)
         kept = {k: v for k, v in memory.items() if not k.startswith("recompute")}
         document["memory"] = {**kept, "recompute": recompute}
     document["parallelism"] |= changed

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import Problem
 from placer.base.hostlist import compress
+from placer.documents.keys import TEXT, integer, key, list_of, map_of, special
+from placer.documents.records import nested
 
 if TYPE_CHECKING:
     from placer.base.budget import Budget
@@ -21,19 +23,22 @@ MAX_RANKS = 1 << 20
 _RANGE = re.compile(r"\s*([0-9]{1,12})\s*(?:-\s*([0-9]{1,12})\s*)?")
 
 
+_HOSTS = special(
+    lambda: {"anyOf": [TEXT.schema(), list_of(TEXT).schema()]},
+)
+
+
 @dataclass(frozen=True)
 class Pin:
-    """Ranks that must run on one of some hosts.
+    """Ranks that must run on one of some hosts."""
 
-    Attributes
-    ----------
-    ranks : tuple of int
-        Ascending.
-    hosts : tuple of str
-    """
-
-    ranks: tuple[int, ...]
-    hosts: tuple[str, ...]
+    ranks: tuple[int, ...] = key(
+        special(lambda: {"type": ["string", "integer"]}),
+        "ranks, such as `0-7,12`",
+    )
+    hosts: tuple[str, ...] = key(
+        _HOSTS, "a host list, or a list of them", called="nodes"
+    )
 
     def __str__(self) -> str:
         noun = "rank" if len(self.ranks) == 1 else "ranks"
@@ -46,24 +51,37 @@ class Rules:
 
     Attributes
     ----------
-    pin : tuple of Pin
-        No rank is in two of them.
-    avoid : tuple of str
-        Hosts of which as few as possible are used.
-    at_most : mapping of str to int
-        Tier -> data-parallel replicas that may have ranks in one domain of it.
-    spares : mapping of str to int
-        Tier -> usable nodes without ranks in every domain of it that has ranks.
     budgets : tuple of Budget
         What sets of hosts may run: those of the machine, which no job file has.
     where : mapping of str to (str, int, int)
         Source, line and column of ``pin[0]``, ``at_most.rack`` and so on.
     """
 
-    pin: tuple[Pin, ...] = ()
-    avoid: tuple[str, ...] = ()
-    at_most: Mapping[str, int] = field(default_factory=dict)
-    spares: Mapping[str, int] = field(default_factory=dict)
+    pin: tuple[Pin, ...] = key(
+        list_of(nested(Pin)),
+        "each of these ranks runs on one of these nodes; a rank is in one pin only",
+        (),
+    )
+    avoid: tuple[str, ...] = key(
+        _HOSTS,
+        "as few of these nodes as possible are used: none at all when the job fits "
+        "without",
+        (),
+    )
+    at_most: Mapping[str, int] = key(
+        map_of(integer()),
+        "so many data-parallel replicas may have ranks in one domain of the tier. A "
+        "replica counts wherever any of its ranks is, for that is where a failure hits "
+        "it",
+        dict,
+    )
+    spares: Mapping[str, int] = key(
+        map_of(integer()),
+        "so many nodes without ranks in every domain of the tier that has any. They "
+        "are nodes the job may use: of its hosts, available and not excluded; nodes to "
+        "avoid count",
+        dict,
+    )
     budgets: tuple[Budget, ...] = ()
     where: Mapping[str, tuple[str, int, int]] = field(
         default_factory=dict, compare=False, repr=False

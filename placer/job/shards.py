@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.job.model import RankTraffic
+from placer.job.traffic import RankTraffic
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.roles import Role, Transfer
 
-PATTERNS = ("reshard", "broadcast", "paired", "all_to_all")
 # Between racks of GB200 with a NIC of 50 GB/s a GPU one GPU sent another 719 GB at 26.7
 # GB/s, eight GPUs eight others at 22.6 each, and one a copy to eight at 98.4, with the
 # NICs of its tray of four (marin-community/marin issue 7695; its bench/ at 13fb1559

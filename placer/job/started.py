@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from placer.documents.keys import (
+    TEXT,
+    Key,
+    integer,
+    key,
+    keys_of,
+    list_of,
+    map_of,
+    one_of,
+)
+from placer.documents.records import read
 
 if TYPE_CHECKING:
     from placer.documents import Section
 
+LAUNCHER_RANKS = ("node-contiguous", "free")
 # Launchers that are read in scripts, by their names in `placer score --list`, and the
 # order in which each numbers the hosts by itself.
 _GIVEN, _BY_NAME = "hosts as given", "hosts by name"
@@ -36,58 +49,74 @@ SORTING = ("torchrun-c10d", "accelerate-c10d", "slurm", "verl")
 class Started:
     """The launcher in a job's script.
 
-    Attributes
-    ----------
-    name : str
-        One of `STARTERS`.
-    source : str
-        Path of the script.
-    line : int
-        Where the launcher is called.
-    command : tuple of str
-        The program that it starts, a file of Python or ``-m`` and a module, and its
-        arguments, with ``${NAME}`` for what the environment says; empty where it is not
-        known so far.
-    environment : mapping of str to str
-        Variables that the script exports, as far as they are known.
-    image : str
-        Of the container that it runs in; empty where none is named.
+    ``command`` has ``${NAME}`` for what the environment says; where something is not
+    known so far it is empty.
     """
 
-    name: str
-    source: str
-    line: int
-    command: tuple[str, ...] = field(default=(), compare=False)
-    environment: Mapping[str, str] = field(default_factory=dict, compare=False)
-    image: str = field(default="", compare=False)
+    ranks = Key(
+        one_of(LAUNCHER_RANKS),
+        "`node-contiguous`: a node holds consecutive ranks; or `free`",
+        "node-contiguous",
+    )
+    name: str = key(
+        one_of(tuple(STARTERS)),
+        "the launcher in the job's script, as `placer predict --list` calls it; jobs "
+        "read from a script have it",
+        absent="",
+    )
+    source: str = key(TEXT, "path of the script", absent="")
+    line: int = key(
+        integer(),
+        "line of the script on which the launcher is called: `emit PLAN patch` "
+        "changes it",
+        absent="",
+    )
+    command: tuple[str, ...] = key(
+        list_of(TEXT),
+        "the program that the launcher starts and its arguments, for pods: a file "
+        "of Python, or `-m` and a module, first; `${NAME}` is a variable of the "
+        "environment",
+        (),
+        unsaid=True,
+        compare=False,
+    )
+    environment: Mapping[str, str] = key(
+        map_of(TEXT),
+        "variables that the script exports: their values",
+        dict,
+        unsaid=True,
+        compare=False,
+    )
+    image: str = key(
+        TEXT,
+        "image of the container that the script runs in",
+        "",
+        unsaid=True,
+        compare=False,
+    )
+
+    together: ClassVar[dict[str, Any]] = {
+        "dependentRequired": {
+            "name": ["source", "line"],
+            "source": ["name", "line"],
+            "line": ["name", "source"],
+            "command": ["name"],
+            "environment": ["name"],
+            "image": ["name"],
+        }
+    }
 
     def __str__(self) -> str:
         return f"{self.name} at {PurePath(self.source).name}:{self.line}"
 
-    def to_document(self) -> dict[str, Any]:
-        """The keys of ``launcher`` in the job format that it gives."""
-        parts = {
-            "command": list(self.command),
-            "environment": dict(self.environment),
-            "image": self.image,
-        }
-        known = {key: value for key, value in parts.items() if value}
-        return {"name": self.name, "source": self.source, "line": self.line, **known}
 
-
-KEYS = ("name", "source", "line", "command", "environment", "image")
+KEYS = tuple(each.called for each in keys_of(Started) if each.attribute)
 
 
 def decode_started(section: Section) -> Started | None:
     """The launcher that the section ``launcher`` of a job names, if it does."""
-    if not [key for key in KEYS if section.has(key)]:
+    if not [name for name in KEYS if section.has(name)]:
         return None
-    environment = section.section("environment").entries()
-    return Started(
-        section.choice("name", [*STARTERS]),
-        section.text("source"),
-        section.integer("line"),
-        tuple(item.text() for item in section.items("command")),
-        {name: value.text() for name, value in environment},
-        section.text("image", ""),
-    )
+    for needed in ("name", "source", "line"):
+        section.get(needed, required=True)
+    return read(section, Started)

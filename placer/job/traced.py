@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.base.errors import InputError, Problem, refuse
-from placer.job.model import Group
+from placer.job.traffic import Group
 
 if TYPE_CHECKING:
     from placer.job.kineto import Call, Trace

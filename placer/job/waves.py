@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from placer.job.models import attention_flops, attention_widths
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 TILE = 256, 128
 

@@ -18,7 +18,8 @@ from placer.job.recompute import flops_again
 from placer.job.waves import fill
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 # Share of the best rate that a product reaches which takes so many seconds at its GPU's
 # peak (Calculon, caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from placer.job.axes import Parallelism
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.topology.model import Tier, Topology

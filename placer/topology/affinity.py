@@ -8,32 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from placer.base.hostlist import compress
+from placer.documents.keys import TEXT, integer, key, list_of
+from placer.documents.records import read
 
 if TYPE_CHECKING:
-    from placer.documents import Section, Value
+    from placer.documents import Section
 
 MAX_NUMA = 1023
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Affinity:
-    """NUMA node and nearest NICs of every GPU of a node.
+    """NUMA node and nearest NICs of every GPU of a node; empty where not known."""
 
-    Attributes
-    ----------
-    numa : tuple of int
-        Number of each GPU's NUMA node; empty where it is not known.
-    nics : tuple of tuple of str
-        The NICs nearest to each GPU; empty where they are not known.
-    """
-
-    numa: tuple[int, ...] = ()
-    nics: tuple[tuple[str, ...], ...] = ()
+    numa: tuple[int, ...] = key(
+        list_of(integer(0, MAX_NUMA)),
+        "number of the GPU's NUMA node",
+        (),
+        absent="not known",
+        unsaid=True,
+    )
+    nics: tuple[tuple[str, ...], ...] = key(
+        list_of(list_of(TEXT)),
+        "the NICs nearest to the GPU, one or several",
+        (),
+        absent="not known",
+        unsaid=True,
+    )
 
     def of_node(self, gpus: int) -> Affinity:
         """The lists that describe a node of so many GPUs."""
@@ -41,11 +45,6 @@ class Affinity:
             self.numa if len(self.numa) == gpus else (),
             self.nics if len(self.nics) == gpus else (),
         )
-
-    def to_document(self) -> dict[str, Any]:
-        """The value of ``affinity`` in the topology format; empty for nothing known."""
-        lists = {"numa": [*self.numa], "nics": [[*own] for own in self.nics]}
-        return {key: known for key, known in lists.items() if known}
 
     def words(self) -> Iterator[str]:
         """Lines for people: ``NUMA 0: GPU[0-3]; NUMA 1: GPU[4-7]``."""
@@ -68,20 +67,9 @@ def gpu_words(gpus: Sequence[int]) -> str:
 def read_affinity(root: Section, gpus: int) -> Affinity:
     """The key ``affinity`` of a topology file; ``gpus`` are those of a node."""
     section = root.section("affinity")
-    numa, nics = section.get("numa"), section.get("nics")
-    return Affinity(
-        tuple(_of_each_gpu(numa, numa.integers(maximum=MAX_NUMA), gpus))
-        if numa
-        else (),
-        tuple(_of_each_gpu(nics, [tuple(i.texts()) for i in nics.items()], gpus))
-        if nics
-        else (),
-    )
-
-
-def _of_each_gpu(value: Value, items: list[Item], gpus: int) -> list[Item]:
-    """The items, when there is one a GPU."""
-    if len(items) == gpus:
-        return items
-    value.problem(f"{len(items)} entries for the {gpus} GPUs of a node")
-    return []
+    found = read(section, Affinity)
+    for name, listed in (("numa", found.numa), ("nics", found.nics)):
+        value = section.get(name)
+        if value is not None and value.kind == "list" and len(listed) != gpus:
+            value.problem(f"{len(listed)} entries for the {gpus} GPUs of a node")
+    return found

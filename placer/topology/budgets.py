@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from placer.base.budget import Budget
 from placer.base.hostlist import matching
-from placer.base.units import parse_power
+from placer.documents.keys import POWER, TEXT, Key, integer
 
 if TYPE_CHECKING:
     from placer.documents import Section
     from placer.topology.gpu import Gpu
+
+
+class Limits:
+    """The keys of ``budgets``."""
+
+    hosts = Key(
+        TEXT,
+        "an item that ends in `*` means every node that begins so",
+    )
+    gpus = Key(
+        integer(0), "GPUs of these hosts that may hold ranks", None, absent="any number"
+    )
+    replicas = Key(
+        integer(0),
+        "data-parallel replicas that may have ranks on them",
+        None,
+        absent="any number",
+    )
+    watts = Key(
+        POWER,
+        "what they may draw: `gpu: {power: ...}` for each GPU with a rank, its "
+        "share of host, switch and cooling with it; idle GPUs count nothing",
+        None,
+        absent="any power",
+    )
+    together: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"required": [limit]} for limit in ("gpus", "watts", "replicas")]
+    }
+
 
 LIMITS = ("gpus", "replicas", "watts")
 
@@ -27,7 +56,7 @@ def read_budgets(root: Section, gpu: Gpu, names: Sequence[str]) -> tuple[Budget,
 
 
 def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> Budget:
-    hosts = section.text("hosts")
+    hosts = Limits.hosts.take(section)
     meant: list[str] = []
     if hosts and names:
         try:
@@ -43,9 +72,9 @@ def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> Budget:
     return Budget(
         hosts,
         frozenset(meant),
-        section.integer("gpus", minimum=0) if "gpus" in given else None,
-        section.integer("replicas", minimum=0) if "replicas" in given else None,
-        section.quantity("watts", parse_power) if "watts" in given else None,
+        Limits.gpus.take(section),
+        Limits.replicas.take(section),
+        Limits.watts.take(section),
         gpu.power or 1.0,
     )
 

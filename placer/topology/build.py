@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from placer.topology.links import Link
 
 MAX_GPUS = 1 << 24
-MAX_GPUS_OF_NODE = 1024
 
 
 @dataclass(frozen=True, eq=False)

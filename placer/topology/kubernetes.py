@@ -7,12 +7,14 @@ offer beside GPUs. The manifests that are written for a plan repeat it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from placer.base.hostlist import expand
-from placer.documents import closest
+from placer.documents import closest, keys
+from placer.documents.keys import TEXT, Key, integer, list_of, map_of, one_of
+from placer.documents.records import entries, nested, read
 
 if TYPE_CHECKING:
     from placer.documents import Section
@@ -21,59 +23,61 @@ STOPS = ("NoSchedule", "NoExecute")
 GPU = "nvidia.com/gpu"
 
 
+_HOSTS = Key(
+    TEXT,
+    "the nodes that have it",
+    "",
+    absent="all nodes",
+    called="hosts",
+)
+
+
 @dataclass(frozen=True)
 class Taint:
-    """What keeps pods off nodes that do not tolerate it.
+    """What keeps pods off nodes that do not tolerate it."""
 
-    Attributes
-    ----------
-    key, value : str
-    effect : str
-        One of `STOPS`.
-    """
+    key: str = keys.key(TEXT, "its key")
+    effect: str = keys.key(one_of(STOPS), "what it stops")
+    value: str = keys.key(TEXT, "its value", "", unsaid=True)
 
-    key: str
-    effect: str
-    value: str = ""
-
-    def to_document(self) -> dict[str, Any]:
-        """As the topology format and Kubernetes have it."""
-        value = {"value": self.value} if self.value else {}
-        return {"key": self.key, **value, "effect": self.effect}
+    hosts = _HOSTS
 
 
 @dataclass(frozen=True)
 class Resource:
     """So many of something that pods can ask for, such as ``rdma/ib``."""
 
-    name: str
-    count: int
+    name: str = keys.key(TEXT, "what a node offers beside GPUs, such as `rdma/ib`")
+    count: int = keys.key(integer(), "how many")
 
-    def to_document(self) -> dict[str, Any]:
-        """As the topology format has it."""
-        return {"name": self.name, "count": self.count}
+    hosts = _HOSTS
 
 
 @dataclass(frozen=True)
 class Kubernetes:
     """What is known of a cluster.
 
-    Attributes
-    ----------
-    gpu : str
-        The resource of its GPUs.
-    labels : mapping of str to str
-        Key of the node label whose values are the domains of a tier, by tier.
-    taints : tuple of (Taint, str)
-        Each with the host list of its nodes, which is empty where all have it.
-    resources : tuple of (Resource, str)
-        The same.
+    Taints and resources have the host list of their nodes, empty where all have them.
     """
 
-    gpu: str = GPU
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[tuple[Taint, str], ...] = ()
-    resources: tuple[tuple[Resource, str], ...] = ()
+    gpu: str = keys.key(TEXT, "the resource of the GPUs", GPU, unsaid=True)
+    labels: Mapping[str, str] = keys.key(
+        map_of(TEXT),
+        "key of the node label whose values are the domains of the tier",
+        dict,
+        unsaid=True,
+    )
+    taints: tuple[tuple[Taint, str], ...] = keys.key(
+        list_of(nested(Taint)),
+        "`key`, `value` (may be left out), `effect` (`NoSchedule` or `NoExecute`) and "
+        "`hosts`, the nodes that have it (all)",
+        (),
+    )
+    resources: tuple[tuple[Resource, str], ...] = keys.key(
+        list_of(nested(Resource)),
+        "`name` and `count` of what a node offers beside GPUs, and `hosts`",
+        (),
+    )
 
     def taints_of(self, nodes: Iterable[str]) -> list[Taint]:
         """The taints of any of the nodes, each once."""
@@ -108,14 +112,15 @@ class Kubernetes:
 
     def to_document(self) -> dict[str, Any]:
         """The key ``kubernetes`` of the topology format; empty for nothing known."""
-        parts: dict[str, Any] = {
-            "gpu": self.gpu if self.gpu != GPU else "",
-            "labels": dict(self.labels),
-            "taints": [*_entries(self.taints)],
-            "resources": [*_entries(self.resources)],
-        }
-        known = {key: value for key, value in parts.items() if value}
-        return {"kubernetes": known} if known else {}
+        parts = entries(
+            self,
+            taints=[*_entries(self.taints)] or None,
+            resources=[*_entries(self.resources)] or None,
+        )
+        return {"kubernetes": parts} if parts else {}
+
+
+Fact = TypeVar("Fact", Taint, Resource)
 
 
 def decode_kubernetes(section: Section, tiers: Sequence[str]) -> Kubernetes:
@@ -123,32 +128,27 @@ def decode_kubernetes(section: Section, tiers: Sequence[str]) -> Kubernetes:
 
     ``tiers`` are those of the machine.
     """
-    labels = section.section("labels")
-    keys = {tier: key.text() for tier, key in labels.entries()}
-    for tier in keys.keys() - set(tiers):
-        hint = closest(tier, tiers) or f"tiers: {', '.join(tiers)}"
-        labels.problem("there is no such tier", tier, hint, is_key=True)
-    return Kubernetes(
-        section.text("gpu", GPU),
-        keys,
-        tuple(_decode_taint(v.section()) for v in section.items("taints")),
-        tuple(_decode_resource(v.section()) for v in section.items("resources")),
+    found = read(
+        section,
+        Kubernetes,
+        taints=tuple(_decode(v.section(), Taint) for v in section.items("taints")),
+        resources=tuple(
+            _decode(v.section(), Resource) for v in section.items("resources")
+        ),
     )
+    for tier in found.labels.keys() - set(tiers):
+        hint = closest(tier, tiers) or f"tiers: {', '.join(tiers)}"
+        labels = section.section("labels")
+        labels.problem("there is no such tier", tier, hint, is_key=True)
+    return found
 
 
-def _decode_taint(section: Section) -> tuple[Taint, str]:
-    value = section.text("value", "")
-    taint = Taint(section.text("key"), section.choice("effect", STOPS), value)
-    return taint, _hosts(section)
-
-
-def _decode_resource(section: Section) -> tuple[Resource, str]:
-    resource = Resource(section.text("name"), section.integer("count"))
-    return resource, _hosts(section)
+def _decode(section: Section, fact: type[Fact]) -> tuple[Fact, str]:
+    return read(section, fact), _hosts(section)
 
 
 def _hosts(section: Section) -> str:
-    hosts = section.text("hosts", "")
+    hosts: str = _HOSTS.take(section)
     try:
         expand(hosts)
     except ValueError as error:
@@ -159,4 +159,4 @@ def _hosts(section: Section) -> str:
 
 def _entries(facts: Iterable[tuple[Taint | Resource, str]]) -> Iterator[dict[str, Any]]:
     for fact, hosts in facts:
-        yield fact.to_document() | ({"hosts": hosts} if hosts else {})
+        yield entries(fact) | ({"hosts": hosts} if hosts else {})

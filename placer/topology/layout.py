@@ -64,9 +64,7 @@ def parse_levels(text: str) -> list[Level]:
     return levels
 
 
-def lay_out(
-    levels: Sequence[Level],
-) -> tuple[IntArray, tuple[tuple[str, ...], ...]]:
+def lay_out(levels: Sequence[Level]) -> tuple[IntArray, tuple[tuple[str, ...], ...]]:
     """Domain of every node at every tier, shape (T, N), and the domains' names.
 
     Tiers are innermost first, as in `Topology`; nodes are in the order of the tree, and

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.base.units import format_seconds, parse_bandwidth, parse_time
+from placer.base.units import format_seconds
+from placer.documents.keys import BANDWIDTH, TEXT, TIME, key, list_of, special
+from placer.documents.records import entries, read
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -18,27 +20,33 @@ MAX_LINKS = 4096
 _ONE_PARENT = "a link joins two domains of one tier in one domain of the next"
 
 
+def _between_schema() -> dict[str, Any]:
+    return {**list_of(TEXT).schema(), "minItems": 2, "maxItems": 2}
+
+
 @dataclass(frozen=True)
 class Link:
-    """What all traffic between two domains shares, each direction by itself.
+    """What all traffic between two domains of a tier shares, each direction by itself.
 
-    Attributes
-    ----------
-    tier : str
-        Tier of the two domains.
-    between : tuple of str
-        Their names.
-    bandwidth : float, B/s
-        One way, of the whole link; the tier in which the two meet says how much of it
-        long messages reach (`Tier.efficiency`).
-    latency : float, s
-        Of a hop between the two, never below that of the tier in which they meet.
+    The tier in which the two meet says how much of it long messages reach
+    (`Tier.efficiency`).
     """
 
     tier: str
-    between: tuple[str, str]
-    bandwidth: float
-    latency: float
+    between: tuple[str, str] = key(
+        special(_between_schema),
+        "domains of one tier that lie in one domain of the next; nodes can be named "
+        "too",
+    )
+    bandwidth: float = key(
+        BANDWIDTH,
+        "of the whole link, one way; the next tier's `efficiency` is a share of it",
+    )
+    latency: float = key(
+        TIME,
+        "of a hop between the two; never below the next tier's",
+        absent="the next tier's",
+    )
 
 
 def kept_links(
@@ -51,15 +59,8 @@ def kept_links(
 
 def link_entries(links: Iterable[Link]) -> dict[str, list[dict[str, Any]]]:
     """The key ``links`` with its value; empty where there are none."""
-    entries = [
-        {
-            "between": list(link.between),
-            "bandwidth": link.bandwidth,
-            "latency": link.latency,
-        }
-        for link in links
-    ]
-    return {"links": entries} if entries else {}
+    listed = [*map(entries, links)]
+    return {"links": listed} if listed else {}
 
 
 def read_links(root: Section, tiers: Sequence[Tier], nodes: Nodes) -> tuple[Link, ...]:
@@ -92,14 +93,13 @@ class _Reader:
         for item in items:
             section = item.section()
             between = self._between(section)
-            bandwidth = section.quantity("bandwidth", parse_bandwidth)
-            if bandwidth < 1.0:
+            link = read(section, Link, {"latency": 0.0}, tier="", between=("", ""))
+            if link.bandwidth < 1.0:
                 section.problem("a bandwidth is at least 1 B/s", "bandwidth")
-            latency = section.quantity("latency", parse_time, -1.0)
             if between is None:
                 continue
             t, pair = between
-            met = self.tiers[t + 1]
+            met, latency = self.tiers[t + 1], link.latency
             if not section.has("latency"):
                 latency = met.latency
             elif latency < met.latency:
@@ -107,7 +107,7 @@ class _Reader:
                 message = f"below {least}, the latency of tier {met.name!r}"
                 hint = "give the tier the latency of its fastest pair"
                 section.problem(message, "latency", hint)
-            yield Link(self.tiers[t].name, pair, bandwidth, latency)
+            yield Link(self.tiers[t].name, pair, link.bandwidth, latency)
 
     def _between(self, section: Section) -> tuple[int, tuple[str, str]] | None:
         """Tier and names of the two domains; None, with a problem, if they are not."""

@@ -14,6 +14,18 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.loading import load
 from placer.base.shown import Shown
+from placer.documents.keys import (
+    BANDWIDTH,
+    BOOLEAN,
+    TIME,
+    Key,
+    integer,
+    key,
+    list_of,
+    matching,
+    number,
+    special,
+)
 from placer.topology.affinity import Affinity
 from placer.topology.kubernetes import Kubernetes
 from placer.topology.machine import Domains, Machine
@@ -26,41 +38,70 @@ if TYPE_CHECKING:
     from placer.topology.build import Nodes
 
 
+TIER_NAME = r"[A-Za-z][A-Za-z0-9_-]{0,62}"
+SMALLEST = 1e-6
+MAX_GPUS_OF_NODE = 1024
+
+
+def _members_schema() -> dict[str, Any]:
+    return list_of(list_of(integer(0, MAX_GPUS_OF_NODE - 1))).schema()
+
+
 @dataclass(frozen=True)
 class Tier:
-    """One level of the machine's tree.
+    """One level of the machine's tree, for example a rack."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the level, for example ``rack``.
-    bandwidth : float, B/s
-        What one GPU sends, one way, to other GPUs of the same domain of this tier
-        outside its own child domain.
-    latency : float, s
-        Latency of one hop whose lowest common tier is this one.
-    scale_up : bool
-        Whether GPUs talk over NVLink at this tier.
-    oversubscription : float
-        The uplink of a child carries ``its GPUs x bandwidth / oversubscription``.
-    efficiency : float
-        Share of the line rate that long messages reach, in (0, 1].
-    distance : float
-        Weight of a hop at this tier in the hop-cost objective.
-    rails, apart : bool
-        Whether GPU i of every node has a switch of its own at this tier, its rail;
-        whether nothing joins its domains, so that the hosts of a job lie in one.
-    """
-
-    name: str
-    bandwidth: float
-    latency: float
-    scale_up: bool
-    oversubscription: float
-    efficiency: float
-    distance: float
-    rails: bool = False
-    apart: bool = False
+    name: str = key(matching(TIER_NAME), "name of the level")
+    size = Key(
+        integer(1, MAX_GPUS_OF_NODE),
+        "GPUs in a node; with islands, what each tier up to the node is made of",
+        absent="required up to the node",
+    )
+    members = Key(
+        special(_members_schema),
+        "which GPUs of a node form each island; first tier only",
+        absent="in order",
+    )
+    bandwidth: float = key(
+        BANDWIDTH,
+        "what one GPU can send to GPUs of the same domain of this tier outside its own "
+        "child domain, one way",
+    )
+    latency: float = key(TIME, "of one hop whose lowest common tier is this one", 0.0)
+    scale_up: bool = key(
+        BOOLEAN, "whether this tier is NVLink; such tiers are the innermost ones", False
+    )
+    oversubscription: float = key(
+        number(SMALLEST),
+        "the uplink of a child domain into this tier carries GPUs of the child x "
+        "bandwidth / oversubscription",
+        1.0,
+    )
+    efficiency: float = key(
+        number(SMALLEST, 1.0),
+        "share of the line rate that long messages reach",
+        1.0,
+    )
+    distance: float = key(
+        number(),
+        "weight of a hop at this tier for hop cost",
+        1.0,
+        absent="innermost bandwidth / this bandwidth",
+    )
+    rails: bool = key(
+        BOOLEAN,
+        "whether GPU 0 of every node has a switch of its own at this tier, GPU 1 "
+        "the next, and so on",
+        False,
+        unsaid=True,
+    )
+    apart: bool = key(
+        BOOLEAN,
+        "whether nothing joins the domains of this tier, as trees of Slurm that no "
+        "switch joins: the hosts of a job lie in one of them",
+        False,
+        unsaid=True,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +210,7 @@ class Topology(Shown, Domains):
 
     def _of_nodes(self, nodes: IntArray) -> dict[str, Any]:
         return super()._of_nodes(nodes) | {
-            "islands": self.islands.of_nodes(nodes) if self.islands else None,
+            "islands": self.islands.of_nodes(nodes) if self.islands else None
         }
 
     @property

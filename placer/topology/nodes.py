@@ -8,21 +8,59 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from placer.base.hostlist import HostLists
-from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
+from placer.documents.keys import TEXT, Key, integer, list_of, number, special
+from placer.topology.build import NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
 from placer.topology.links import read_links
+from placer.topology.model import MAX_GPUS_OF_NODE, SMALLEST, TIER_NAME
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.documents import Document, Section, Value
     from placer.topology.tiers import Tiers
 
-_SMALLEST = 1e-6
+
+def _gpus_schema() -> dict[str, Any]:
+    gpus = integer(0, MAX_GPUS_OF_NODE)
+    return {"anyOf": [gpus.schema(), list_of(gpus).schema()]}
+
+
+_FACTOR = number(SMALLEST, 1.0)
+
+
+class Entry:
+    """The keys of ``nodes`` beside the names of tiers."""
+
+    names = Key(
+        TEXT,
+        '`"r1n[01-18]"`, in Slurm\'s bracket syntax; the order counts',
+    )
+    gpus = Key(
+        special(_gpus_schema),
+        "healthy GPUs of each of these nodes; with 0 a node is left out",
+        absent="the node tier's `size`",
+    )
+    bandwidth_factor = Key(
+        _FACTOR, "share of the nominal bandwidth these nodes reach", 1.0
+    )
+    compute_factor = Key(
+        _FACTOR,
+        "share of the usual speed at which the GPUs of these nodes work: `0.5` "
+        "takes twice as long",
+        1.0,
+    )
+    together: ClassVar[dict[str, Any]] = {
+        "additionalProperties": {
+            "description": "The domain of this tier that the nodes lie in.",
+            **TEXT.schema(),
+        },
+        "propertyNames": {"pattern": f"^{TIER_NAME}$"},
+    }
 
 
 def read_nodes(document: Document, tiers: Tiers) -> Nodes:
@@ -122,8 +160,8 @@ class _Listing:
 
     def _read_entry(self, section: Section) -> None:
         gpus = self._read_gpus(section)
-        factor = section.number("bandwidth_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
-        speed = section.number("compute_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
+        factor = Entry.bandwidth_factor.take(section)
+        speed = Entry.compute_factor.take(section)
         count = self._read_names(section)
         self.gpus += [gpus] * count
         self.bandwidth_factor += [factor] * count

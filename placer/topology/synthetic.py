@@ -21,10 +21,10 @@ import numpy as np
 
 from placer.assumed import HARDWARE, Assumption
 from placer.base.errors import InputError, Problem
-from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.build import Nodes, build
 from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
-from placer.topology.model import Tier, Topology
+from placer.topology.model import MAX_GPUS_OF_NODE, Tier, Topology
 from placer.topology.uplinks import assumed_uplinks
 
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
-from placer.base.units import parse_bandwidth, parse_time
-from placer.topology.build import MAX_GPUS_OF_NODE
-from placer.topology.model import Islands, Tier
+from placer.documents.records import read
+from placer.topology.model import MAX_GPUS_OF_NODE, TIER_NAME, Islands, Tier
 
 if TYPE_CHECKING:
     from placer.base.arrays import IntArray
@@ -21,8 +20,7 @@ MAX_TIERS = 32
 MAX_RAILS = 63
 NODE = "node"  # the tier that is the host, where a tier has this name
 
-_SMALLEST = 1e-6
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_NAME = re.compile(TIER_NAME)
 _TAKEN = frozenset({"names", "gpus", "bandwidth_factor", "compute_factor", "gpu"})
 
 
@@ -110,7 +108,9 @@ def read_tiers(document: Document) -> Tiers:
 def _read_sizes(sections: Sequence[Section], node: int) -> tuple[int, ...]:
     """What the tiers up to the node are made of."""
     most = MAX_GPUS_OF_NODE
-    sizes = [section.integer("size", maximum=most) for section in sections[: node + 1]]
+    for section in sections[: node + 1]:
+        section.get("size", required=True)
+    sizes = [Tier.size.take(section) for section in sections[: node + 1]]
     if prod(sizes) > most:
         message = f"{prod(sizes)} GPUs in a node, the most is {most}"
         sections[node].problem(message, "size")
@@ -142,38 +142,28 @@ def _read_members(sections: Sequence[Section], sizes: Sequence[int]) -> tuple[in
 
 
 def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:
-    bandwidth = section.quantity("bandwidth", parse_bandwidth)
-    if bandwidth < 1.0:
+    tier = read(section, Tier)
+    if tier.bandwidth < 1.0:
         section.problem("a bandwidth is at least 1 B/s", "bandwidth")
-    scale_up = section.boolean("scale_up", False)
-    if scale_up and inner and not inner[-1].scale_up:
+    if tier.scale_up and inner and not inner[-1].scale_up:
         message = f"tier {inner[-1].name!r} inside this one is not scale_up"
         hint = "scale_up tiers are the innermost ones, without a gap"
         section.problem(message, "scale_up", hint)
-    innermost = inner[0].bandwidth if inner else bandwidth
-    return Tier(
-        name=section.text("name"),
-        bandwidth=bandwidth,
-        latency=section.quantity("latency", parse_time, 0.0),
-        scale_up=scale_up,
-        oversubscription=section.number("oversubscription", 1.0, minimum=_SMALLEST),
-        efficiency=section.number("efficiency", 1.0, minimum=_SMALLEST, maximum=1.0),
-        distance=section.number("distance", innermost / bandwidth),
-        rails=_read_rails(section, scale_up, inner),
-        apart=section.boolean("apart", False),
-    )
+    _check_rails(section, tier, inner)
+    if section.has("distance"):
+        return tier
+    innermost = inner[0].bandwidth if inner else tier.bandwidth
+    return replace(tier, distance=innermost / tier.bandwidth)
 
 
-def _read_rails(section: Section, scale_up: bool, inner: Sequence[Tier]) -> bool:
-    rails = section.boolean("rails", False)
-    if rails and (scale_up or not inner):
+def _check_rails(section: Section, tier: Tier, inner: Sequence[Tier]) -> None:
+    if tier.rails and (tier.scale_up or not inner):
         hint = "rails are the switches between nodes that GPU 0, 1, ... of each share"
         section.problem("only a scale-out tier around nodes has rails", "rails", hint)
-    elif rails and not inner[0].scale_up:
+    elif tier.rails and not inner[0].scale_up:
         hint = "without scale_up inside it only the spine joins rails: leave it out"
         message = "GPUs of a node that is not scale_up cannot reach other rails"
         section.problem(message, "rails", hint)
-    return rails
 
 
 def _check_names(sections: Sequence[Section], tiers: Sequence[Tier]) -> None:

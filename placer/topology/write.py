@@ -6,12 +6,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import assumed_entry
+from placer.documents.records import entries as entries_of
 from placer.topology.budgets import budgets_entry
 from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
     from placer.base.arrays import FloatArray, IntArray
-    from placer.topology.model import Islands, Tier, Topology
+    from placer.topology.model import Islands, Topology
 
 
 def to_document(topology: Topology) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
     """All tiers, those inside the node first; ``size`` is the GPUs of a usual node."""
     islands = topology.islands
     inside = islands.tiers if islands else ()
-    entries = [_tier_entry(tier) for tier in (*inside, *topology.tiers)]
+    entries = [entries_of(tier) for tier in (*inside, *topology.tiers)]
     sizes = islands.sizes if islands else (size,)
     for entry, of_tier in zip(entries, sizes, strict=False):
         entry["size"] = of_tier
@@ -61,7 +62,7 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
 
 def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
     """The key ``affinity`` with its value; empty where nothing is known."""
-    known = topology.affinity.of_node(size).to_document()
+    known = entries_of(topology.affinity.of_node(size))
     return {"affinity": known} if known else {}
 
 
@@ -69,20 +70,6 @@ def scheduler_entry(topology: Topology) -> dict[str, Any]:
     """The keys ``scheduler`` and ``kubernetes``, those that are known."""
     known = {"scheduler": topology.scheduler} if topology.scheduler else {}
     return known | topology.kubernetes.to_document()
-
-
-def _tier_entry(tier: Tier) -> dict[str, Any]:
-    return {
-        "name": tier.name,
-        "bandwidth": tier.bandwidth,
-        "latency": tier.latency,
-        "scale_up": tier.scale_up,
-        "oversubscription": tier.oversubscription,
-        "efficiency": tier.efficiency,
-        "distance": tier.distance,
-        **({"rails": True} if tier.rails else {}),
-        **({"apart": True} if tier.apart else {}),
-    }
 
 
 def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | list[int]]:

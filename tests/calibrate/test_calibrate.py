@@ -14,7 +14,8 @@ from placer.calibrate.fit import calibrate
 from placer.calibrate.measurements import Measurements, Point
 from placer.calibrate.text import as_data, as_text
 from placer.cost.step import StepModel
-from placer.job.model import Compute, DataParallel, Job
+from placer.job.model import Compute, Job
+from placer.job.parallel import DataParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.placement.baselines import baseline

@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from placer.cli.folder import read_folder
 from placer.cli.main import main
 from placer.documents import parse_document
-from placer.documents.presets import schemas
+from placer.formats.folder import read_folder
+from placer.formats.schemas import schema_text
 from tests.cli.test_assumed import SCRIPT, TOPOLOGY
 
 EVERY_KEY = """\
@@ -131,7 +131,7 @@ def test_a_folder_that_leaves_open_which_file() -> None:
 
 def test_the_schema_and_the_reader_know_the_same_keys() -> None:
     """Every key of placer.yaml is in its schema, which takes what is read."""
-    schema = json.loads(schemas()["folder"].read_text())
+    schema = json.loads(schema_text("folder"))
     document = parse_document(EVERY_KEY, "placer.yaml")
     root = document.root
     read_folder(document)

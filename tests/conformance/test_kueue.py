@@ -14,7 +14,8 @@ import pytest
 
 from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.solve.tree.fill import fill
 from tests.conformance.machines import (
     Host,

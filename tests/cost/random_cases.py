@@ -11,20 +11,19 @@ import numpy as np
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.memory import METHODS, MODULES, RECOMPUTE, Memory
-from placer.job.model import (
-    Collectives,
-    Compute,
+from placer.job.model import Collectives, Compute, Job
+from placer.job.models import Model, total_parameters
+from placer.job.parallel import (
+    ContextParallel,
     DataParallel,
     ElementBytes,
     EndStages,
-    Group,
-    Job,
-    Model,
+    ExpertParallel,
     Overlap,
+    TensorParallel,
 )
-from placer.job.models import total_parameters
-from placer.job.parallel import ContextParallel, ExpertParallel, TensorParallel
 from placer.job.read_axes import pipeline_groups_agree
+from placer.job.traffic import Group
 from placer.topology.build import Nodes, build
 from placer.topology.links import Link
 from placer.topology.model import Tier, Topology

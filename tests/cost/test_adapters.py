@@ -9,8 +9,8 @@ from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.model import DataParallel
 from placer.job.models import total_parameters
+from placer.job.parallel import DataParallel
 from placer.placement.placement import Placement
 from tests.cost.two_racks import JOB, two_racks
 

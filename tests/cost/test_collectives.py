@@ -9,7 +9,8 @@ from placer.cost.exchange import all_to_all_cost, send_cost
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.cost.rings import Rings, build_rings
-from placer.job.model import Collectives, Group
+from placer.job.model import Collectives
+from placer.job.traffic import Group
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 

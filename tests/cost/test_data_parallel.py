@@ -9,7 +9,7 @@ from placer.cost.data_parallel import (
     exposed_gather,
     exposed_reduce,
 )
-from placer.job.model import DataParallel
+from placer.job.parallel import DataParallel
 
 AZURE = Windows(4.9e-3, 9.8e-3, forwards=8, backwards=8, buckets=12.0)
 CHUNK_BYTES = 3.19e9

@@ -8,8 +8,9 @@ from placer.cost.network import PlacedNetwork
 from placer.cost.step import StepModel
 from placer.documents import document_of
 from placer.job.axes import Parallelism
-from placer.job.model import Job, RankTraffic
+from placer.job.model import Job
 from placer.job.read import decode_job
+from placer.job.traffic import RankTraffic
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import read_topology

@@ -9,7 +9,8 @@ from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Overlap
+from placer.job.model import Compute, Job
+from placer.job.parallel import Overlap
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal

@@ -8,17 +8,15 @@ import pytest
 from placer.cost.step import Step, StepModel
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Collectives,
-    Compute,
+from placer.job.model import Collectives, Compute, ExpertParallel, Job
+from placer.job.models import Model
+from placer.job.parallel import (
+    ContextParallel,
     DataParallel,
     EndStages,
-    ExpertParallel,
-    Job,
-    Model,
     Overlap,
+    TensorParallel,
 )
-from placer.job.parallel import ContextParallel, TensorParallel
 from placer.placement.placement import Placement
 from tests.cost.machines import racks
 

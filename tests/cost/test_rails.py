@@ -15,7 +15,9 @@ from placer.cost.exchange import send_cost
 from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel
 from placer.placement.build import placement_of_plan
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document

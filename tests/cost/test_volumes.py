@@ -8,8 +8,9 @@ import pytest
 from placer.cost.step import StepModel
 from placer.cost.volumes import Volumes, volumes
 from placer.job.axes import Parallelism
-from placer.job.model import EndStages, Job, Model
-from placer.job.parallel import TensorParallel
+from placer.job.model import Job
+from placer.job.models import Model
+from placer.job.parallel import EndStages, TensorParallel
 from tests.cost.azure import as_run, azure
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.topology.model import Topology
 from tests.cost.machines import machine, tier
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import placer
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import Compute, Job, Model, Overlap
-from placer.job.parallel import TensorParallel
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import Overlap, TensorParallel
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology

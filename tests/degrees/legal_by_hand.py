@@ -19,7 +19,8 @@ from placer.degrees.choice import Choice
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 MOST_SAMPLES = 16
 FEW_CHUNKS = 2

@@ -20,7 +20,7 @@ from placer.cost import DIFFERENCE
 from placer.degrees.kinds import MEMORY
 from placer.degrees.rated import RATED
 from placer.job.axes import Parallelism
-from placer.job.model import DataParallel
+from placer.job.parallel import DataParallel
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from placer.degrees.space import Space
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import DataParallel, Overlap
+from placer.job.parallel import DataParallel, Overlap
 from placer.job.read import decode_job
 from placer.job.write import to_document
 from placer.report.tune_table import tune_text

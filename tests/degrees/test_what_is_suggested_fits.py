@@ -16,9 +16,9 @@ from placer.base.errors import InfeasibleError
 from placer.cost.footprint.stages import footprint
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Overlap
+from placer.job.model import Compute, Job
 from placer.job.models import read_model
-from placer.job.parallel import ContextParallel, ExpertParallel
+from placer.job.parallel import ContextParallel, ExpertParallel, Overlap
 from tests.degrees.cases import GB, job
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand

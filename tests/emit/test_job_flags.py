@@ -12,7 +12,7 @@ from placer.base.errors import EmitError
 from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
 from placer.formats.jobs.job import read_job
-from placer.job.model import DataParallel
+from placer.job.parallel import DataParallel
 
 if TYPE_CHECKING:
     from pathlib import Path

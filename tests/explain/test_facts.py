@@ -10,7 +10,8 @@ from placer.cost.step import StepModel
 from placer.explain.facts import explain
 from placer.explain.score import score_with
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier

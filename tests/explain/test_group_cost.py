@@ -9,7 +9,8 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.score import score_with
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB, two_racks

@@ -10,17 +10,10 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Collectives,
-    Compute,
-    DataParallel,
-    EndStages,
-    ExpertParallel,
-    Group,
-    Job,
-    Model,
-)
-from placer.job.parallel import ContextParallel, TensorParallel
+from placer.job.model import Collectives, Compute, ExpertParallel, Job
+from placer.job.models import Model
+from placer.job.parallel import ContextParallel, DataParallel, EndStages, TensorParallel
+from placer.job.traffic import Group
 from placer.placement.placement import Placement
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from placer.documents.presets import schemas
+from placer.formats.schemas import schema_text
 from placer.injob import gpus
 from placer.injob.probe import probe
 from tests.injob.stand_ins import UUID, ZEROS, line, program, smi_xml
@@ -23,7 +23,7 @@ from tests.injob.stand_ins import UUID, ZEROS, line, program, smi_xml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCHEMA = json.loads(schemas()["probe"].read_text())
+SCHEMA = json.loads(schema_text("probe"))
 ROOT = Path(__file__).resolve().parents[2]
 
 

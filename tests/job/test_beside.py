@@ -19,7 +19,9 @@ from placer.job.beside import (
 )
 from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
-from placer.job.model import Compute, DataParallel, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel
 from placer.job.read import read_job
 from placer.job.write import to_document
 

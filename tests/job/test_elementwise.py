@@ -12,9 +12,10 @@ from placer.job.axes import Parallelism
 from placer.job.beside import beside_seconds
 from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
-from placer.job.model import Compute, DataParallel, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.pace import compute_at, rates
-from placer.job.parallel import ContextParallel, TensorParallel
+from placer.job.parallel import ContextParallel, DataParallel, TensorParallel
 from placer.job.read import read_job
 from placer.job.work import micro_batch_time
 from tests.job.test_work import llama

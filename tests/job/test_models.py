@@ -5,8 +5,8 @@ import pytest
 from placer.base.errors import InputError
 from placer.documents.presets import preset_names
 from placer.job import models
-from placer.job.model import Model
 from placer.job.models import (
+    Model,
     active_parameters,
     attention_flops,
     attention_parameters,

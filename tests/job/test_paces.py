@@ -12,8 +12,10 @@ from placer.cost.work import on_gpu
 from placer.job.axes import Parallelism
 from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
 from placer.job.memory import Memory
-from placer.job.model import Compute, EndStages, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.paces import paces, rounds
+from placer.job.parallel import EndStages
 from placer.topology.gpu import Gpu
 from tests.marks import slow
 

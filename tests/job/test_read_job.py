@@ -15,19 +15,18 @@ import pytest
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Collectives,
-    Compute,
+from placer.job.model import Collectives, Compute, ExpertParallel
+from placer.job.models import Model
+from placer.job.parallel import (
+    ContextParallel,
     DataParallel,
     EndStages,
-    ExpertParallel,
-    Group,
-    Model,
     Overlap,
+    TensorParallel,
 )
-from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.read import decode_job, read_job
 from placer.job.read_axes import pipeline_groups_agree
+from placer.job.traffic import Group
 from placer.job.write import to_document
 
 FULL = """\
@@ -254,6 +253,15 @@ def test_a_job_written_and_read_is_the_same(options, sharding):
     again = job_of(json.dumps(to_document(job)))
     assert again.sha256 == job.sha256
     assert asdict(again) == asdict(job)
+
+
+def test_a_model_with_experts_may_have_no_layer_of_them():
+    """That it has none is written out, where all layers would be the default."""
+    shape = "{layers: 80, hidden: 8, ffn: 9, heads: 8, vocab: 1, experts: 4, top_k: 2}"
+    text = changed("model: llama3.1-405b", f"model: {shape}")
+    job = job_of(text.replace("top_k: 2}", "top_k: 2, moe_layers: 0}"))
+    assert job.model.moe_layers == 0
+    assert job_of(json.dumps(to_document(job))).sha256 == job.sha256
 
 
 def test_only_full_shards_keep_their_parameters():

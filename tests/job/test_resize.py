@@ -9,9 +9,9 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
-from placer.job.model import Group
 from placer.job.read import decode_job, read_job
 from placer.job.resize import resized
+from placer.job.traffic import Group
 from placer.job.work import micro_batch_time
 from placer.placement.shrink import smaller_jobs
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
-from placer.job.models import attention_flops
+from placer.job.model import Compute, Job
+from placer.job.models import Model, attention_flops
 from placer.job.pace import (
     logit_seconds,
     share_of,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.cost.schedule import Stages, pipeline_time
-from placer.job.model import EndStages
 from placer.job.models import attention_flops, flops_per_sample
 from placer.job.pace import compute_at
+from placer.job.parallel import EndStages
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time, micro_batch_work, product_efficiency

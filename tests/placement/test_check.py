@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from placer.api.check import check
 from placer.base.errors import CheckError
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement

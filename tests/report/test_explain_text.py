@@ -8,7 +8,8 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.facts import explain
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.placement.placement import Placement
 from placer.report.explain_text import explain_text, rank_text
 from placer.topology.model import Topology

@@ -12,7 +12,9 @@ from placer.base.errors import InputError
 from placer.cost.volumes import volumes
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.model import DataParallel, Job, Model
+from placer.job.model import Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from placer.documents.presets import schemas
+from placer.formats.schemas import SCHEMAS, file_name, schema_text
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
 from tests.page.browser import chromium
@@ -123,8 +123,8 @@ def test_the_site_asks_for_nothing(pages: dict[Path, Page]) -> None:
 @pytest.mark.slow
 def test_schemas_are_published(site: Path) -> None:
     """Each schema lies beside the first page, under its own name."""
-    for path in schemas().values():
-        assert (site / path.name).read_bytes() == path.read_bytes()
+    for name in SCHEMAS:
+        assert (site / file_name(name)).read_text() == schema_text(name)
 
 
 @pytest.mark.slow

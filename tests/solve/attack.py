@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.base.errors import InfeasibleError, InputError
-from placer.job.model import RankTraffic
 from placer.job.rules import Rules
+from placer.job.traffic import RankTraffic
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound

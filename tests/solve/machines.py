@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 

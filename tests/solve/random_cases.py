@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Collectives,
-    Compute,
+from placer.job.model import Collectives, Compute, ExpertParallel, Job
+from placer.job.models import Model
+from placer.job.parallel import (
+    ContextParallel,
     DataParallel,
     EndStages,
-    ExpertParallel,
-    Group,
-    Job,
-    Model,
     Overlap,
+    TensorParallel,
 )
-from placer.job.parallel import ContextParallel, TensorParallel
+from placer.job.traffic import Group
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
-from placer.job.model import Compute, ElementBytes, Group, Job, Model, Overlap
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.orders import framework_orders, in_order
+from placer.job.parallel import ElementBytes, Overlap
+from placer.job.traffic import Group
 from placer.solve.advice import advise
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget

@@ -16,7 +16,8 @@ from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement

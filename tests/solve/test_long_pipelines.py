@@ -14,7 +14,9 @@ import pytest
 
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model, Overlap
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import Overlap
 from placer.topology.model import Tier, Topology
 from tests.cost.reference.pipeline import Replica, longest_path
 from tests.solve.random_cases import machine_of

@@ -12,7 +12,8 @@ import pytest
 from placer.base.errors import InfeasibleError
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.network.rings import fastest_stages

@@ -16,7 +16,8 @@ from placer.cost.footprint.parameters import held_vocabulary
 
 if TYPE_CHECKING:
     from placer.base.arrays import FloatArray
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 
 # Groups that are walked after the warm-up: they are all alike but for the last.

@@ -22,7 +22,8 @@ from placer.job.memory import INPUT_BYTES
 from placer.job.models import head_width
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 # One number a row and head, in FP32, from which fused attention finds its scores again.
 _ROW = 4.0

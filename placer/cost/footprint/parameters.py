@@ -22,7 +22,7 @@ from placer.job.models import (
 if TYPE_CHECKING:
     from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
-    from placer.job.model import Model
+    from placer.job.models import Model
 
 _VOCABULARY_MULTIPLE = 128
 

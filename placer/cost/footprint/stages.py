@@ -24,7 +24,8 @@ from placer.cost.volumes import volumes
 if TYPE_CHECKING:
     from placer.base.arrays import FloatArray
     from placer.cost.volumes import Volumes
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 _GIB = 2.0**30
 # Context and kernels, 0.5 to 1.8 GiB by framework and GPU: stas00/ml-engineering

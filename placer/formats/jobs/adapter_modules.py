@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from placer.job.models import attention_widths
 
 if TYPE_CHECKING:
-    from placer.job.model import Model
+    from placer.job.models import Model
 
 FUSED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 _FEED_FORWARD = (

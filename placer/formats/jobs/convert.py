@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.assumed import RATE, Assumption
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import document_of
+from placer.documents.records import entries
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
     GLOBAL_BATCH,
@@ -135,7 +136,7 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
     ]
     if found.started is not None:
         place = Place(found.started.source, found.started.line)
-        said = found.started.to_document()
+        said = entries(found.started)
         for name, value in said.pop("environment", {}).items():
             said[f"environment.{name}"] = value
         for key, value in said.items():

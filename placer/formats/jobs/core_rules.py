@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from placer.formats.jobs.findings import EVEN_PARTS
 from placer.formats.jobs.megatron.refusals import refuse_fact
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
-from placer.job.model import Model
-from placer.job.models import total_parameters
+from placer.job.models import Model, total_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

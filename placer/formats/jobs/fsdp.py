@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from placer.job.model import Model
-from placer.job.models import expert_parameters, layer_parameters
+from placer.job.models import Model, expert_parameters, layer_parameters
 
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Findings, Place

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
-from placer.base.units import parse_duration
 from placer.documents import files, open_document
+from placer.documents.keys import DURATION, TEXT, integer, key, number, special
 from placer.documents.presets import is_preset
+from placer.documents.records import nested, read
 from placer.formats.jobs.job import Options, read_job
 from placer.formats.jobs.opened import open_source
 from placer.formats.jobs.registry import FORMATS
 from placer.job.model import Job
 from placer.job.read import decode_job, job_digest
 from placer.job.resize import with_gpus
+from placer.job.roles import MAX_RANKS, job_or_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +49,55 @@ class Listed:
 
     job: Job
     weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a list says of a job."""
+
+    job: Value | None = key(
+        special(job_or_name),
+        "a file beside this one, a preset, `FORMAT:FILE`, or the keys of a job",
+    )
+    name: str = key(
+        TEXT,
+        "what it is called in tables, files and `--weight`",
+        "",
+        absent="of the job",
+    )
+    count: int = key(integer(1, MOST_JOBS), "how many such jobs", 1)
+    gpus: int = key(
+        integer(1, MAX_RANKS), "GPUs of each: `dp` follows", 0, absent="of the job"
+    )
+    weight: float = key(
+        number(1e-9, 1e9), "what a second of its step counts beside the others", 1.0
+    )
+    tflops: float = key(
+        number(0.0, 1e6),
+        "sustained rate of a GPU in TFLOP/s, of a file of another program",
+        0.0,
+        absent="",
+    )
+    micro_batch_time: float = key(
+        DURATION,
+        "measured time of a micro-batch on a stage, of a file of another program",
+        0.0,
+        absent="",
+    )
+
+
+@dataclass(frozen=True)
+class JobList:
+    """Jobs that want nodes at the same time."""
+
+    jobs: tuple[Listed, ...] = key(
+        special(lambda: {"type": "array", "minItems": 1, "items": _entry()}),
+        "jobs that want nodes at the same time: each the name of a job, or a mapping",
+    )
+
+
+def _entry() -> dict[str, Any]:
+    return {"anyOf": [TEXT.schema(), nested(Entry).schema()]}
 
 
 def is_job_list(source: Source) -> bool:
@@ -108,20 +159,18 @@ def _listed(value: Value, note: Note, machine: Topology | None) -> Iterator[List
             yield Listed(job)
         return
     section = value.section()
-    count = section.integer("count", 1, minimum=1, maximum=MOST_JOBS)
-    weight = section.number("weight", 1.0, minimum=1e-9, maximum=1e9)
+    given = section.get("job", required=True)
+    entry = read(section, Entry, job=given)
     said = Options(
-        gpus=section.integer("gpus", 0, maximum=1 << 20) or None,
-        tflops=section.number("tflops", 0.0, minimum=0.0, maximum=1e6) or None,
-        micro_batch_time=section.quantity("micro_batch_time", parse_duration, 0.0)
-        or None,
-        name=section.text("name", ""),
+        gpus=entry.gpus or None,
+        tflops=entry.tflops or None,
+        micro_batch_time=entry.micro_batch_time or None,
+        name=entry.name,
         machine=machine,
     )
-    given = section.get("job", required=True)
     job = None if given is None else _job(section, given, said, note)
     if job is not None:
-        yield from [Listed(job, weight)] * count
+        yield from [Listed(job, entry.weight)] * entry.count
 
 
 def _job(section: Section, given: Value, said: Options, note: Note) -> Job | None:

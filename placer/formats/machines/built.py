@@ -17,8 +17,9 @@ from placer.formats.machines.hardware import oversubscribed, tiers
 from placer.formats.machines.inside import inside_of
 from placer.formats.machines.layers import Layer
 from placer.formats.machines.registry import FORMATS
-from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.build import Nodes, build
 from placer.topology.kubernetes import GPU, Kubernetes
+from placer.topology.model import MAX_GPUS_OF_NODE
 
 if TYPE_CHECKING:
     from placer.documents.recognise import Text

@@ -20,7 +20,7 @@ from placer.formats.machines.nccl_parser import parse
 from placer.formats.machines.one_node import same_everywhere
 from placer.formats.machines.pcie import between_islands
 from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
-from placer.topology.build import MAX_GPUS_OF_NODE
+from placer.topology.model import MAX_GPUS_OF_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

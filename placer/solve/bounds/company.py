@@ -36,7 +36,7 @@ from placer.solve.bounds.network.limit import Near
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
-    from placer.job.model import RankTraffic
+    from placer.job.traffic import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget

@@ -44,7 +44,7 @@ from placer.solve.count.model import Program, Term
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
-    from placer.job.model import RankTraffic
+    from placer.job.traffic import RankTraffic
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
-    from placer.job.model import Group
+    from placer.job.traffic import Group
     from placer.solve.exact.assignment import Assignment, Literal
     from placer.solve.problem.compiled import Problem
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.cost.step import Step
-    from placer.job.model import Group
+    from placer.job.traffic import Group
     from placer.solve.problem.compiled import Problem
 
 # What a byte is worth that compute hides at present.

@@ -22,7 +22,7 @@ from placer.solve.score.questions import Question, ToldNetwork
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
-    from placer.job.model import Group
+    from placer.job.traffic import Group
     from placer.solve.score.operations import Operations
 
 # Random seconds with which windows are compared with the scorer's own sum.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from placer.cost.fabric import Fabric
     from placer.cost.step import StepModel
-    from placer.job.model import Group, RankTraffic
+    from placer.job.traffic import Group, RankTraffic
     from placer.solve.score._kernel import StepTime
     from placer.solve.score.questions import Question
     from placer.solve.score.slots import Sites, Slots

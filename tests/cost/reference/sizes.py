@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tests.cost.reference.beside import layers_twice, of_layer
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Job
+    from placer.job.models import Model
 
 
 @dataclass(frozen=True)

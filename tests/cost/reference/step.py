@@ -16,7 +16,8 @@ from tests.cost.reference.sync import exposed_sync
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.job.model import Group, Job, RankTraffic
+    from placer.job.model import Job
+    from placer.job.traffic import Group, RankTraffic
     from placer.topology.model import Topology
 
 Table = list[list[float]]  # by replica and stage

@@ -12,7 +12,8 @@ import pytest
 
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.placement.placement import Placement
 from placer.solve.annealing import annealed_step as annealing
 from placer.solve.annealing import in_full

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.parallel import ExpertParallel
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem

@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Compute,
-    DataParallel,
-    EndStages,
-    ExpertParallel,
-    Job,
-    Overlap,
-)
+from placer.job.model import Compute, ExpertParallel, Job
+from placer.job.parallel import DataParallel, EndStages, Overlap
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.expert_parts import units_of
 from placer.solve.problem.colocation import colocation_of

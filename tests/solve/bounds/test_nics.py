@@ -16,7 +16,9 @@ import pytest
 
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel, Overlap
 from placer.solve.bounds.cases import time_bound
 from placer.solve.bounds.network.limit import Floor
 from placer.solve.bounds.nics import nic_trade

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import (
-    Compute,
-    DataParallel,
-    EndStages,
-    Job,
-    Overlap,
-)
+from placer.job.model import Compute, Job
+from placer.job.parallel import DataParallel, EndStages, Overlap
 from placer.solve.bounds.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import objective_of

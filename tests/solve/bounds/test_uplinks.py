@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Job
+from placer.job.model import Compute, Job
+from placer.job.parallel import DataParallel
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case

@@ -10,7 +10,9 @@ import pytest
 
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.stages.cut_alike import cut_placements

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.job.axes import Parallelism
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology

@@ -11,7 +11,8 @@ import pytest
 
 from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
 from placer.solve.problem.launch import (
     feasible_colocations,

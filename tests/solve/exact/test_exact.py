@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Collectives, Compute, Group, Job
+from placer.job.model import Collectives, Compute, Job
+from placer.job.traffic import Group
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.exact.enumeration import enumerated

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.job.axes import Parallelism
-from placer.job.model import Group, Job
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.params import Params

@@ -11,7 +11,8 @@ import pytest
 
 import placer
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Overlap
+from placer.job.model import Compute, Job
+from placer.job.parallel import Overlap
 from placer.placement.build import placement_of_plan
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Tier

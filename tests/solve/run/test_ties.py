@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
-from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import ElementBytes, Overlap
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan

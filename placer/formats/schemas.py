@@ -1,0 +1,43 @@
+"""JSON Schemas of placer's formats: made from the keys of what reads them, or kept."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+from placer.documents.presets import kept_schemas
+
+# Module and class of the keys of a format, and the title of its schema.
+_MADE = {
+    "folder": (
+        "placer.formats.folder",
+        "Folder",
+        "placer.yaml: what commands of placer in its folder take",
+    ),
+    "job": ("placer.job.model", "Job", "A training job for placer"),
+    "jobs": (
+        "placer.formats.jobs.job_list",
+        "JobList",
+        "Several jobs for placer allocate",
+    ),
+    "topology": ("placer.topology.read", "File", "A machine for placer"),
+    "workload": ("placer.job.roles", "Workload", "Roles with transfers for placer"),
+}
+SCHEMAS = tuple(sorted([*_MADE, *kept_schemas()]))
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of a format, such as ``job``, as it is published."""
+    if name not in _MADE:
+        return kept_schemas()[name].read_text()
+    from placer.documents.schema import document_schema
+
+    module, record, title = _MADE[name]
+    format_name = "" if name == "folder" else f"placer/{name}"  # told by its file name
+    whole = document_schema(getattr(import_module(module), record), format_name, title)
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def file_name(name: str) -> str:
+    """What the schema of a format is called where it is published, version included."""
+    return f"placer-{name}-1.json"
