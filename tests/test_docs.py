@@ -28,6 +28,7 @@ import pytest
 import yaml
 
 from placer.cli.main import main
+from placer.formats.schemas import schema_text
 from tests.doc_blocks import (
     FENCE,
     ROOT,
@@ -278,7 +279,7 @@ def test_the_page_of_keys_has_every_key() -> None:
     conf["_fill_keys"](None, "reference/keys", source)
     assert "<!--" not in source[0]
     for name in ("topology", "job", "workload", "jobs", "folder", "probe"):
-        schema = json.loads((ROOT / f"schemas/placer-{name}-1.json").read_text())
+        schema = json.loads(schema_text(name))
         for key, value in schema["properties"].items():
             (row,) = re.findall(rf"^\| .*`{key}`.* \|$", source[0], re.M)[:1]
             assert value.get("description", "").partition("|")[0] in source[0], row

@@ -257,9 +257,8 @@ def test_a_job_written_and_read_is_the_same(options, sharding):
 
 def test_a_model_with_experts_may_have_no_layer_of_them():
     """That it has none is written out, where all layers would be the default."""
-    shape = "{layers: 80, hidden: 8, ffn: 9, heads: 8, vocab: 1, experts: 4, top_k: 2}"
-    text = changed("model: llama3.1-405b", f"model: {shape}")
-    job = job_of(text.replace("top_k: 2}", "top_k: 2, moe_layers: 0}"))
+    shape = "{layers: 80, hidden: 8, ffn: 9, heads: 8, vocab: 1, experts: 4, top_k: 2"
+    job = job_of(changed("llama3.1-405b", shape + ", moe_layers: 0}"))
     assert job.model.moe_layers == 0
     assert job_of(json.dumps(to_document(job))).sha256 == job.sha256
 
