@@ -11,7 +11,7 @@ from benchmarks.tables import percent
 from benchmarks.worth import NOTHING, saved, worth_table
 
 GAPS = (0.0, 0.001, 0.01, 0.03)
-WIDEST = 12
+WIDEST = 6
 PICTURE = "pictures/worth.svg"
 
 INTRODUCTION = """\

@@ -39,10 +39,10 @@ def fits(names: Sequence[str]) -> str:
     """The fitted times of every series, and its points from the others."""
     rows = []
     for name in names:
-        fit, measured = calibrated(name), series(name)
+        fit = calibrated(name)
         rows.append(
             (
-                f"`{name}` ({'; '.join(measured.sources)})",
+                f"`{name}`",
                 _sure(fit.micro_batch_s, fit.micro_batch_interval_s),
                 _sure(fit.fixed_s, fit.fixed_interval_s),
                 f"{fit.tflops_per_gpu:.0f}",
