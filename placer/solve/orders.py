@@ -138,13 +138,10 @@ def _name(job: Job) -> str:
 def launch_bound(problem: Problem, solution: Solution, budget: Budget) -> float:
     """A lower bound for every launcher and every order with the same groups.
 
-    That of the search, and for expert groups once more beside the value found. When
-    the budget ends it is the best so far.
+    That of the search, if it had one. When the budget ends it is the best so far.
     """
-    known, value = solution.launch_bound, solution.value
-    if known and (problem.job.parallelism.ep == 1 or is_reached(value, known)):
-        return known
-    return max(known, lower_bound(problem, 1, value, budget).value)
+    known = solution.launch_bound
+    return known or lower_bound(problem, 1, solution.value, budget).value
 
 
 def _of_all(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {
     "time": (2.0, 0.3, 1.0, 0.1),
-    "hop-cost": (0.003, 0.03, 0.01, 0.3),
+    "hop-cost": (0.01, 1.0, 0.001, 0.1),
     "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
 }
 WALKS = 8  # of the first round of a race

@@ -25,7 +25,7 @@ found = []
 for job in json.loads(sys.argv[2]):
     (folder / "job.json").write_text(json.dumps(job))
     plan = placer.place(
-        folder / "machine.json", folder / "job.json", effort="full", time_limit=4
+        folder / "machine.json", folder / "job.json", effort=0, time_limit=100
     ).plan
     found.append(plan.to_dict()["solver"].get("moves", {}))
 print(json.dumps([placer.__file__, found]))
