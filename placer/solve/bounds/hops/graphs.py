@@ -86,33 +86,6 @@ def contracted(job: Job, label: IntArray) -> Graph | None:
     return _graph(job, families)
 
 
-def experts_of(job: Job, label: IntArray | None = None) -> Product | None:
-    """The product of the experts alone, of ranks or of sets; None without.
-
-    None for sets also where these are no boxes, and where pipelines lead to other
-    experts, so that they are no product.
-
-    Parameters
-    ----------
-    label : ndarray, shape (R,), optional
-        Set of every rank.
-    """
-    axes = _axes(job, EXPERT_AXES)
-    if label is not None:
-        between = _between(job, axes, label) if has_rows(job) else None
-        if between is None:
-            return None
-        axes = between
-    product = _product(axes)
-    clique = product.stage[0]
-    return product if clique.size > 1 and clique.weight > 0 else None
-
-
-def has_rows(job: Job) -> bool:
-    """Whether expert coordinates name every rank once, along whole pipelines."""
-    return _is_product(job.parallelism) and _same_chains(job.parallelism)
-
-
 def kept_whole(
     topology: Machine, job: Job, tier: int
 ) -> Iterator[tuple[IntArray, IntArray]]:
