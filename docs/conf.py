@@ -49,7 +49,7 @@ TEXTS = {}
 SOLVE = Path(__file__).parents[1] / "placer" / "solve"
 ROOMS = (
     *("construct", "annealing/native/moves", "exact", "bounds"),
-    *("problem", "tree", "count"),
+    *("problem", "tree", "count", "programs"),
 )
 
 

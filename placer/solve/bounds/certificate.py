@@ -121,15 +121,15 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Work more on whole numbers of parts, on those of expert groups in wide gaps."""
+    """Work more on whole numbers of parts, in wide gaps."""
     params = problem.params
-    if incumbent.terms is not None or not is_of_hops(problem):
+    is_close = incumbent.is_within(params.parts_walk_gap)
+    if incumbent.terms is not None or is_close or not is_of_hops(problem):
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
-    is_wide = not incumbent.is_within(params.parts_walk_gap)
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
-    proof = counted_hop_cost(problem, incumbent.value, limits, is_wide=is_wide)
+    proof = counted_hop_cost(problem, incumbent.value, limits)
     if proof is not None:
         incumbent.prove(*proof)
 

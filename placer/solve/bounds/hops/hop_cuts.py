@@ -19,7 +19,7 @@ one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,17 +67,12 @@ def least_hop_cost(
 
 
 def counted_hop_cost(
-    problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
+    problem: Problem, incumbent: float, limits: Limits
 ) -> Proof | None:
-    """The same with more work on whole numbers of parts; None where none count.
-
-    Parts of expert groups take the longest, and are left to wide gaps.
-    """
-    params = problem.params
-    if not isinstance(problem.goal, HopCostObjective) or not is_wide:
+    """The same with programs on parts that were too large; None for step time."""
+    if not isinstance(problem.goal, HopCostObjective):
         return None
     cuts = problem.once(HopCuts.of_problem)
-    cuts = replace(cuts, params=replace(params, part_columns=params.counted_columns))
     return Proof(cuts.together(incumbent, limits), ARGUMENT)
 
 
@@ -88,7 +83,6 @@ class HopCuts:
     Attributes
     ----------
     topology : Machine
-    job : Job
     params : Params
     inside : float
         What all edges cost at the nearest distance.
@@ -99,7 +93,6 @@ class HopCuts:
     """
 
     topology: Machine
-    job: Job
     params: Params
     inside: float
     rises: FloatArray
@@ -135,7 +128,7 @@ class HopCuts:
                 graph = contracted(job, label)
                 if graph and sets.sum() >= graph.vertices:
                     cuts[tier].append(TierCut(graph, sets, params))
-        return cls(topology, job, params, float(inside), rises, cuts)
+        return cls(topology, params, float(inside), rises, cuts)
 
     def least(self, tier: int) -> float:
         """Least weight of edges between domains of a tier, as far as is known."""
@@ -156,25 +149,29 @@ class HopCuts:
                         cut.raise_once()
         return self.value()
 
-    def together(self, incumbent: float, limits: Limits = AT_ROOT) -> float:
-        """The same with parts of lines on two tiers; with limits a second try."""
+    def together(self, incumbent: float, limits: Limits | None = None) -> float:
+        """The same with parts of lines on two tiers; with limits a second try.
+
+        It is for programs that were too large for the first.
+        """
         best = self.raised(incumbent)
         tiers = sorted(self.of_tier)[:2]
         if best >= incumbent or len(tiers) < 2:
             return best
-        rises = [float(self.rises[tier]) for tier in tiers]
         cuts = [self.of_tier[tier][-1] for tier in tiers]
-        if cuts[0].world == cuts[1].world:
-            quantum = cuts[0].quantum * common_divisor(rises)
-            outer = self._outer(*tiers)
-            for both in zip(
-                *(c.lines(r) for c, r in zip(cuts, rises, strict=True)), strict=True
-            ):
-                contents, more = contents_of(both, outer)
-                if contents.columns <= self.params.part_columns:
-                    least = contents.least(limits) + more
-                    rest = self.value(beside=tiers)
-                    best = max(best, rounded_up(least, quantum) + rest)
+        if cuts[0].world != cuts[1].world:
+            return best
+        few, many = self.params.part_columns, self.params.counted_columns
+        columns = range(few + 1, many + 1) if limits else range(few + 1)
+        rises = [float(self.rises[tier]) for tier in tiers]
+        quantum = cuts[0].quantum * common_divisor(rises)
+        outer, rest = self._outer(*tiers), self.value(beside=tiers)
+        lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
+        for both in zip(*lines, strict=True):
+            contents, more = contents_of(both, outer)
+            if contents.columns in columns:
+                least = contents.least(limits or AT_ROOT) + more
+                best = max(best, rounded_up(least, quantum) + rest)
         return best
 
     def _outer(self, tier: int, other: int) -> IntArray:

@@ -158,12 +158,12 @@ def _sequence_floor(
             down = np.minimum.accumulate((best + climb)[:, ::-1], axis=1)[:, ::-1]
             np.minimum(reach, down - climb, out=reach)
         step = floor + prices[:, position, None] * slices
-        best = shift_rows(reach) + step[:, :, None]
+        best = _shift_rows(reach) + step[:, :, None]
     cheapest: FloatArray = best.min(axis=1)
     return cheapest
 
 
-def shift_rows(table: FloatArray) -> FloatArray:
+def _shift_rows(table: FloatArray) -> FloatArray:
     """``table`` with row n moved n places to the right, infinity moved in."""
     batch, rows, width = table.shape
     padded = np.full((batch, rows, width + rows), np.inf)

@@ -137,22 +137,32 @@ class TierCut:
     def _lines(
         self, product: Product, axis: Axis, prices: FloatArray, rise: float
     ) -> Lines:
-        """Lines of an axis, at some prices on stages."""
+        """Lines of an axis, at some prices on stages.
+
+        All edges of pipelines are counted across them, where that can be.
+        """
         besides = np.zeros(self.size + 1)
-        for other in self.products:
-            if other is not product:
-                besides += self._floor(other, self._share(other) * prices[None])[0]
-        own = self._share(product) * prices[None]
-        if axis is product.copies:
-            across = replica_floor(product, own, self.size)
+        if product.chain.weight:
+            others = [other.with_chain_share(0.0) for other in self.products]
+            chain = replace(product.chain, weight=self.chain_weight)
+            across, own = replace(product, chain=chain), prices[None]
+            paid = 0.0 * own
         else:
-            others = tuple(one for one in product.stage if one is not axis)
-            across = self._floor(replace(product, stage=others), own)
+            others, across = [*self.products], product
+            own, paid = 0.0 * prices[None], prices[None]
+        for other, one in zip(others, self.products, strict=True):
+            if one is not product:
+                besides += self._floor(other, self._share(one) * paid)[0]
+        if axis is product.copies:
+            cost = replica_floor(across, own, self.size, self.params)
+        else:
+            stage = tuple(one for one in product.stage if one is not axis)
+            cost = self._floor(replace(across, stage=stage), own)
         priced = float(prices.sum()) * (self.world // self.stages) / 2
         return Lines(
             axis,
             self.world // axis.size,
-            across[0] / 2,
+            cost[0] / 2,
             besides / 2,
             self.rooms,
             priced,
