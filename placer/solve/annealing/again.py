@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # longer than it takes to start them; and have answered before the time is over.
 HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
 SEARCHES = 4  # of a generation
+# Work of each relative to the first search: at least, and after generations that found
+# nothing.
+WORK = (0.25, 4.0)
 
 
 def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -46,7 +49,7 @@ def _generations(
     problem: Problem, incumbent: Incumbent, budget: Budget, helpers: Helpers
 ) -> None:
     params = problem.params
-    least, most = params.generation_work
+    least, most = WORK
     doubled, beside = 0, _Beside(incumbent, budget, None)
     for generation in range(params.generations):
         if incumbent.ends():

@@ -99,6 +99,7 @@ BOUNDS: tuple[Bound, ...] = (
     ),
 )
 NONE = Proof(0.0, "none")
+COUNTED_GAP = 0.01  # in which programs that count parts are not worth their time
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
@@ -127,7 +128,7 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
-    is_wide = not incumbent.is_within(params.parts_walk_gap)
+    is_wide = not incumbent.is_within(COUNTED_GAP)
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
     proof = counted_hop_cost(problem, incumbent.value, limits, is_wide=is_wide)
     if proof is not None:

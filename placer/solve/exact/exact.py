@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
+# Units times domains of a model: of hop cost, of groups of the job's own.
+HOP_HOMES, GROUP_HOMES = 320, 2_000
 ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"
 
 
@@ -109,12 +111,11 @@ def _assignment(problem: Problem) -> Assignment | None:
     Beyond so many units times domains a proof is out of reach, and local search
     finds as good placements in less time.
     """
-    params = problem.params
     topology, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, HopCostObjective):
-        tiers, most = hop_tiers(goal.hops), params.hop_homes
+        tiers, most = hop_tiers(goal.hops), HOP_HOMES
     elif job.model is None and job.traffic is None and not job.roles:
-        tiers, most = list(range(len(topology.tiers) - 1)), params.group_homes
+        tiers, most = list(range(len(topology.tiers) - 1)), GROUP_HOMES
     else:
         return None
     if job.world_size // max(problem.colocation.block, 1) > most:

@@ -137,9 +137,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
     colocation, capacity_of_node = problem.colocation, problem.capacity
     sizes = colocation.uniform_sizes()
     if sizes is None:
-        node_of_rank = pack(
-            topology, colocation, capacity_of_node, problem.params.pack_work
-        )
+        node_of_rank = pack(topology, colocation, capacity_of_node)
         if node_of_rank is not None:
             yield "packing", topology.gpus_on(node_of_rank)
         # Some nesting may keep the requirements without being made for them.
