@@ -18,10 +18,8 @@ from placer.solve.bounds.certificate import (
     prove,
 )
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
-from placer.solve.construct.fills.levelled import levelled
 from placer.solve.construct.fills.unequal import exchanged, fastest_first
 from placer.solve.construct.fills.whole_chains import whole_chains
-from placer.solve.construct.stages.cut_alike import cut_alike
 from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
 from placer.solve.exact.enumeration import enumerated, few_enumerated
@@ -49,7 +47,6 @@ tiled = later("construct.traffic.tiled", has_own_traffic)
 partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
-exact = later("exact.exact")
 again = later("annealing.again")
 
 
@@ -88,22 +85,18 @@ AT_ONCE: tuple[Method, ...] = (whole_chains, roles_partitioned, first_in_parts)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
-    levelled,
     whole_first,
     few_enumerated,
     in_parts,
-    cut_alike,
     boxed,
     partitioned_again,
     tiled,
     apart,
-    annealed_step,
     fastest_first,
+    annealed_step,
     exchanged,
     constructed,
     enumerated,
-    exact,
-    exchanged,
     counted_parts,
     again,
 )

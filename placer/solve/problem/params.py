@@ -17,25 +17,12 @@ from placer.solve.problem.bound_params import BoundParams
 class Params(BoundParams):
     """How hard the search tries. Work is in CP-SAT's deterministic seconds."""
 
-    # Nodes of the tree of one program that cuts pipelines alike; patterns of all such
-    # programs together.
-    cut_nodes: int = 100
-    all_cut_patterns: int = 100_000
-    # Ways to cut a replica that one such program chooses from.
-    cut_ways: int = 64
-    # Kinds of runs that a leaf holds in such a program, and how many combinations of
-    # them are looked at and kept.
-    pattern_runs: int = 3
-    patterns_combined: int = 3_000_000
-    patterns: int = 20_000
     # Placements that are tried one by one, by objective: all of a small job's.
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
     # Placements tried where more than are listed could be.
     listed_sample: int = 2_000
-    # Work of the exact model of a small job.
-    exact_work: float = 2.0
     # Races of walks of the annealer, each from other starts.
     races: int = 4
     # Edges of a graph that is cut into tiles, at most, and vertices of all that are
