@@ -151,7 +151,8 @@ class _Homes:
         """Node of every unit in a solution; shape (U,)."""
         rows = self.at[0][1]
         home = [self.nodes[[solver.value(v) for v in row].index(1)] for row in rows]
-        return np.array(home, dtype=np.int64)[self.label[0]]
+        found: IntArray = np.array(home)[self.label[0]]
+        return found
 
     def _variables(self, tier: int) -> tuple[list[int], list[list[cp_model.IntVar]]]:
         """Every set has one domain, and none holds more units than it has room for."""

@@ -25,14 +25,6 @@ class Params(BoundParams):
     listed_sample: int = 2_000
     # Races of walks of the annealer, each from other starts.
     races: int = 4
-    # Edges of a graph that is cut into tiles, at most, and vertices of all that are
-    # cut, sweep after sweep.
-    tile_edges: int = 1_000_000
-    tile_vertices: int = 60_000
-    # Pairs of edges at one rank that are looked at for directions of a graph.
-    direction_work: int = 2_000_000
-    # Ways to cut boxes of a grid in two that are looked at.
-    box_work: int = 400_000
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
