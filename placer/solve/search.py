@@ -18,7 +18,7 @@ from placer.solve.bounds.certificate import (
     prove,
 )
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
-from placer.solve.construct.fills.unequal import exchanged, fastest_first
+from placer.solve.construct.fills.unequal import fastest_first
 from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
@@ -81,7 +81,12 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (whole_chains, roles_partitioned, first_in_parts)
+AT_ONCE: tuple[Method, ...] = (
+    fastest_first,
+    whole_chains,
+    roles_partitioned,
+    first_in_parts,
+)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -92,9 +97,7 @@ METHODS: tuple[Method, ...] = (
     partitioned_again,
     tiled,
     apart,
-    fastest_first,
     annealed_step,
-    exchanged,
     constructed,
     enumerated,
     counted_parts,
@@ -103,12 +106,11 @@ METHODS: tuple[Method, ...] = (
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     dealt_evenly,
+    fastest_first,
     uneven,
     whole_first,
     in_parts,
     apart,
-    fastest_first,
-    exchanged,
 )
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (

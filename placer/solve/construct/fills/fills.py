@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings
 from placer.solve.construct.fills.runs import run_fills, whole_group_fills
@@ -67,32 +66,6 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
         nodes = fullest_first(machine, room)
         for order in orders:
             yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
-    yield from _fullest_in_groups(problem, capacity)
-
-
-def _fullest_in_groups(problem: Problem, capacity: IntArray) -> Iterator[Candidate]:
-    """Expert groups that no node holds on the fullest domains, stage by stage.
-
-    Gradient rings of one stage then share an uplink. Groups lie whole, or those domains
-    that do not hold whole ones only lie side by side.
-    """
-    machine, axes = problem.machine, problem.job.parallelism
-    unit = axes.ep * axes.etp
-    rooms = (np.bincount(row, capacity).max() for row in machine.domain_of_node)
-    tier = next(t for t, room in enumerate([*rooms, inf]) if room >= unit)
-    if not 0 < tier < len(machine.tiers) - 1:
-        return
-    domain = machine.domain_of_node[tier]
-    whole = _in_units(capacity, domain, unit)
-    for some in (whole, capacity):
-        if some.sum() < axes.world_size:
-            continue
-        room = _without_smallest(machine, some, tier, axes.world_size)
-        of_domain = np.bincount(domain, room).astype(np.int64)
-        is_whole = of_domain % unit == 0
-        nodes = np.lexsort((domain, -of_domain[domain], is_whole[domain]))
-        placed = _laid(problem, room, nodes, MEGATRON_DEFAULT_ORDER)
-        yield "fullest domains first, by ep groups", placed
 
 
 def _laid(
@@ -102,16 +75,6 @@ def _laid(
     slots = np.repeat(nodes, room[nodes])
     node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
     return problem.machine.gpus_on(node_of_rank)
-
-
-def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArray:
-    """The capacity if domains hold whole units, their last nodes giving up; (N,)."""
-    left = np.bincount(domain_of_node, capacity).astype(np.int64) // unit * unit
-    taken = np.zeros_like(capacity)
-    for node, domain in enumerate(domain_of_node.tolist()):
-        taken[node] = min(int(left[domain]), int(capacity[node]))
-        left[domain] -= taken[node]
-    return taken
 
 
 def _without_smallest(
