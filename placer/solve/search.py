@@ -20,8 +20,8 @@ from placer.solve.bounds.certificate import (
 from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.construct.fills.unequal import fastest_first
 from placer.solve.construct.fills.whole_chains import whole_chains
-from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
-from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
+from placer.solve.construct.units.in_parts import in_parts_fills
+from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
@@ -67,11 +67,10 @@ def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
-def first_in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The first placements of units in parts: a bound may take long."""
-    if not problem.params.asks_enough:
-        for fills in (in_parts_fills(problem), whole_first_fills(problem)):
-            incumbent.offer_all(islice(fills, AT_FIRST))
+def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """The first placements of units in parts: more are not worth what walks gain."""
+    for fills in (in_parts_fills(problem), whole_first_fills(problem)):
+        incumbent.offer_all(islice(fills, AT_FIRST))
 
 
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -85,14 +84,12 @@ AT_ONCE: tuple[Method, ...] = (
     fastest_first,
     whole_chains,
     roles_partitioned,
-    first_in_parts,
+    in_parts,
 )
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
-    whole_first,
     few_enumerated,
-    in_parts,
     boxed,
     partitioned_again,
     tiled,
@@ -108,7 +105,6 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     dealt_evenly,
     fastest_first,
     uneven,
-    whole_first,
     in_parts,
     apart,
 )
