@@ -17,8 +17,12 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
 )
-from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
-from placer.solve.construct.fills.unequal import fastest_first
+from placer.solve.construct.fills.fills import (
+    fastest_first,
+    fullest_fills,
+    nested,
+    uneven,
+)
 from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +13,11 @@ from placer.base.arrays import IntArray
 from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings
-from placer.solve.construct.fills.runs import run_fills, whole_group_fills
+from placer.solve.construct.fills.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
+from placer.solve.problem.starts import starts
+from placer.solve.problem.submachine import Submachine
 from placer.solve.tree.base import base_tier
 from placer.solve.tree.fill import fill, fullest_first
 
@@ -38,7 +40,6 @@ def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     if problem.job.launcher != "free":
         incumbent.offer_all(uneven_fills(problem))
         incumbent.offer_all(run_fills(problem))
-        incumbent.offer_all(whole_group_fills(problem))
 
 
 def fullest_fills(problem: Problem) -> Iterator[Candidate]:
@@ -182,3 +183,30 @@ def uneven_fills(problem: Problem) -> Iterator[Candidate]:
         )
         if node_of_rank is not None:
             yield f"ranks in order, {chunk} at a time", topology.gpus_on(node_of_rank)
+
+
+def fastest_first(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Hosts from the fastest to the slowest, those that are not needed left out.
+
+    Where slow ones are needed they then share stages and pipelines: a stage is as slow
+    as its slowest GPU, and a step as its slowest replica.
+    """
+    incumbent.offer_all(fastest_fills(problem))
+
+
+def fastest_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) on the fastest hosts, for each speed to stop at."""
+    machine = problem.machine
+    if problem.goal.name != "time" or machine.compute_factor is None:
+        return
+    speed = machine.speed_of_node
+    fastest = np.lexsort((np.arange(len(speed)), -speed))
+    for slowest in np.unique(speed)[::-1].tolist():
+        nodes = fastest[speed[fastest] >= slowest]
+        if machine.gpus_of_node[nodes].sum() < problem.job.world_size:
+            continue
+        part = Submachine(machine, machine.select(nodes), nodes)
+        own = problem.on(part.topology, problem.job)
+        fills = islice(nested_fills(own), problem.fills_priced)
+        for name, gpu_of_rank in chain(starts(own), fullest_fills(own), fills):
+            yield f"{name}, fastest hosts first", part.gpu_in_whole(gpu_of_rank)
