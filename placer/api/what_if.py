@@ -76,11 +76,12 @@ def _nested(machine: Topology, job: Job) -> list[Placement]:
     # The solver takes half a second to load; who searches has it.
     from placer.solve.construct.fills.fills import nested_fills
     from placer.solve.problem.compiled import Problem
+    from placer.solve.rearrange.settle import TIDY_FILLS
 
     problem = Problem.of(machine, job)
     if not problem.choices:
         return []
-    filled = islice(nested_fills(problem), problem.params.tidy_fills)
+    filled = islice(nested_fills(problem), TIDY_FILLS)
     return [Placement(gpus) for _, gpus in filled if problem.allows(gpus)]
 
 

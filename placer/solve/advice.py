@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Advice = dict[str, Any]
 
+# Nestings priced for each other launch, in jobs of at most so many ranks.
+NESTINGS, MOST_RANKS = 8, 131_072
+
 
 def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | None:
     """What other launches would save, as a plan says it; None when there was no time.
@@ -41,14 +44,14 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     frameworks offer and a free launch are tried (``searched``), and ``savings`` lists
     those that are better. A free launch leaves nothing to advise.
     """
-    job, largest = problem.job, problem.params.advice_ranks
+    job = problem.job
     if job.launcher == "free":
         return {}
     listed = Listed(problem)
     problem, solution = listed.by_name, listed.sorted(solution)
     machine = problem.machine
     orders = _other_orders(job)
-    if solution.launch_bound or job.world_size <= largest:
+    if solution.launch_bound or job.world_size <= MOST_RANKS:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
             launch_bound(problem, solution, budget),
@@ -58,8 +61,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         bound, _ = held_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
-    if job.world_size > largest:
-        return {"status": "not-computed", "most_ranks": largest}
+    if job.world_size > MOST_RANKS:
+        return {"status": "not-computed", "most_ranks": MOST_RANKS}
     if budget.is_over():
         return None
     savings = _savings(problem, solution, orders, budget)
@@ -153,7 +156,6 @@ def _constructed(problem: Problem) -> Iterator[IntArray]:
     """The usual placements, and those along the most promising nestings."""
     yield from (gpu_of_rank for _, gpu_of_rank in starts(problem))
     if problem.choices:
-        most = problem.params.advice_nestings
-        yield from (gpus for _, gpus in islice(nested_fills(problem), most))
+        yield from (gpus for _, gpus in islice(nested_fills(problem), NESTINGS))
     if problem.job.launcher != "free":
         yield from (gpus for _, gpus in uneven_fills(problem))

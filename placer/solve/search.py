@@ -17,13 +17,15 @@ from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
 )
-from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
-from placer.solve.construct.fills.levelled import levelled
-from placer.solve.construct.fills.unequal import exchanged, fastest_first
+from placer.solve.construct.fills.fills import (
+    fastest_first,
+    fullest_fills,
+    nested,
+    uneven,
+)
 from placer.solve.construct.fills.whole_chains import whole_chains
-from placer.solve.construct.stages.cut_alike import cut_alike
-from placer.solve.construct.units.in_parts import in_parts, in_parts_fills
-from placer.solve.construct.units.whole_first import whole_first, whole_first_fills
+from placer.solve.construct.units.in_parts import in_parts_fills
+from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Candidate, Incumbent, Terms
@@ -49,7 +51,6 @@ tiled = later("construct.traffic.tiled", has_own_traffic)
 partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
-exact = later("exact.exact")
 again = later("annealing.again")
 
 
@@ -70,11 +71,10 @@ def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
-def first_in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The first placements of units in parts: a bound may take long."""
-    if not problem.params.asks_enough:
-        for fills in (in_parts_fills(problem), whole_first_fills(problem)):
-            incumbent.offer_all(islice(fills, AT_FIRST))
+def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """The first placements of units in parts: more are not worth what walks gain."""
+    for fills in (in_parts_fills(problem), whole_first_fills(problem)):
+        incumbent.offer_all(islice(fills, AT_FIRST))
 
 
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -84,38 +84,33 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (whole_chains, roles_partitioned, first_in_parts)
+AT_ONCE: tuple[Method, ...] = (
+    fastest_first,
+    whole_chains,
+    roles_partitioned,
+    in_parts,
+)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
-    levelled,
-    whole_first,
     few_enumerated,
-    in_parts,
-    cut_alike,
     boxed,
     partitioned_again,
     tiled,
     apart,
     annealed_step,
-    fastest_first,
-    exchanged,
     constructed,
     enumerated,
-    exact,
-    exchanged,
     counted_parts,
     again,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     dealt_evenly,
+    fastest_first,
     uneven,
-    whole_first,
     in_parts,
     apart,
-    fastest_first,
-    exchanged,
 )
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (

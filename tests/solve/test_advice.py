@@ -13,6 +13,7 @@ from placer.job.models import Model
 from placer.job.orders import framework_orders, in_order
 from placer.job.parallel import ElementBytes, Overlap
 from placer.job.traffic import Group
+from placer.solve import advice
 from placer.solve.advice import advise
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -39,9 +40,8 @@ def job_of(order: str, weights: dict[str, float], **sizes: int) -> Job:
     return Job("job", axes, weights=weights)
 
 
-def advice_of(topology: Topology, job: Job, **params: int) -> dict:
-    problem = Problem.of(topology, job).with_params(**params)
-    found = advise(problem, solve(topology, job), Budget(60.0))
+def advice_of(topology: Topology, job: Job) -> dict:
+    found = advise(Problem.of(topology, job), solve(topology, job), Budget(60.0))
     assert found is not None
     return found
 
@@ -122,14 +122,17 @@ def test_no_time_no_advice() -> None:
     assert advise(Problem.of(topology, job), solve(topology, job), budget) is None
 
 
-def test_large_jobs_are_only_compared_with_the_bound() -> None:
+def test_large_jobs_are_only_compared_with_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Beyond so many ranks no launch is tried, but a proof still counts."""
     topology = two_tiers([4, 4])
     weights = {"pp": 10.0, "dp": 1.0}
     job = job_of(DEFAULT, weights, pp=4, dp=2)
-    found = advice_of(topology, job, advice_ranks=7)
+    monkeypatch.setattr(advice, "MOST_RANKS", 7)
+    found = advice_of(topology, job)
     assert found == {"status": "not-computed", "most_ranks": 7}
-    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2), advice_ranks=7)
+    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2))
     assert found["status"] == "proved"
 
 

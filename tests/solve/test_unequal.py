@@ -29,6 +29,7 @@ from tests.solve.solving import solve
 from tests.solve.test_against_brute_force import compare
 
 if TYPE_CHECKING:
+    from placer.solve.run.solution import Improvement
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9
@@ -103,6 +104,14 @@ def test_slow_hosts_stay_idle() -> None:
     used = set(machine.node_of_gpu[found.placement.gpu_of_rank].tolist())
     assert used == {0, 2, 3, 5}
     assert found.status == "optimal"
+
+
+def test_slow_hosts_are_left_idle_before_any_bound() -> None:
+    """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
+    machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
+    told: list[Improvement] = []
+    found = solve(machine, job_of(Parallelism(dp=2, pp=2)), progress=told.append)
+    assert min(one.value for one in told if one.lower_bound == 0) == found.value
 
 
 def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:

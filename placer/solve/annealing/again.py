@@ -7,23 +7,21 @@ generation finds nothing, the next one works twice as long.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
-from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.run.workers import in_order
-from placer.workers.helpers import Helpers, NoHelpError
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
 
-# Processes are started, for jobs of so many ranks at most, once a generation takes
-# longer than it takes to start them; and have answered before the time is over.
-HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
 SEARCHES = 4  # of a generation
+# Work of each relative to the first search: at least, and after generations that found
+# nothing.
+WORK = (0.25, 4.0)
 
 
 def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -35,28 +33,22 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if incumbent.gpu_of_rank is None:
         return
     params = problem.params
-    is_local = incumbent.method.startswith(ANNEALED)
-    if params.generation_gain and not is_local:
+    if params.generation_gain and not incumbent.method.startswith(ANNEALED):
         return
-    with Helpers() as helpers:
-        _generations(problem, incumbent, budget, helpers)
-
-
-def _generations(
-    problem: Problem, incumbent: Incumbent, budget: Budget, helpers: Helpers
-) -> None:
-    params = problem.params
-    least, most = params.generation_work
-    doubled, beside = 0, _Beside(incumbent, budget, None)
+    least, most = WORK
+    doubled = 0
     for generation in range(params.generations):
         if incumbent.ends():
             return
         budget.pulse.phase = f"again, generation {generation + 1}"
-        begun, before = monotonic(), incumbent.value
+        before = incumbent.value
         work = min(least * 2**doubled, most)
-        first = generation * SEARCHES
-        variants = [_variant(problem, first + i, work) for i in range(SEARCHES)]
-        found = in_order(beside.search, variants, budget.workers)
+        first = problem.seed + 1 + generation * SEARCHES
+        variants = [
+            problem.searched_anew(seed, races=max(int(params.races * work), 1))
+            for seed in range(first, first + SEARCHES)
+        ]
+        found = in_order(partial(_found, incumbent, budget), variants, budget.workers)
         for kept in found:
             incumbent.join(kept)
         gain = before - incumbent.value
@@ -64,53 +56,12 @@ def _generations(
         is_idle = not any(kept.moves.tried for kept in found)
         if gain < params.generation_gain * before or (is_idle and work == most):
             return
-        if monotonic() - begun > HELP_AFTER_S and _may_be_helped(problem, incumbent):
-            beside = beside._replace(helpers=helpers)
 
 
-def _may_be_helped(problem: Problem, incumbent: Incumbent) -> bool:
-    """Whether other processes can search: for no terms, and with copies of the job."""
-    is_small = problem.job.world_size <= HELPED_RANKS
-    return incumbent.budget.workers > 1 and incumbent.terms is None and is_small
-
-
-def _variant(problem: Problem, number: int, work: float) -> Problem:
-    """The problem for one search more, of so many times the work of the first."""
-    params = problem.params
-    return problem.searched_anew(
-        problem.seed + number + 1,
-        races=max(int(params.races * work), 1),
-    )
-
-
-class _Beside(NamedTuple):
-    """Searches beside each other, from what the incumbent holds."""
-
-    incumbent: Incumbent
-    budget: Budget
-    helpers: Helpers | None
-
-    def search(self, variant: Problem) -> Kept:
-        """What one of them finds: in a process of its own, or in this thread."""
-        kept, budget = self.incumbent.kept._replace(moves=MoveCounts()), self.budget
-        if self.helpers is not None:
-            seconds = budget.seconds_left - ANSWER_S
-            with suppress(NoHelpError):
-                found = self.helpers.ask(
-                    budget.is_over, searched, variant, kept, seconds
-                )
-                budget.pulse.placements += found.moves.tried
-                return found
-        own = Incumbent.holding(variant, budget, kept, self.incumbent.terms)
-        return _searched(variant, own)
-
-
-def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
-    """What one search finds in so many seconds."""
-    return _searched(variant, Incumbent.holding(variant, Budget(seconds), kept))
-
-
-def _searched(variant: Problem, own: Incumbent) -> Kept:
+def _found(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:
+    """What one search finds from what the incumbent holds."""
+    kept = incumbent.kept._replace(moves=MoveCounts())
+    own = Incumbent.holding(variant, budget, kept, incumbent.terms)
     if not own.ends():
         annealed_step(variant, own, own.budget)
     return own.kept

@@ -162,7 +162,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
         most = WALKS_OF_FLOWS if of_flows else WALKS
         pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
-            if not _is_worth(incumbent):
+            if not starts or not _is_worth(incumbent):  # none where time is up
                 break
             _one_race(pool, seeds, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
+from placer.solve.annealing.sets import shards_of
 
 if TYPE_CHECKING:
     from placer.solve.annealing.units import Units
@@ -28,16 +29,17 @@ MOST_WIDTHS, MOST_RUNS = 40, 200
 
 
 def cut_starts(units: Units) -> Iterator[IntArray]:
-    """Slot of each unit: expert groups cut into parts that are not small.
+    """Slot of each unit: expert or shard groups cut into parts that are not small.
 
     The least part sets how many NICs a group's slowest domain has, so the largest least
     part that can be had is looked for first.
     """
-    ranks = units.slots.ranks
-    axes = units.problem.job.parallelism
-    if axes.ep == 1:
+    ranks, job = units.slots.ranks, units.problem.job
+    axes = job.parallelism
+    rows = axes.ranks_of_group["ep"] if axes.ep > 1 else shards_of(job)
+    if rows is None:
         return
-    group = row_of_number(axes.ranks_of_group["ep"])
+    group = row_of_number(rows)
     of_unit = np.unique(group[ranks[:, 0]], return_inverse=True)[1].reshape(-1)
     count = np.bincount(of_unit)
     if len(np.unique(count)) > 1 or count[0] == 1:

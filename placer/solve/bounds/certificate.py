@@ -99,6 +99,7 @@ BOUNDS: tuple[Bound, ...] = (
     ),
 )
 NONE = Proof(0.0, "none")
+COUNTED_GAP = 0.01  # in which programs that count parts are not worth their time
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
@@ -123,7 +124,7 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Work more on whole numbers of parts, in wide gaps."""
     params = problem.params
-    is_close = incumbent.is_within(params.parts_walk_gap)
+    is_close = incumbent.is_within(COUNTED_GAP)
     if incumbent.terms is not None or is_close or not is_of_hops(problem):
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.bounds.case import Case
 from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.network.limit import (
     FREE,
@@ -24,14 +23,12 @@ from placer.solve.bounds.network.limit import (
     exposed_by_members,
     gradient_groups,
 )
-from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
+    from placer.cost.step import Step
     from placer.job.model import Job
+    from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.params import Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,29 +117,6 @@ class NicTrade:
     def _above(self, floor: Floor, index: int) -> float:
         """What a step takes beside its pipeline at a level, s."""
         return self.other_s + max(self.levels[index].exposed_s, floor.exposed_s)
-
-
-def nic_trade(
-    model: StepModel,
-    colocation: Colocation,
-    params: Params | None = None,
-) -> NicTrade | None:
-    """What pipelines that leave scale-up domains trade for NICs; None if none may.
-
-    Parameters
-    ----------
-    model, colocation, params
-        As for `time_bound`.
-    """
-    scale_up = model.fabric.scale_up_tier
-    axes = model.job.parallelism
-    if model.job.model is None or axes.pp == 1:
-        return None
-    if not model.fabric.can_leave_scale_up:
-        return None
-    if are_together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
-        return None
-    return NicTrade.of(Case.of(model, colocation, params))
 
 
 class _PartShape(NamedTuple):

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget as Time
     from placer.topology.machine import Machine
 
+# Least and most time, in s, to find out which rules are to blame and what would help;
+# between them what the search leaves of its own.
+DIAGNOSIS_S = (0.3, 30.0)
+
 
 def infeasible(topology: Machine, job: Job) -> InfeasibleError:
     """The error that says which rule cannot hold, by how much, and what would fit."""
@@ -184,7 +188,7 @@ class _Trials:
 
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.problem = problem
-        shortest, longest = problem.params.diagnosis_s
+        shortest, longest = DIAGNOSIS_S
         seconds = min(max(tools.budget.seconds_left, shortest), longest)
         self.budget = tools.budget.anew(seconds, grace_s=0.0)
         self.tools = replace(tools, progress=None, wants_bound=False)

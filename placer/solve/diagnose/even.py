@@ -75,7 +75,7 @@ def _shares(problem: Problem, job: Job) -> tuple[int, int] | None:
     room = takes[bundles.tier] // sizes[bundles.tier]
     if bundles.width < 3:
         return min(int(room.sum()) // bundles.width, bundles.number), bundles.number
-    shares = shares_of(room, bundles.width, bundles.number, problem.params.pack_work)
+    shares = shares_of(room, bundles.width, bundles.number)
     return bundles_in(shares), bundles.number
 
 

@@ -35,6 +35,10 @@ STEPS_A_PLACEMENT = 2
 # listed: numbers stay floats, and nodes that look alike are few.
 MOST_RANKS, MOST_NODES = 100, 8
 
+# Placements that are tried one by one before any other search under rules, and
+# without rules before programs; nodes' worth of units of a small job.
+LISTED_UNDER_RULES, LISTED_UNITS = 2_000, 8
+
 
 @dataclass(frozen=True, eq=False)
 class Every:
@@ -53,8 +57,7 @@ class Every:
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement where there are very few: sooner done than programs."""
-    params = problem.params
-    most = min(params.listed[problem.goal.name], params.listed_under_rules)
+    most = min(problem.params.listed[problem.goal.name], LISTED_UNDER_RULES)
     every = every_placement(problem, budget, most=most)
     if every.complete:
         _offer(problem, incumbent, every)
@@ -88,7 +91,7 @@ def enumerated_under_rules(
     None where these are not all there are.
     """
     marks = problem.limits.marks
-    every = every_placement(problem, budget, marks, problem.params.listed_under_rules)
+    every = every_placement(problem, budget, marks, LISTED_UNDER_RULES)
     if not (every.complete and problem.nodes_decide):
         return None
     placed = [Placement.on_nodes(problem.machine, n) for n in every.nodes_of_rank]
@@ -124,7 +127,7 @@ def every_placement(
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free, ranks = job.launcher == "free", job.world_size
     largest = 1 if is_free else int(topology.gpus_of_node.max())
-    is_small = ranks <= problem.params.listed_units * largest
+    is_small = ranks <= LISTED_UNITS * largest
     if not is_small and not (is_free and ranks <= MOST_RANKS):
         return Every([], complete=False)
     most = most or problem.params.listed[problem.goal.name]

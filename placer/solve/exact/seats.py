@@ -1,6 +1,6 @@
 """Some placement that keeps every rule, or the proof that there is none, by CP-SAT.
 
-For small jobs: the assignment variables of every unit and node, with the job's rules.
+For small jobs: a variable of every unit and node, with the job's rules.
 A unit is a rank, or a block of ranks when every node is to hold one block; units that
 must share a node share their variables. As few hosts to avoid are used as can be.
 
@@ -22,11 +22,10 @@ from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
 from placer.solve.count.engine import CP_SAT, cp_sat, solved
 from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.exact.assignment import Assignment
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.run.budget import ENDLESS
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.capacity import ancestor_of_domain, node_capacity
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
     from placer.solve.run.budget import Budget
+    from placer.topology.machine import Machine
 
 # Units times nodes of a program that is always solved, and of one that is solved when
 # nothing else finds a placement; the work spent on it, in CP-SAT's deterministic
@@ -107,6 +107,80 @@ def _units(limits: Limits, block: int) -> int:
     return int(colocation_of(limits.topology, limits.job, block).label[0].max()) + 1
 
 
+class _Homes:
+    """Which domain each set lies in: its variables, tier by tier.
+
+    Units that must share a domain of a tier share their variables there. A tier other
+    than the nodes needs none where no set has several units, or no domain has room for
+    two, or only one has any room. Shapes: N nodes, U units.
+
+    Attributes
+    ----------
+    nodes : list of int
+        Those with room.
+    label : ndarray, shape (T, U)
+        Set of each unit.
+    at : mapping of int to (list of int, list of list of variables)
+        Domains of a tier that have room; ``at[t][1][p][i]``: set ``p`` lies in the
+        ``i``-th of them.
+    """
+
+    def __init__(
+        self, topology: Machine, colocation: Colocation, capacity_of_node: IntArray
+    ) -> None:
+        self.model: cp_model.CpModel = load(CP_SAT).CpModel()
+        self.block = max(colocation.block, 1)
+        self.label = colocation.label[:, :: self.block]
+        room_of_node = capacity_of_node // self.block
+        self._room = [
+            np.bincount(row, room_of_node).astype(np.int64)
+            for row in topology.domain_of_node
+        ]
+        units = self.label.shape[1]
+        self.at = {
+            t: self._variables(t)
+            for t, (row, room) in enumerate(zip(self.label, self._room, strict=True))
+            if t == 0
+            or (row.max() + 1 < units and room.max() > 1 and (room > 0).sum() > 1)
+        }
+        self.nodes = self.at[0][0]
+        for inner, outer in pairwise(self.at):
+            self._nest(inner, outer, ancestor_of_domain(topology, inner, outer))
+
+    def node_of_unit(self, solver: cp_model.CpSolver) -> IntArray:
+        """Node of every unit in a solution; shape (U,)."""
+        rows = self.at[0][1]
+        home = [self.nodes[[solver.value(v) for v in row].index(1)] for row in rows]
+        found: IntArray = np.array(home)[self.label[0]]
+        return found
+
+    def _variables(self, tier: int) -> tuple[list[int], list[list[cp_model.IntVar]]]:
+        """Every set has one domain, and none holds more units than it has room for."""
+        room, sizes = self._room[tier], np.bincount(self.label[tier]).tolist()
+        domains = np.flatnonzero(room).tolist()
+        at = [[self.model.new_bool_var("") for _ in domains] for _ in sizes]
+        for row in at:
+            self.model.add_exactly_one(row)
+        for i, domain in enumerate(domains):
+            held = sum(size * row[i] for size, row in zip(sizes, at, strict=True))
+            self.model.add(held <= int(room[domain]))
+        return domains, at
+
+    def _nest(self, inner: int, outer: int, parent: IntArray) -> None:
+        """A set lies in the domain that holds those of its inner sets."""
+        (children, below), (domains, above) = self.at[inner], self.at[outer]
+        pairs = zip(self.label[inner].tolist(), self.label[outer].tolist(), strict=True)
+        holder = dict(pairs)
+        for part, row in enumerate(below):
+            for i, domain in enumerate(domains):
+                inside = [
+                    variable
+                    for child, variable in zip(children, row, strict=True)
+                    if parent[child] == domain
+                ]
+                self.model.add(sum(inside) == above[holder[part]][i])
+
+
 class _Program:
     """The assignment of units to nodes, and the rules about it."""
 
@@ -115,12 +189,12 @@ class _Program:
     ) -> None:
         self.limits, self.job, self.topology = limits, limits.job, limits.topology
         self.rows = self.topology.domain_of_node
-        self.homes = Assignment(self.topology, colocation, capacity, (), by_node=True)
-        self.model = self.homes.model
-        self.nodes = self.homes.levels[0].domains
+        self.homes = _Homes(self.topology, colocation, capacity)
+        self.model, self.nodes = self.homes.model, self.homes.nodes
         # Variables of every unit, by node; units that must share a node share them.
+        rows = self.homes.at[0][1]
         self.on = [
-            dict(zip(self.nodes, self.homes.levels[0].at[part], strict=True))
+            dict(zip(self.nodes, rows[part], strict=True))
             for part in self.homes.label[0].tolist()
         ]
         host_of_node = self.topology.host_of_node.tolist()
@@ -128,7 +202,7 @@ class _Program:
         for node in self.nodes:
             self.nodes_of_host.setdefault(host_of_node[node], []).append(node)
         self.used = {host: self.model.new_bool_var("") for host in self.nodes_of_host}
-        for row in self.homes.levels[0].at:
+        for row in rows:
             for node, choice in zip(self.nodes, row, strict=True):
                 self.model.add_implication(choice, self.used[host_of_node[node]])
 
@@ -151,7 +225,7 @@ class _Program:
             status = solved(solver, self.model, budget.is_past)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
-        node_of_rank = np.repeat(self.homes.nodes(solver), self.homes.block)
+        node_of_rank = np.repeat(self.homes.node_of_unit(solver), self.homes.block)
         count = self.limits.avoided_used(node_of_rank)
         return Seating(node_of_rank, count, status == cp_model.OPTIMAL)
 

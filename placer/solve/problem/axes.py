@@ -27,6 +27,9 @@ DENSE = ("tp", "cp", "pp", "dp")
 EXPERT = ("etp", "ep", "pp", "edp")
 # Axes whose groups are kept whole, heaviest first. Pipelines and replicas are cut.
 KEPT_WHOLE = ("tp", "etp", "ep", "cp")
+# What an edge of a shard group is worth where time is the objective: between cp and
+# pp, since each micro-batch gathers whole parameters.
+SHARD_WEIGHT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,7 @@ def _shard_family(problem: Problem, shard: int) -> list[Axis]:
     place = np.empty(axes.world_size, dtype=np.int64)
     place[members] = np.arange(members.shape[1])
     across = members.shape[1] // shard
-    inside = problem.params.shard_weight
+    inside = SHARD_WEIGHT
     return _by_worth(
         [
             axis_of(job, "tp", weights),

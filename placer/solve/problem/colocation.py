@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import IntArray, by_appearance, row_of_number
+from placer.base.arrays import IntArray, by_appearance
 from placer.base.errors import InputError, Problem
 from placer.job.even import axis_of, is_even, part_size
 
@@ -42,16 +42,6 @@ class Colocation:
     def sizes(self, tier: int) -> IntArray:
         """Ranks of each set of a tier."""
         return np.bincount(self.label[tier])
-
-    def lie_in(self, tier: int, sets: IntArray) -> bool:
-        """Whether each set of a tier lies in one of the sets that ranks fall into.
-
-        Parameters
-        ----------
-        sets : ndarray, shape (..., ranks of a set)
-            Every rank once.
-        """
-        return self.share(tier, row_of_number(sets.reshape(-1, sets.shape[-1])))
 
     def share(self, tier: int, place: IntArray) -> bool:
         """Whether the ranks of each set of a tier have one place; shape (R,)."""

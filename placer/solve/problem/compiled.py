@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Placements of one construction that are priced, and ranks of all of them together:
+# pricing takes time in proportion to the ranks.
+FILLS_PRICED, RANKS_PRICED = 64, 2_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -119,7 +123,7 @@ class Problem:
     @cached_property
     def choices(self) -> list[Colocation]:
         """What stays together under each way to launch that fits, the best first."""
-        return feasible_colocations(self.machine, self.job, self.params.pack_work)
+        return feasible_colocations(self.machine, self.job)
 
     @cached_property
     def colocation(self) -> Colocation:
@@ -138,8 +142,7 @@ class Problem:
     @property
     def fills_priced(self) -> int:
         """How many placements of one construction are priced in full."""
-        priced = self.params.ranks_priced // self.job.world_size
-        return max(1, min(self.params.nestings, priced))
+        return max(1, min(FILLS_PRICED, RANKS_PRICED // self.job.world_size))
 
     @cached_property
     def forced_block(self) -> int:

@@ -22,6 +22,7 @@ from placer.placement.parts import ranks_a_domain
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.colocation import groups_of, join
+from placer.solve.problem.packing import PACK_WORK
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -117,9 +118,7 @@ def bundles_of(machine: Machine, job: Job, colocation: Colocation) -> Bundles | 
     return Bundles(tier, order.reshape(len(counts), -1))
 
 
-def shares_of(
-    room: IntArray, width: int, most: int, work: float
-) -> dict[int, IntArray]:
+def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
     """As many bundles as have room, up to ``most``, cut as rarely as can be.
 
     ``{k: bundles in k domains that come to each domain}``; as many times ``k`` as there
@@ -144,7 +143,7 @@ def shares_of(
             program.row([Term(column), Term(bundles[k], -1)], most=0)
         everywhere = [Term(column) for column in coming[k]]
         program.row([*everywhere, Term(bundles[k], -k)], least=0, most=0)
-    counts = solve(program, Limits(work)).counts or [0] * len(program.most)
+    counts = solve(program, Limits(PACK_WORK)).counts or [0] * len(program.most)
     return {
         k: np.array([counts[column] for column in coming[k]], dtype=np.int64)
         for k in numbers

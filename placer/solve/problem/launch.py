@@ -9,7 +9,6 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
-from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity, whole_sets
 
 if TYPE_CHECKING:
@@ -53,26 +52,22 @@ def forced_block(topology: Machine, job: Job) -> int:
     return int(gpus[0]) if is_full else 0
 
 
-def fits(
-    topology: Machine, colocation: Colocation, work: float = Params.pack_work
-) -> bool:
+def fits(topology: Machine, colocation: Colocation) -> bool:
     """Whether the sets can be packed into the domains."""
     capacity = node_capacity(topology, colocation.block)
     sizes = colocation.uniform_sizes()
     if sizes is None:
-        return pack(topology, colocation, capacity, work) is not None
+        return pack(topology, colocation, capacity) is not None
     takes = whole_sets(topology, capacity, sizes)
     return bool(takes[-1].sum() >= colocation.label.shape[1])
 
 
-def feasible_colocations(
-    topology: Machine, job: Job, work: float = Params.pack_work
-) -> list[Colocation]:
+def feasible_colocations(topology: Machine, job: Job) -> list[Colocation]:
     """The sets of every launch block that can be packed, best first; may be empty."""
     found = []
     for block in launch_blocks(topology, job):
         colocation = colocation_of(topology, job, block)
-        if fits(topology, colocation, work):
+        if fits(topology, colocation):
             found.append(colocation)
     return found
 

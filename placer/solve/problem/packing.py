@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.topology.machine import Machine
 
+PACK_WORK = 30.0  # of CP-SAT's deterministic seconds
+
 
 @dataclass(frozen=True, order=True)
 class Kind:
@@ -36,17 +38,17 @@ class Kind:
 
 
 def pack(
-    topology: Machine, colocation: Colocation, capacity_of_node: IntArray, work: float
+    topology: Machine, colocation: Colocation, capacity_of_node: IntArray
 ) -> IntArray | None:
     """Node of every rank with every set in one domain of its tier, or None.
 
-    None also when no packing is found within the work (CP-SAT's deterministic seconds).
+    None also when no packing is found within `PACK_WORK`.
     """
     packing = Packing(topology, colocation)
     for node, room in enumerate(capacity_of_node.tolist()):
         packing.program.row(packing.ranks_on(node), most=room)
     packing.nest()
-    counts = solve(packing.program, Limits(work)).counts
+    counts = solve(packing.program, Limits(PACK_WORK)).counts
     return None if counts is None else packing.deal(counts)
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.rules import Limits
 
+# Turns of the ring, exchanges of replicas, and hosts of a pin, tried for an exchange.
+TURNS, EXCHANGES, HOSTS = 64, 400, 16
+
 
 class PinnedRanks:
     """Brings pinned ranks home, on one machine.
@@ -43,7 +46,7 @@ class PinnedRanks:
         offered: BoolArray,
         ends: Callable[[], bool],
     ) -> None:
-        self.limits, self.params, self.ends = limits, problem.params, ends
+        self.limits, self.ends = limits, ends
         self.closed = ~offered
         self.open_nodes = frozenset(np.flatnonzero(offered).tolist())
         self.topology = limits.topology
@@ -104,7 +107,7 @@ class PinnedRanks:
     def _turns(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
         """The placement with the ring of replicas turned by 0, 1, ..."""
         rows = self.units[0]
-        for shift in range(min(len(rows), self.params.pin_turns)):
+        for shift in range(min(len(rows), TURNS)):
             if self.ends():
                 return
             turned = gpu_of_rank.copy()
@@ -144,7 +147,7 @@ class PinnedRanks:
             own = {r: goal for r, goal in hosts.items() if unit_of_rank[r] == unit}
             wanted = settled | own
             for other in self._nearest(current, units, own):
-                if other in pinned[:position] or trials >= self.params.pin_exchanges:
+                if other in pinned[:position] or trials >= EXCHANGES:
                     continue
                 if self.ends():
                     return None
@@ -184,7 +187,7 @@ class PinnedRanks:
             if int(node_of_rank[rank]) in hosts:
                 settled.add(here)
                 continue
-            for host in sorted(hosts)[: self.params.pin_hosts]:
+            for host in sorted(hosts)[:HOSTS]:
                 there = int(row[host])
                 if not {here, there} & settled and self._swap(
                     node_of_rank, local, row, rank, host

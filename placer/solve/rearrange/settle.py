@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
 
+# Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
+TIDY_FILLS, TIDY_RANKS = 4, 131_072
+
 
 def settled(
     problem: Problem, solution: Solution, previous: Previous | None
@@ -74,16 +77,16 @@ def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
     if (
         is_start(solution.method)
         and solution.stop_reason == "proved"
-        and problem.job.world_size <= problem.params.tidy_ranks
+        and problem.job.world_size <= TIDY_RANKS
         and problem.choices
     ):
-        filled = islice(nested_fills(problem), problem.params.tidy_fills)
+        filled = islice(nested_fills(problem), TIDY_FILLS)
         yield from (gpu_of_rank for _, gpu_of_rank in filled)
 
 
 def _with_best_rest(problem: Problem, incumbent: Incumbent) -> Iterator[IntArray]:
     """The incumbent in other domains, in jobs that are small enough for it."""
-    if problem.job.world_size <= problem.params.tidy_ranks:
+    if problem.job.world_size <= TIDY_RANKS:
         found = with_best_rest(problem, incumbent.best)
         if found is not None:
             yield found

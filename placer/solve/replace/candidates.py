@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.front import Front
 
+# Ranks priced on the way back from a fresh placement: ranks x cells away from home,
+# squared.
+RELINK_WORK = 4_000_000
+
 
 class OfferedRepairs:
     """Repairs of one sort, carried out as far as they are asked for.
@@ -82,7 +86,7 @@ def led_back(
     """
     problem, now = state.problem, gpu_of_rank
     away = _away(state, now)
-    if len(away) ** 2 * len(now) > problem.params.relink_work:
+    if len(away) ** 2 * len(now) > RELINK_WORK:
         return
     while away and not budget.is_over():
         tried = [

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from placer.solve.replace.state import RepairState
     from placer.solve.run.budget import Budget
 
+# Sets of ranks that may leave a domain: grown one by one, by segment at most, and
+# weighed for each number of moves.
+GROWN_EXITS, SEGMENT_EXITS, WEIGHED_EXITS = 64, 512, 12
+
 
 class Exit(NamedTuple):
     """A set of groups that leaves a base domain.
@@ -106,14 +110,14 @@ class Repairs:
 
     def _exits(self, base: BaseDomain, lacking: int) -> list[Exit]:
         """The cheapest exit for every number of moves."""
-        rise, params = self._state.rise, self._state.problem.params
-        grown = base.grown(rise, lacking, params.grown_exits)
-        listed = np.array([*grown, *base.closed(params.segment_exits)])
+        rise = self._state.rise
+        grown = base.grown(rise, lacking, GROWN_EXITS)
+        listed = np.array([*grown, *base.closed(SEGMENT_EXITS)])
         sets = np.unique(np.concatenate((base.few(), listed)), axis=0)
         sets = sets[sets @ base.cells >= lacking]
         moves, losses = sets @ base.kept, base.losses(sets, rise)
         best: dict[int, Exit] = {}
-        for row in _promising(moves, losses, params.weighed_exits).tolist():
+        for row in _promising(moves, losses, WEIGHED_EXITS).tolist():
             pieces = tuple(
                 np.sort(np.concatenate([base.groups[a] for a in piece]))
                 for piece in base.pieces(sets[row])

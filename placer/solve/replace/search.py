@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # Axes of the groups that add up gradients, and gather parameters.
 GRADIENTS = ("dp_cp", "edp")
+REPAIRS = 24  # that are carried out to begin with
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +191,7 @@ class _Search:
             for usable in self._usable():
                 repairs = Repairs(state, Seating(state, usable), limit, parts)
                 offered = OfferedRepairs(repairs, self._front)
-                offered.spread(self._problem.params.repairs)
+                offered.spread(REPAIRS)
                 if offered.is_any:
                     self._repairs.append(offered)
                     return

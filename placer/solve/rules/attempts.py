@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.topology.machine import Machine
 
+SMALL_MACHINE = 64  # nodes of one that is searched whole besides, its rules mended
+
 
 class Attempt(NamedTuple):
     """One search on a part of the machine.
@@ -53,7 +55,7 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
         yield Attempt(Submachine.of(machine, within), plain.job, exact=False)
     is_exact = loses_nothing(limits, offered)
     yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
-    is_small = machine.num_nodes <= problem.params.small_machine
+    is_small = machine.num_nodes <= SMALL_MACHINE
     if not is_exact and (offered.all() or is_small):
         whole = Submachine.of(machine, np.ones_like(offered))
         yield Attempt(whole, plain.job, exact=True)

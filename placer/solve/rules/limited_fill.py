@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate
     from placer.topology.machine import Machine
 
+# Domains among which the next one is chosen, a fill for each; 1 is tree order.
+WINDOWS = (1, 4, 16, 64, 256)
+
 
 class _Limit(NamedTuple):
     """Ranks of whole replicas that a domain of a tier may touch, and of one replica."""
@@ -57,7 +60,7 @@ def limited_fills(
     takes = whole_sets(topology, problem.capacity, sizes)
     tier = limits[0].tier
     room = takes[tier]
-    for window in problem.params.limited_windows if len(limits) == 1 else (1,):
+    for window in WINDOWS if len(limits) == 1 else (1,):
         shares = _shares(topology, room, limits, sizes[tier], window)
         amounts, turn = _dealt(shares, len(room), job.world_size)
         if amounts.sum() < job.world_size:

@@ -17,7 +17,6 @@ from placer.solve.count.model import Term
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.packing import Packing
-from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
 
-EFFORT = EngineLimits(Params.readmit_work)
+READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
+EFFORT = EngineLimits(READMIT_WORK)
 
 
 def readmitted(

@@ -38,10 +38,12 @@ from placer.solve.rules.attempts import (
     without_spares,
 )
 from placer.solve.rules.limited_fill import even_cuts, limited_fills
-from placer.solve.rules.readmit import readmitted
+from placer.solve.rules.readmit import READMIT_WORK, readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
+
+AVOIDED_SETS = 24  # of hosts to avoid that are searched when some must be used
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]
@@ -115,10 +117,7 @@ class _RuledSearch:
             more = readmitted(
                 self.limits,
                 self.problem.without_rules.job,
-                EngineLimits(
-                    self.problem.params.readmit_work,
-                    seconds=self.tools.budget.longest_left,
-                ),
+                EngineLimits(READMIT_WORK, seconds=self.tools.budget.longest_left),
             )
             if more is not None and len(more):
                 self._search([self._hosts(more)], covers=False)
@@ -175,7 +174,7 @@ class _RuledSearch:
     def _choices(self, least: IntArray) -> list[IntArray]:
         """Sets of hosts to avoid that are used all the same, as many as are needed."""
         avoided = self._hosts(np.flatnonzero(self.limits.avoided))
-        if comb(len(avoided), len(least)) > self.problem.params.avoided_sets:
+        if comb(len(avoided), len(least)) > AVOIDED_SETS:
             return [least]
         return [
             np.array(chosen, dtype=np.int64)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Candidate = tuple[str, IntArray]
 
+ELITE = 4  # placements of different values that local search starts from
+
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -327,7 +329,7 @@ class Incumbent:
         if all(value != known for known, _ in self._pool):
             self._pool.append((value, gpu_of_rank))
             self._pool.sort(key=lambda entry: entry[0])
-            del self._pool[self._problem.params.elite :]
+            del self._pool[ELITE:]
 
     def _report(self) -> None:
         """Let the user know, and keep, what has been found so far."""

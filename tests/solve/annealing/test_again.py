@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,14 +13,11 @@ from placer.solve.annealing import again as module
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import params_of
 from placer.solve.run.budget import Budget
-from placer.workers.helpers import Helpers
 from tests.solve.machines import fragmented, matching_job
 
 if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent, Kept
     from placer.solve.run.solution import Solution
-
-SMALL_WORK = {"exact_work": 0.1}
 
 
 def hard(objective: str = "hop-cost") -> Problem:
@@ -29,7 +25,7 @@ def hard(objective: str = "hop-cost") -> Problem:
     rng = random.Random("shuf 1")
     topology = fragmented(rng)
     job = matching_job(rng, topology, "hop-cost")
-    return Problem.of(topology, job, objective).with_params(**SMALL_WORK)
+    return Problem.of(topology, job, objective)
 
 
 def solved(problem: Problem, workers: int = 1, seconds: float = 300.0) -> Solution:
@@ -54,29 +50,6 @@ def test_generations_help_whatever_the_workers() -> None:
 
 
 @pytest.mark.slow
-def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once generations take long they run in processes, with the same result."""
-    problem = hard().with_params(generations=2)
-    one = solved(problem)
-    asked: list[object] = []
-    ask = Helpers.ask
-
-    def counted(self: Helpers, *args: object) -> object:
-        asked.append(args)
-        return ask(self, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Helpers, "ask", counted)
-    monkeypatch.setattr(module, "HELP_AFTER_S", 0.0)
-    other = solved(problem, workers=2)
-    assert len(asked) == module.SEARCHES
-    assert other.placement.same_as(one.placement)
-    assert (other.value, other.moves) == (one.value, one.moves)
-    monkeypatch.setattr(sys, "executable", "")
-    without = solved(problem, workers=2)
-    assert without.placement.same_as(one.placement)
-
-
-@pytest.mark.slow
 def test_full_effort_uses_the_time() -> None:
     """With a gap left only the clock ends it, and the plan says that it did."""
     problem = hard().with_params(**params_of("full"))
@@ -94,13 +67,13 @@ def test_normal_effort_ends_where_it_hardly_helps(
     """A generation that gains less than 0.1 % is the last one."""
     values: list[float] = []
 
-    def counted(variant: Problem, own: Incumbent) -> Kept:
-        kept = searched(variant, own)
+    def counted(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:
+        kept = searched(incumbent, budget, variant)
         values.append(kept.best[1])
         return kept
 
-    searched = module._searched
-    monkeypatch.setattr(module, "_searched", counted)
+    searched = module._found
+    monkeypatch.setattr(module, "_found", counted)
     once = solved(hard())
     found = solved(hard().with_params(**params_of("normal")))
     size = module.SEARCHES

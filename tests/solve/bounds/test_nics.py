@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,15 +18,13 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.parallel import DataParallel, Overlap
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.cases import time_bound
 from placer.solve.bounds.network.limit import Floor
-from placer.solve.bounds.nics import nic_trade
+from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import colocation_of
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
-
-if TYPE_CHECKING:
-    from placer.solve.bounds.nics import NicTrade
 
 OUTER = 50e9
 T_MB = 1e-2
@@ -57,9 +54,7 @@ def model_on(
 
 
 def trade_of(model: StepModel) -> NicTrade:
-    trade = nic_trade(model, colocation_of(model.topology, model.job, 1))
-    assert trade is not None
-    return trade
+    return NicTrade.of(Case.of(model, colocation_of(model.topology, model.job, 1)))
 
 
 def passes(model: StepModel, pace: float) -> float:
@@ -126,15 +121,6 @@ def test_the_best_compromise_is_that_of_all_levels(seed: int) -> None:
         assert trade.least(Floor(exposed_s=exposed_s), is_cut=is_cut)[0] == min(steps)
 
 
-def test_nothing_to_trade_on_one_node() -> None:
-    """Pipelines cannot leave a scale-up domain that is the whole machine."""
-    job = model_on([3], 1.0).job
-    only = Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0)
-    model = StepModel(machine_of([8], [], [only]), job)
-    colocation = colocation_of(model.topology, job, 1)
-    assert nic_trade(model, colocation) is None
-
-
 def test_context_groups_outside_leave_the_trade() -> None:
     """Where a cp group must leave, NICs are still paid for with cuts, or without.
 
@@ -144,8 +130,7 @@ def test_context_groups_outside_leave_the_trade() -> None:
     model = model_on([3, 3, 3], 1.0, context=2)
     colocation = colocation_of(model.topology, model.job, 1)
     bound = time_bound(model, colocation)
-    trade = nic_trade(model, colocation)
-    assert trade is not None
+    trade = trade_of(model)
     assert bound.value >= trade.least(is_cut=False)[0]
     assert trade.least(is_cut=False)[0] <= trade.least()[0]
     assert "cut so often" in bound.argument

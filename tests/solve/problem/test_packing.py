@@ -13,7 +13,6 @@ from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
-from placer.solve.problem.params import Params
 from tests.solve.oracle import free_placements, keeps_requirements
 from tests.solve.random_cases import random_machine
 
@@ -54,7 +53,7 @@ def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
     topology = random_machine(rng, world, 3, (1, 2, 3, 4))
     job = odd_job(rng, topology, world)
     colocation = colocation_of(topology, job, 1)
-    found = pack(topology, colocation, topology.gpus_of_node, Params.pack_work)
+    found = pack(topology, colocation, topology.gpus_of_node)
     possible = any(True for _ in free_placements(topology, job))
     assert (found is not None) == possible
     if found is not None:

@@ -33,7 +33,7 @@ def test_as_few_as_can_be(seed: int) -> None:
     def fits(used: tuple[int, ...]) -> bool:
         capacity = np.where(limits.avoided, 0, topology.gpus_of_node)
         capacity[list(used)] = topology.gpus_of_node[list(used)]
-        return pack(topology, colocation, capacity, 1.0) is not None
+        return pack(topology, colocation, capacity) is not None
 
     sizes = range(len(avoided) + 1)
     fewest = next((n for n in sizes if any(map(fits, combinations(avoided, n)))), None)

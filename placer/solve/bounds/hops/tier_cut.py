@@ -154,7 +154,7 @@ class TierCut:
             if one is not product:
                 besides += self._floor(other, self._share(one) * paid)[0]
         if axis is product.copies:
-            cost = replica_floor(across, own, self.size, self.params)
+            cost = replica_floor(across, own, self.size)
         else:
             stage = tuple(one for one in product.stage if one is not axis)
             cost = self._floor(replace(across, stage=stage), own)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
-from math import inf
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings
-from placer.solve.construct.fills.runs import run_fills, whole_group_fills
+from placer.solve.construct.fills.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
+from placer.solve.problem.starts import starts
+from placer.solve.problem.submachine import Submachine
 from placer.solve.tree.base import base_tier
 from placer.solve.tree.fill import fill, fullest_first
 
@@ -39,7 +40,6 @@ def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     if problem.job.launcher != "free":
         incumbent.offer_all(uneven_fills(problem))
         incumbent.offer_all(run_fills(problem))
-        incumbent.offer_all(whole_group_fills(problem))
 
 
 def fullest_fills(problem: Problem) -> Iterator[Candidate]:
@@ -67,32 +67,6 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
         nodes = fullest_first(machine, room)
         for order in orders:
             yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
-    yield from _fullest_in_groups(problem, capacity)
-
-
-def _fullest_in_groups(problem: Problem, capacity: IntArray) -> Iterator[Candidate]:
-    """Expert groups that no node holds on the fullest domains, stage by stage.
-
-    Gradient rings of one stage then share an uplink. Groups lie whole, or those domains
-    that do not hold whole ones only lie side by side.
-    """
-    machine, axes = problem.machine, problem.job.parallelism
-    unit = axes.ep * axes.etp
-    rooms = (np.bincount(row, capacity).max() for row in machine.domain_of_node)
-    tier = next(t for t, room in enumerate([*rooms, inf]) if room >= unit)
-    if not 0 < tier < len(machine.tiers) - 1:
-        return
-    domain = machine.domain_of_node[tier]
-    whole = _in_units(capacity, domain, unit)
-    for some in (whole, capacity):
-        if some.sum() < axes.world_size:
-            continue
-        room = _without_smallest(machine, some, tier, axes.world_size)
-        of_domain = np.bincount(domain, room).astype(np.int64)
-        is_whole = of_domain % unit == 0
-        nodes = np.lexsort((domain, -of_domain[domain], is_whole[domain]))
-        placed = _laid(problem, room, nodes, MEGATRON_DEFAULT_ORDER)
-        yield "fullest domains first, by ep groups", placed
 
 
 def _laid(
@@ -102,16 +76,6 @@ def _laid(
     slots = np.repeat(nodes, room[nodes])
     node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
     return problem.machine.gpus_on(node_of_rank)
-
-
-def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArray:
-    """The capacity if domains hold whole units, their last nodes giving up; (N,)."""
-    left = np.bincount(domain_of_node, capacity).astype(np.int64) // unit * unit
-    taken = np.zeros_like(capacity)
-    for node, domain in enumerate(domain_of_node.tolist()):
-        taken[node] = min(int(left[domain]), int(capacity[node]))
-        left[domain] -= taken[node]
-    return taken
 
 
 def _without_smallest(
@@ -137,9 +101,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
     colocation, capacity_of_node = problem.colocation, problem.capacity
     sizes = colocation.uniform_sizes()
     if sizes is None:
-        node_of_rank = pack(
-            topology, colocation, capacity_of_node, problem.params.pack_work
-        )
+        node_of_rank = pack(topology, colocation, capacity_of_node)
         if node_of_rank is not None:
             yield "packing", topology.gpus_on(node_of_rank)
         # Some nesting may keep the requirements without being made for them.
@@ -221,3 +183,30 @@ def uneven_fills(problem: Problem) -> Iterator[Candidate]:
         )
         if node_of_rank is not None:
             yield f"ranks in order, {chunk} at a time", topology.gpus_on(node_of_rank)
+
+
+def fastest_first(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Hosts from the fastest to the slowest, those that are not needed left out.
+
+    Where slow ones are needed they then share stages and pipelines: a stage is as slow
+    as its slowest GPU, and a step as its slowest replica.
+    """
+    incumbent.offer_all(fastest_fills(problem))
+
+
+def fastest_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) on the fastest hosts, for each speed to stop at."""
+    machine = problem.machine
+    if problem.goal.name != "time" or machine.compute_factor is None:
+        return
+    speed = machine.speed_of_node
+    fastest = np.lexsort((np.arange(len(speed)), -speed))
+    for slowest in np.unique(speed)[::-1].tolist():
+        nodes = fastest[speed[fastest] >= slowest]
+        if machine.gpus_of_node[nodes].sum() < problem.job.world_size:
+            continue
+        part = Submachine(machine, machine.select(nodes), nodes)
+        own = problem.on(part.topology, problem.job)
+        fills = islice(nested_fills(own), problem.fills_priced)
+        for name, gpu_of_rank in chain(starts(own), fullest_fills(own), fills):
+            yield f"{name}, fastest hosts first", part.gpu_in_whole(gpu_of_rank)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.topology.machine import Machine
 
+# Boxes of one tier that are looked at: of more, the cheapest by their own tier.
+BOXES = 2048
+
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -120,7 +123,7 @@ class _Chains:
             step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
             boxes = _boxes(digits, least, capacities[t])
             cost = step * _cut(digits, boxes, problem.goal.weights)
-            keep = np.argsort(cost, kind="stable")[: problem.params.boxes]
+            keep = np.argsort(cost, kind="stable")[:BOXES]
             self.boxes.append(boxes[keep])
             own.append(cost[keep])
         self.estimate, self.following = self._continue(own)

@@ -45,56 +45,6 @@ def run_fills(problem: Problem) -> Iterator[Candidate]:
             yield f"ranks in order, groups of {size} whole", gpu_of_rank
 
 
-def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of expert groups that share no node.
-
-    The largest nodes of every outer domain take a group, the next ones another; of all
-    groups that fit so, those in the fewest pairs of parts are taken. They may follow
-    each other in any order, since each node holds a run of one: that of the ranks, and
-    pipeline by pipeline.
-    """
-    machine, axes = problem.machine, problem.job.parallelism
-    size = axes.etp * axes.ep
-    capacity = machine.gpus_of_node // axes.tp * axes.tp
-    if size <= capacity.max() or (capacity == capacity[0]).all():
-        return
-    found = []
-    for outer in range(len(machine.domain_names[1])):
-        nodes = np.flatnonzero(machine.domain_of_node[1] == outer)
-        for of_rank in _groups_of_nodes(nodes, capacity, size):
-            parts = np.unique(of_rank, return_counts=True)[1]
-            found.append((int((parts * (size - parts)).sum()), outer, of_rank))
-    number = axes.world_size // size
-    if len(found) < number:
-        return
-    cheapest = sorted(found, key=lambda one: one[0])[:number]
-    node = np.stack([one[2] for one in sorted(cheapest, key=lambda one: one[1])])
-    first = np.arange(number) * size
-    at = axes.coordinates
-    for order in (first, first[np.lexsort((at["pp"][first], at["edp"][first]))]):
-        node_of_rank = np.empty(axes.world_size, dtype=np.int64)
-        node_of_rank[order[:, None] + np.arange(size)] = node
-        yield f"groups of {size} on nodes of their own", machine.gpus_on(node_of_rank)
-
-
-def _groups_of_nodes(
-    nodes: IntArray, capacity: IntArray, size: int
-) -> Iterator[IntArray]:
-    """Node of each rank of one group after the other, the largest nodes first.
-
-    The last part of a group goes to the smallest node that holds it.
-    """
-    left = nodes[np.argsort(-capacity[nodes], kind="stable")]
-    while capacity[left].sum() >= size:
-        many = int(np.searchsorted(np.cumsum(capacity[left]), size))
-        rest = size - int(capacity[left[:many]].sum())
-        last = int(np.flatnonzero(capacity[left] >= rest)[-1])
-        taken = [*left[:many], left[last]]
-        counts = [*capacity[left[:many]], rest]
-        yield np.repeat(taken, counts)
-        left = np.delete(left, [*range(many), last])
-
-
 def _slots(nodes: IntArray, capacity: IntArray) -> IntArray:
     """Node of each rank that some nodes hold in turn."""
     return np.repeat(nodes, capacity[nodes])

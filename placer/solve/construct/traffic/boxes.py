@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Times between none and the longest that are tried: to a part in a thousand.
 HALVINGS = 10
+WORK = 400_000  # ways to cut boxes in two that are looked at
 # Cuts inside each other that are looked at; a call each, and Python has few of them.
 DEEPEST = 200
 # Places of a grid for each rank, at most: some are missing.
@@ -47,7 +48,7 @@ _Cut = tuple[float, int, int]
 
 def boxed(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Boxes of the least time for which there are domains enough."""
-    traffic, params = problem.job.traffic, problem.params
+    traffic = problem.job.traffic
     if traffic is None or problem.goal.name != "time":
         return
     fabric = problem.model.fabric
@@ -60,7 +61,7 @@ def boxed(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     flows = bundled(ends, traffic.size_bytes / 2, ranks)
     if not len(flows.edges):
         return
-    found = directions(flows.edges, ranks, params.direction_work)
+    found = directions(flows.edges, ranks)
     known = [_axis(found, i, flows) for i in range(len(found.coordinate))]
     axes = [axis for axis in known if axis is not None]
     if len(axes) < max(2, len(known)):
@@ -69,7 +70,7 @@ def boxed(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
         return
     grid = np.full([axis.length for axis in axes], NOBODY)
     grid[tuple(axis.place for axis in axes)] = np.arange(ranks)
-    tiers, work = _tiers(problem), params.box_work
+    tiers, work = _tiers(problem), WORK
     # Without the outer tiers, domains are laid on the machine as they come.
     for kept in range(len(tiers), 0, -1):
         best, work = _least(axes, tiers[:kept], work)

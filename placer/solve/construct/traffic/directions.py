@@ -28,6 +28,7 @@ NETWORKX = "networkx"
 
 # So many directions at the most: stencils and cubes have fewer.
 MOST = 24
+WORK = 2_000_000  # pairs of edges at one vertex that are looked at
 
 
 class Directions(NamedTuple):
@@ -52,20 +53,18 @@ class Directions(NamedTuple):
         return np.unique(others, axis=1, return_inverse=True)[1].reshape(-1)
 
 
-def directions(edges: IntArray, vertices: int, work: int) -> Directions:
+def directions(edges: IntArray, vertices: int) -> Directions:
     """The directions of a graph; a single one where it is no product.
 
     Parameters
     ----------
     edges : ndarray, shape (E, 2)
         Each pair once.
-    work : int
-        Pairs of edges at one vertex that may be looked at.
     """
     one = np.zeros(len(edges), dtype=np.int64)
     alone = Directions(one, np.arange(vertices)[None])
     degree = np.bincount(edges.ravel(), minlength=vertices)
-    if int((degree**2).sum()) > work:
+    if int((degree**2).sum()) > WORK:
         return alone
     of_edge = _classes(edges, vertices)
     count = int(of_edge.max(initial=0)) + 1

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
+# Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
+# after sweep.
+MOST_EDGES, MOST_VERTICES = 1_000_000, 60_000
+
 
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Domains filled with tiles, one after the other, in several sweeps."""
@@ -37,7 +41,7 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if ground is None:
         return
     fill = ground.fill()
-    most = max(1, problem.params.tile_vertices // ground.units)
+    most = max(1, MOST_VERTICES // ground.units)
     for sweep in SWEEPS[:most]:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
@@ -172,6 +176,6 @@ def _ground_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Ground | None
         gpu_of_rank = np.arange(problem.job.world_size)
     flows, label = flows_of(problem, gpu_of_rank), colocation.label[tier]
     own = bundled(label[flows.edges], flows.weight, int(label.max()) + 1)
-    if not 0 < len(own.edges) <= problem.params.tile_edges:
+    if not 0 < len(own.edges) <= MOST_EDGES:
         return None
     return _Ground(problem, tier, takes, flows, own)

@@ -37,8 +37,7 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
         takes = whole_sets(machine, capacity, sizes)[: tier + 1]
         along = in_tree_order(machine, tier)
         room = takes[tier][along] // sizes[tier]
-        work = problem.params.pack_work
-        shares = shares_of(room, bundles.width, bundles.number, work)
+        shares = shares_of(room, bundles.width, bundles.number)
         if bundles_in(shares) < bundles.number:
             continue
         domain_of_set = np.empty(bundles.sets.size, dtype=np.int64)

@@ -26,19 +26,13 @@ from placer.solve.tree.fill import in_tree_order, tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Candidate, Incumbent
+    from placer.solve.run.incumbent import Candidate
 
 T = TypeVar("T")
 
 # Rings, of cp or tp, are cut at two edges wherever their parts begin.
 # On step time, though, those of tp are as slow as their least part as well.
 OF_LEAST_PART = {"hop-cost": ("etp", "ep"), "time": ("tp", "etp", "ep")}
-
-
-def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """Units that are not whole in parts as even, or as uneven, as can be."""
-    incumbent.offer_all(islice(in_parts_fills(problem), problem.fills_priced))
 
 
 def in_parts_fills(problem: Problem) -> Iterator[Candidate]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +23,7 @@ from placer.solve.tree.fill import share_down, tree_order
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Candidate, Incumbent
-
-
-def whole_first(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """Units whole where they fit, and the others in equal parts."""
-    incumbent.offer_all(islice(whole_first_fills(problem), problem.fills_priced))
+    from placer.solve.run.incumbent import Candidate
 
 
 def whole_first_fills(problem: Problem) -> Iterator[Candidate]:

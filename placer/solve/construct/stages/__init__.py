@@ -1,1 +1,0 @@
-"""Pipelines cut at the same stages, so that gradient groups share domains."""
