@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import placer
 from placer.job.model import Compute
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
@@ -28,6 +29,7 @@ from placer.solve.search import solve
 from tests.marks import slow
 from tests.solve.construct.test_whole_first import job, machine, uneven_experts
 from tests.solve.machines import fragmented, matching_job
+from tests.solve.test_communicators import job_of as own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
@@ -146,3 +148,20 @@ def test_no_more_is_compiled_than_is_walked_at_a_time(
     incumbent = begun(problem, workers)
     annealed_step(problem, incumbent, incumbent.budget)
     assert len(made) == workers
+
+
+def test_time_may_end_between_two_races() -> None:
+    """Then no start of the next one is looked at; what was found is kept."""
+    rng = np.random.default_rng(3)
+    ends = {"from": rng.integers(32, size=96), "to": rng.integers(32, size=96)}
+    sent = {name: ranks.tolist() for name, ranks in ends.items()}
+    sent["bytes"] = rng.exponential(1e8, 96).tolist()
+    topology = placer.read_topology("rack:2 node:4 gpu:4")
+    problem = Problem.of(topology, own_job(32, traffic=sent))
+    walked: list[Incumbent] = []
+    budget = Budget(1e6, lambda: bool(walked[0].moves.tried))
+    walked.append(Incumbent(problem, budget))
+    walked[0].offer_all(starts(problem))
+    annealed_step(problem, walked[0], walked[0].budget)
+    assert walked[0].moves.tried
+    assert walked[0].solution().is_cut_short
