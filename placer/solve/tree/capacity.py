@@ -54,24 +54,6 @@ def room_in_sets(
     return whole_sets(topology, capacity_of_node, units)
 
 
-def rooms_of_hosts(
-    topology: Machine, capacity_of_node: IntArray, tier: int
-) -> list[tuple[int, ...]]:
-    """Ranks that each host of a domain may hold, the most first; by domain of a tier.
-
-    Hosts without room are left out.
-    """
-    host_of_node = topology.domain_of_node[topology.node_tier]
-    room = np.bincount(host_of_node, capacity_of_node).astype(np.int64)
-    first = np.unique(host_of_node, return_index=True)[1]
-    domain = topology.domain_of_node[tier][first]
-    found: list[list[int]] = [[] for _ in range(int(domain.max()) + 1)]
-    for host in np.argsort(-room, kind="stable").tolist():
-        if room[host] > 0:
-            found[int(domain[host])].append(int(room[host]))
-    return list(map(tuple, found))
-
-
 def parent_of_domain(topology: Domains, tier: int) -> IntArray:
     """Domain of ``tier`` that holds each domain of the tier below."""
     return ancestor_of_domain(topology, tier - 1, tier)
