@@ -10,7 +10,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 
 if TYPE_CHECKING:
-    from placer.topology.machine import Domains, Machine
+    from placer.topology.machine import Domains
 
 
 def node_capacity(topology: Domains, block: int) -> IntArray:
