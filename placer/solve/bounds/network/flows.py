@@ -1,7 +1,8 @@
 """The least time of flows between ranks, all at once: what each rank's ports need.
 
 NVLink and NIC of a GPU work side by side, and a port sends, or receives, one message
-after the other. Shapes: F flows, R ranks.
+after the other. By hand: two messages of 1 GB over ports of 3 and 1 GB/s take half a
+second, as does one of 1.5 GB. Shapes: F flows, R ranks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def least_flow_seconds(
     count = network.label.shape[1]
     seconds = np.where(away, size_bytes / pair_share / (outer or inner), 0.0)
     for ranks, others in ((senders, receivers), (receivers, senders)):
+        longest = np.zeros(count)
+        np.maximum.at(longest, ranks, size_bytes / max(inner, outer))
         ports = weighted_counts(ranks, size_bytes, count) / (inner + outer)
+        ports = np.maximum(ports, longest)
         if outer:
             far = weighted_counts(ranks, np.where(away, size_bytes, 0.0), count)
             ports = np.maximum(ports, far / outer)

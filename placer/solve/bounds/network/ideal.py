@@ -102,11 +102,18 @@ class IdealNetwork:
         """Least cost of an all-reduce of each row, all rows alike."""
         forms = all_reduces(algorithm)
         found, every = [], self._routes(members)
-        left = self._least_in_last(members, every.domains)
-        if "ring" in forms:
-            transfer, latency = self._ring_pass(members, size_bytes)
+        if algorithm == "auto" and self._takes_switch(members):
+            every = every.rows(every.domains == 1)
+            every = every._replace(fewest=np.array([members.shape[1]]))
+        left, others = self._least_in_last(members, every.domains), every
+        if algorithm == "auto" and self.fabric.has_rack_switch:
+            # Where every domain has three members NCCL takes the rack's switch.
+            others = every.rows((left <= 2) | (every.fewest <= 2))
+        if "ring" in forms and len(others.domains):
+            least = int(others.domains[0])
+            transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, every) for name in set(forms) - {"ring", "nvls"}]
+        ways = [(name, others) for name in set(forms) - {"ring", "nvls"}]
         if "nvls" in forms:
             if algorithm == "auto":
                 runs = runs_all_reduce("nvls", every)
@@ -167,11 +174,20 @@ class IdealNetwork:
             members.shape[1] - room[np.minimum(domains, len(room)) - 1], dtype=np.int64
         )
 
-    def _ring_pass(self, members: IntArray, size_bytes: float) -> tuple[float, float]:
-        """Least transfer time and latency of a ring's pass over each row."""
+    def _ring_pass(
+        self, members: IntArray, size_bytes: float, least: int = 1
+    ) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row.
+
+        Parameters
+        ----------
+        least : int
+            Scale-up domains that a row is in, at least.
+        """
         num_members = members.shape[1]
         first_outer = self.fabric.scale_up_tier + 1
-        spread = self._spread(members)
+        spread = self._spread(members).copy()
+        spread[first_outer] = max(spread[first_outer], least)
         edge_bytes = (num_members - 1) / num_members * size_bytes
         limit = self._limit_of(members)
         domains = max(int(spread[first_outer]), 1 + limit.leaves)
@@ -270,6 +286,14 @@ class IdealNetwork:
         """Least seconds of a message over one of the tiers from ``tier`` on."""
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         return float(times[tier:].min())
+
+    def _takes_switch(self, members: IntArray) -> bool:
+        """Whether NCCL takes the rack's switch for each row, which no domain parts."""
+        tier = self.fabric.scale_up_tier
+        if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
+            return False
+        may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
+        return bool(may_be_whole) and self._are_tied(members)
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
