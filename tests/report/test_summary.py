@@ -55,28 +55,6 @@ def test_parts_and_gains(plan: Plan) -> None:
     assert "exposed cross-node 25 ms 2.5%" in words
 
 
-def test_hop_cost_gain(plan: Plan) -> None:
-    """For hop cost the gain is in cost and in percent of the usual placement's."""
-    changed = replace(
-        plan,
-        score=plan.score | {"hop_cost": 75.0},
-        bound=plan.bound
-        | {
-            "objective": "hop-cost",
-            "value": 75.0,
-            "lower_bound": 60.0,
-            "gap": 0.2,
-            "status": "feasible",
-        },
-        baselines={"given-order": {"hop_cost": 100.0}, "random": {"hop_cost": 75.0}},
-    )
-    text = told(changed)
-    lines = [line.split() for line in text.splitlines()]
-    assert ["given-order", "100", "+25", "+25.00%"] in lines
-    assert ["random", "75", "-", "-"] in lines
-    assert "lower bound 60, gap 20.0%" in text
-
-
 def test_plan_of_few_words(plan: Plan) -> None:
     """A plan without score, bound, baselines and solver still has a summary."""
     bare = replace(
