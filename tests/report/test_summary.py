@@ -12,6 +12,7 @@ from placer.report.columns import seen
 from placer.report.look import PLAIN, Look
 from placer.report.next_text import next_lines
 from placer.report.summary import summarise
+from tests.texts import table
 
 
 def told(plan: Plan, look: Look = PLAIN) -> str:
@@ -135,36 +136,7 @@ def test_a_slower_group_is_named(plan: Plan) -> None:
     assert "  placer explain p.json --group pp:3" in next_lines(slower, "p.json", 80)
 
 
-@pytest.mark.parametrize(
-    ("launcher", "scheduler", "first", "said"),
-    [
-        (
-            "swift",
-            "slurm",
-            "patch -o placer.patch",
-            "to change: swift at a.sh:7; apply",
-        ),
-        ("hydra", "", "patch -o placer.patch", "to change: hydra at a.sh:7; apply"),
-        (
-            "verl",
-            "slurm",
-            "ray -o placer-ray",
-            "to change by hand: verl at a.sh:7; emit",
-        ),
-        (
-            "kubernetes",
-            "",
-            "kubernetes-jobset -o jobset.yaml",
-            "run the command of kub",
-        ),
-        (
-            "torchrun-c10d",
-            "kubernetes",
-            "kubernetes-jobset -o jobset.yaml",
-            "pods run the command of torchrun-c10d at a.sh:7",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("report/summary.yaml", "next_follows_the_launcher"))
 def test_next_follows_the_launcher(
     plan: Plan, launcher: str, scheduler: str, first: str, said: str
 ) -> None:
