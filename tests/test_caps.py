@@ -133,12 +133,6 @@ def test_refused_by_the_sum(case: tuple[str, ...], outcomes: Any) -> None:
     assert seconds < SECONDS
 
 
-@pytest.mark.slow
-def test_memory_of_all(outcomes: Any) -> None:
-    """One after the other, they never take more than half a gigabyte."""
-    assert outcomes[1] < BYTES
-
-
 def test_sum_of_host_lists() -> None:
     """As many names as are allowed, and not one more, whatever comes after."""
     lists = HostLists(5)

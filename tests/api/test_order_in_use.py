@@ -61,7 +61,7 @@ def seats(plan: placer.Plan, whole: Topology) -> IntArray:
 SHUFFLED = "r1-n1,r2-n1,r2-n2,r1-n2,r1-n3,r2-n3,r2-n4,r1-n4"
 
 
-@pytest.mark.parametrize("thin", [1.0, 1.02, 1.3, 2.0, 8.0])
+@pytest.mark.parametrize("thin", [1.0, 1.3, 8.0])
 @pytest.mark.parametrize("pp", [1, 2, 4])
 def test_nobody_moves_for_less_than_jitter(
     tmp_path: Path, thin: float, pp: int

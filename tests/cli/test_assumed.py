@@ -162,36 +162,6 @@ def test_the_plan_keeps_what_was_assumed() -> None:
     assert "assumed: H100 hosts" in found
 
 
-def mixed() -> tuple[str, str]:
-    """Hosts that follow each other by name are under different leaves."""
-    leaves = [",".join(f"h{i:02d}" for i in range(k, 41, 4)) for k in (1, 2, 3, 4)]
-    lines = [f"SwitchName=l{k} Nodes={names}" for k, names in enumerate(leaves)]
-    lines.append("SwitchName=spine Switches=l[0-3]")
-    Path("mixed.conf").write_text("\n".join(lines) + "\n")
-    return "--hosts", "h[01-40]"
-
-
-@pytest.mark.usefixtures("folder")
-def test_what_thinner_uplinks_would_change() -> None:
-    """Both ratios are what the same placements score on such a machine."""
-    given = mixed()
-    asked = ("-o", "plan.json", "--effort", "full", *given)
-    plan = placed(*asked, topology="mixed.conf")
-    assert [(e["key"], e["value"]) for e in plan["what_if"]] == [
-        ("oversubscription", 2),
-        ("oversubscription", 4),
-    ]
-    for entry in plan["what_if"]:
-        thin = ("--oversubscription", f"spine={entry['value']}")
-        asked = ("-t", "mixed.conf", "-j", "pretrain.sh", *thin, "-q", *given)
-        own, usual = (
-            json.loads(run("score", *of, *asked, "--format", "json").stdout)
-            for of in (("plan.json", "--force"), ("--baseline", "given-order"))
-        )
-        saved = 1 - own["step_time_s"] / usual["step_time_s"]
-        assert entry["saved_share"] == pytest.approx(saved, abs=1e-12)
-
-
 @pytest.mark.usefixtures("folder")
 @pytest.mark.slow
 def test_every_command_says_it() -> None:

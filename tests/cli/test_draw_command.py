@@ -149,11 +149,6 @@ def test_png(plan: Path) -> None:
     assert dark != data
 
 
-def test_unwritable(plan: Path) -> None:
-    """A picture that cannot be written ends with 4."""
-    assert draw(plan, "-o", plan.parent / "no" / "map.svg").exit_code == 4
-
-
 def test_pipeline_of_another_job_is_refused(tmp_path: Path) -> None:
     """A job of another size than the plan's gives no picture, and exit code 2."""
     path, job = tmp_path / "plan.json", tmp_path / "job.yaml"

@@ -1,7 +1,5 @@
 """``placer emit``: text to standard output, or a file and its path."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,13 +48,6 @@ def test_a_folder_of_files(plan_file: str, tmp_path: Path) -> None:
     assert "name a folder" in str(run.exception)
 
 
-def test_reads_standard_input(plan_file: str) -> None:
-    """A plan can come from a pipe."""
-    text = Path(plan_file).read_text()
-    run = CliRunner().invoke(command, ["-", "csv"], input=text)
-    assert run.stdout == emit(plan_of(CONTIGUOUS), "csv")
-
-
 def test_list_needs_no_plan() -> None:
     """``--list`` alone prints one line a format."""
     run = CliRunner().invoke(command, ["--list"])
@@ -80,14 +71,3 @@ def test_refusal_writes_nothing(tmp_path: Path) -> None:
     )
     assert isinstance(run.exception, EmitError)
     assert not target.exists()
-
-
-def test_command_is_light() -> None:
-    """Importing the command loads no array, solver or graph library."""
-    script = (
-        "import sys, placer.cli.emit; print(*{n.split('.')[0] for n in sys.modules})"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert not {"numpy", "networkx", "ortools"} & set(run.stdout.split())

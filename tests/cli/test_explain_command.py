@@ -76,26 +76,6 @@ def test_json_is_what_the_library_says(plan: Path, job: Path) -> None:
     assert [seat["rank"] for seat in group["members"]] == group["facts"]["ranks"]
 
 
-def test_an_older_plan_asks_for_its_inputs(plan: Path) -> None:
-    """A plan without inputs cannot be explained by itself, and the error says so."""
-    content = json.loads(plan.read_text())
-    del content["inputs"]
-    plan.write_text(json.dumps(content))
-    found = run("explain", plan, "--rank", 0)
-    assert found.exit_code == 2
-    assert "give the topology and the job it was made for: -t, -j" in found.stderr
-
-
-def test_another_topology_needs_force(plan: Path) -> None:
-    """A topology that the plan was not made for is refused unless it is forced."""
-    other = ("-t", "rack:2 node:2 gpu:4")
-    found = run("explain", plan, *other, "--rank", 0)
-    assert found.exit_code == 2
-    assert "the plan was made for another topology" in found.stderr
-    assert "--force" in found.stderr
-    assert run("explain", plan, *other, "--rank", 0, "--force").exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("args", "words"),
     [

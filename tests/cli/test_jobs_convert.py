@@ -170,12 +170,6 @@ def test_formats_are_listed() -> None:
     assert 'did you mean "megatron"?' in found.stderr
 
 
-def test_a_file_of_another_format_is_named(script: str) -> None:
-    """A format that the content contradicts is refused; the right one is named."""
-    found = run("jobs", "show", script.replace("megatron:", "hf:"), code=2)
-    assert "it looks like megatron:" in found.stderr
-
-
 def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path: Path) -> None:
     """A script of one node is placed on the hosts that --hosts gives."""
     path = tmp_path / "pretrain.sh"

@@ -95,17 +95,3 @@ def test_hosts_outside_the_allocation_are_a_way_out(tmp_path: Path) -> None:
     assert "add hosts from outside the allocation: --added" in found.stderr
     found = run("replace", path, "--failed", "n1", "--added", "n3")
     assert found.exit_code == 0, found.output
-
-
-def test_presets_need_no_inputs(tmp_path: Path) -> None:
-    """A plan of presets names its machine and job; --hosts-like lists are checked."""
-    path = tmp_path / "plan.json"
-    inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart")
-    assert run("place", *inputs, "-q", "-o", path).exit_code == 0
-    host = json.loads(path.read_text())["nodes"][0]
-    found = run("replace", path, "--failed", host)
-    assert found.exit_code == 0, found.output
-    found = run("replace", path, "--failed", host + "x")
-    assert found.exit_code == 2
-    assert f'no host "{host}x"' in found.stderr
-    assert "Traceback" not in found.output

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -121,14 +119,3 @@ def test_validate_lists_the_problems_of_all_files(tmp_path):
     text = str(caught.value)
     assert "a.yaml:1:1" in text
     assert "b.yaml:1:1" in text
-
-
-def test_command_imports_nothing_heavy():
-    """Importing the command and its help loads no array or solver library."""
-    code = (
-        "import sys; from placer.cli.topology import topology as topo;"
-        "topo(['show', '--help'], standalone_mode=False);"
-        "heavy = {'numpy', 'ortools', 'networkx'} & set(sys.modules);"
-        "sys.exit(bool(heavy))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

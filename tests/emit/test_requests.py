@@ -176,13 +176,6 @@ def test_nothing_to_ask_for() -> None:
     assert kai(apart) == ({"topology": "<name of the Topology>"}, {})
 
 
-def test_nodes_interleaved_over_racks() -> None:
-    """Three nodes a rack are a segment of three, in whatever order ranks visit them."""
-    plan = tiered(["r0", "r1"] * 3)
-    assert options(plan)["segment"] == "3"
-    assert kueue(plan)["slice-size"] == "3"
-
-
 def test_all_in_one_rack() -> None:
     """The innermost shared domain is asked for, and a single switch of a tree."""
     plan = tiered(["r0"] * 3)
@@ -204,14 +197,6 @@ def test_several_tiers() -> None:
     ]
     assert kai(plan)[1]["segment-size"] == "2"
     assert notes(plan, "kai-request") == ["2 domains of block hold 4 nodes each."]
-
-
-def test_nvlink_domains_are_blocks() -> None:
-    """``--segment`` counts nodes of the NVLink tier, where that is not the rack."""
-    plan = tiered([f"r{k // 2}" for k in range(8)], [f"b{k // 4}" for k in range(8)])
-    wide = replace(plan, topology={**plan.topology, "scale_up": 3})
-    assert (options(plan)["segment"], options(wide)["segment"]) == ("2", "4")
-    assert kai(wide)[1]["segment-topology-required-placement"] == "<label of block>"
 
 
 def test_plans_without_tiers() -> None:

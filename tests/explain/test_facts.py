@@ -1,7 +1,6 @@
 """The facts behind a score: the worst group is the one built to be the worst."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,43 +127,6 @@ def test_slow_node() -> None:
         assert worst["slowest_node"] == "node5"
         assert worst["bandwidth_factor"] == 0.5
         assert found["worst_groups"][axis]["why"] == ["bandwidth_factor"]
-
-
-def test_fewer_nics() -> None:
-    """A gradient group with one member in a rack drives one NIC there, and says so.
-
-    Four racks of 4 GPUs, TP 2 and gradient groups of 8: each has two members in every
-    rack. When rank 2 (of the first group) and rank 13 (of the second) change places,
-    the first has 1 in rack 0 and 3 in rack 3.
-    """
-    axes = Parallelism(tp=2, cp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp"))
-    job = replace(JOB, parallelism=axes)
-    usual = facts(racks(4), job, np.arange(16))["worst_groups"]["dp"]
-    assert usual["worst"]["nics"] == 2
-    assert usual["why"] == []
-    found = facts(racks(4), job, swapped((2, 13), ranks=16))["worst_groups"]["dp"]
-    assert found["worst"]["nics"] == 1
-    assert found["worst"]["members"] == {"rack0": 1, "rack1": 2, "rack2": 2, "rack3": 3}
-    assert found["worst"]["seconds"] == pytest.approx(
-        2 * usual["worst"]["seconds"], rel=0.1
-    )
-
-
-def test_links_by_axis() -> None:
-    """Pipelines split over racks load the link with messages, gradients with theirs.
-
-    Two racks; every replica has a stage in each. CP lies inside, so a link carries the
-    messages of 16 lanes and nothing of the gradients, which stay in the rack.
-    """
-    stage = JOB.parallelism.coordinates["pp"]
-    gpus = np.argsort(np.argsort(stage, kind="stable"))
-    found = facts(racks(2, gpus=16), JOB, gpus)
-    assert {link["domain"] for link in found["hottest_links"]} == {"rack0", "rack1"}
-    for link in found["hottest_links"]:
-        assert link["share_by_axis"] == {"pp": 1.0}
-    free = found["free_scale_out"]
-    assert free["saved_by_axis_s"]["pp"] == pytest.approx(free["saved_s"])
-    assert free["saved_by_axis_s"]["dp"] == 0.0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,12 +1,10 @@
 """A GPU's memory by part: closed forms, and how it answers to what a job says."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
 from placer.cost.footprint.layer import LayerActivations
-from placer.cost.footprint.parameters import held_of_layer
 from placer.cost.footprint.stages import PARTS, footprint, footprints, memory_score
 from placer.cost.volumes import volumes
 from placer.job.models import layer_parameters, total_parameters
@@ -92,18 +90,6 @@ def test_parameters_are_those_that_the_step_time_sends() -> None:
     assert held == pytest.approx(sent.tolist(), rel=1e-3)
 
 
-def test_latent_projections_to_the_ranks_are_on_every_tensor_rank() -> None:
-    """Megatron cuts the projections up and out, not those down and their norms."""
-    job = job_of(LATENT, parallelism={"tp": 4})
-    model = job.model
-    assert model is not None
-    held = held_of_layer(model, job.parallelism, moe=False)
-    down = 1024 * (384 + 128 + 32) + 384 + 128
-    whole = layer_parameters(model) - 2 * 1024 - down
-    assert held.matrices == whole / 4 + down
-    assert held.others == 2 * 1024
-
-
 @pytest.mark.parametrize(
     ("sharding", "keys", "kept", "shared"),
     [
@@ -151,31 +137,6 @@ def test_copies_of_the_optimizer_share_out_less() -> None:
         for size in (8, 4)
     ]
     assert shards[1] == 2 * shards[0]
-
-
-def test_dense_layers_come_first_unless_spread() -> None:
-    """The first of four stages holds both dense layers of sixteen, or half of one."""
-    axes = {"pp": 4, "dp": 2}
-    first = footprints(job_of(EXPERTS, parallelism=axes))
-    spread = footprints(job_of(EXPERTS | {"dense_first": False}, parallelism=axes))
-    assert first[1].parameters == first[2].parameters > spread[1].parameters
-    assert first[0].parameters < spread[0].parameters
-    totals = [sum(stage.parameters for stage in stages) for stages in (first, spread)]
-    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
-
-
-def test_layers_for_further_tokens_lie_on_the_last_stage() -> None:
-    """A layer, a matrix that joins two vectors, a second embedding; logits again."""
-    bare = footprints(job_of(parallelism={"pp": 4}))
-    more = footprints(job_of(SMALL | {"mtp_layers": 1}, parallelism={"pp": 4}))
-    model = job_of().model
-    assert model is not None
-    assert more[:3] == bare[:3]
-    added = layer_parameters(model) + 2 * 1024**2 + 32768 * 1024
-    assert (more[3].parameters - bare[3].parameters) / 2 == added
-    logits = 6 * 2048 * 32768 + 2 * 2 * 2048 * 1024
-    kept = more[3].kept - bare[3].kept
-    assert more[3].activations - bare[3].activations == pytest.approx(kept + logits)
 
 
 @pytest.mark.parametrize(
@@ -230,53 +191,6 @@ def test_every_second_product_is_kept_by_operator() -> None:
     assert layer_of(job).kept == 2048 * (2 * wide + 4 * 16)
 
 
-@pytest.mark.parametrize("model", [SMALL, GPT, EXPERTS, LATENT])
-@pytest.mark.parametrize("attention", ["fused", "unfused"])
-@pytest.mark.parametrize("gemm", ["bf16", "fp8", "mxfp8", "nvfp4"])
-def test_computing_again_never_takes_more(model, attention, gemm) -> None:
-    """Whatever is recomputed, on every stage; full recomputation keeps the least.
-
-    Of the four stages the first holds less than a layer, and no experts.
-    """
-    axes = {"pp": 4, "tp": 2, "dp": 2, "ep": 2 if "experts" in model else 1}
-
-    def stages(**memory):
-        keys = {"attention": attention, "gemm": gemm, "gemm_layers": 3, **memory}
-        ends = {"embedding": 4.75}
-        return footprints(job_of(model, parallelism=axes, memory=keys, stages=ends))
-
-    bare, full = stages(), stages(recompute="full")
-    for memory in (
-        {"recompute": "selective"},
-        {"recompute": "selective", "recompute_modules": ["mlp", "moe", "layernorm"]},
-        {"recompute": "op"},
-        {"recompute": "full", "recompute_method": "block"},
-        {"recompute": "full"},
-    ):
-        for without, again, least in zip(bare, stages(**memory), full, strict=True):
-            assert again.activations <= without.activations * (1 + 1e-12)
-            assert least.kept <= again.kept * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("model", [SMALL, GPT, EXPERTS, LATENT])
-@pytest.mark.parametrize("axis", ["tp", "cp", "pp", "dp"])
-def test_more_ranks_never_hold_more(model, axis) -> None:
-    """Of states and of what layers keep; a pipeline holds more micro-batches at once.
-
-    The tokens of a micro-batch and the micro-batches stay.
-    """
-    found = []
-    for size in (1, 2, 4):
-        job = job_of(model, parallelism={axis: size}, memory={"reserve": 0})
-        found.append(only(job))
-    for less, more in pairwise(found):
-        for part in ("parameters", "gradients", "optimizer"):
-            assert getattr(more, part) <= getattr(less, part)
-        if axis != "pp":
-            assert more.kept <= less.kept
-        assert more.total <= less.total * (1 + 1e-12)
-
-
 def test_sequence_parallelism_shares_out_norms_and_dropout() -> None:
     """What tensor parallelism alone keeps whole: 10 of the paper's 34."""
     axes = {"tp": 4}
@@ -310,22 +224,6 @@ def test_imbalance_fills_the_busiest_expert_rank_up_to_its_capacity() -> None:
     copies = even.parts["moe"] + even.parts["moe_act"] - 8 * 16 * 2048
     assert twice.whole - even.whole == copies
     assert limited.whole - even.whole == copies / 2
-
-
-def test_context_blocks_travel_beside_what_is_kept() -> None:
-    """Two blocks of keys and values in a ring, all of them when gathered."""
-    block = volumes(job_of(parallelism={"cp": 4})).cp_block
-    for how, blocks in (("p2p", 2), ("all_gather", 8), ("a2a", 0)):
-        # Where layers at work are more than the loss: recomputed in full.
-        job = job_of(
-            parallelism={"cp": 4, "pp": 2},
-            context_parallel={"communication": how},
-            memory={"recompute": "full"},
-        )
-        first = footprints(job)[0]
-        layer = layer_of(job)
-        rest = layer.whole - layer.kept
-        assert first.activations - first.kept - rest == pytest.approx(blocks * block)
 
 
 def test_outside_the_allocator() -> None:

@@ -147,3 +147,15 @@ def test_a_rate_that_leaves_no_time_is_refused(tmp_path: Path) -> None:
     job = read_job(str(file))
     assert job.compute == Compute(tflops_per_gpu=500, memory_bandwidth=3.35e12)
     assert job.data_parallel == DataParallel()
+
+
+def test_experts_that_run_again_bring_their_parts() -> None:
+    """``moe`` holds activation functions and shared experts: 2 (1, 1) of each."""
+    shape = replace(
+        SHAPE, experts=4, top_k=2, moe_layers=4, expert_ffn=20, shared_experts=1
+    )
+    plain = replace(tiny(), model=shape)
+    for modules, width in (("moe_act", 2 * 20), ("shared_experts", 20), ("moe", 60)):
+        again = Memory("selective", recompute_modules=(modules,))
+        more = moved(replace(plain, memory=again)) - moved(plain)
+        assert more == 6 * 2 * 2 * width

@@ -3,7 +3,6 @@
 import pytest
 
 from placer.base.errors import InputError
-from placer.documents.presets import preset_names
 from placer.job import models
 from placer.job.models import (
     Model,
@@ -15,12 +14,6 @@ from placer.job.models import (
     read_model,
     total_parameters,
 )
-
-
-@pytest.mark.parametrize("name", preset_names("models"))
-def test_every_preset_reads_and_is_named_by_its_file(name):
-    """A preset's name inside the file is its file name."""
-    assert read_model(name).name == name
 
 
 def test_llama_405b_has_its_published_parameters():

@@ -140,3 +140,20 @@ def test_pipelines_that_are_run(p: int, v: int, counted: int) -> None:
             times = ChunkTimes(full, *ends)
             found = least_pipeline(times, groups * p, v)
             assert found == pytest.approx(walked(times, groups * p, v), rel=1e-9)
+
+
+def test_what_counts_for_layers_takes_their_time() -> None:
+    """Four stages of which embedding and loss count for a layer and for 12."""
+    found = paces(job(4, layers=35, ends=(1, 12)))
+    assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])
+    slower = paces(job(4, layers=35, ends=(1, 5)))
+    assert slower.stage[0] == pytest.approx(11 / (5 + HEAD), rel=0.01)
+
+
+def test_one_stage_and_no_model_are_as_ever() -> None:
+    """Nothing differs, and the bubble is that of even stages."""
+    head = pytest.approx(HEAD / (12 + HEAD), rel=1e-3)
+    assert paces(job(1)) == (1.0, 1.0, 1.0, (head, head), 1.0)
+    bare = replace(job(4), model=None)
+    assert paces(bare).stage.tolist() == [1.0] * 4
+    assert rounds(bare) == pytest.approx(8 + 3)

@@ -146,12 +146,6 @@ def test_order_may_leave_out_axes_of_size_one(text, order):
     assert "-".join(parallelism_of(text).order) == order
 
 
-def test_expert_tensor_size_defaults_to_the_dense_one():
-    """``etp`` is ``tp`` unless given."""
-    assert parallelism_of("{tp: 4, dp: 2, ep: 2}").etp == 4
-    assert parallelism_of("{tp: 4, dp: 2, ep: 2, etp: 1}").etp == 1
-
-
 @pytest.mark.parametrize(
     ("fields", "order", "agree"),
     [
@@ -198,13 +192,6 @@ def test_degrees_of_torchtitan(sizes, dp, sharding, shard_size):
     mode = job.data_parallel
     assert (mode.sharding, mode.shard_size) == (sharding, shard_size)
     assert asdict(job_of(json.dumps(to_document(job)))) == asdict(job)
-
-
-@pytest.mark.parametrize(("dp", "bucket"), [(8, 40_000_000), (64, 64_000_000)])
-def test_the_bucket_defaults_to_megatrons(dp, bucket):
-    """A bucket is the larger of 40 M and 1 M a data-parallel rank."""
-    job = job_of(HEAD + f"parallelism: {{dp: {dp}}}\nweights: {{dp: 1}}\n")
-    assert job.data_parallel.bucket_parameters == bucket
 
 
 OPTIONS = """\

@@ -132,3 +132,15 @@ def test_long_runs_take_as_long_as_the_pipeline_itself() -> None:
     exact = pipeline_time(layer, 512, 1, overlap=True)
     even = 3 * in_layers(job) * (512 + 1)
     assert even == pytest.approx(exact, rel=1e-3)
+
+
+def test_times_at_other_stages_follow_the_slowest() -> None:
+    """Two stages take longer than half of one; back again nothing has changed."""
+    one = cut(1, 1, 0, 0)
+    two = resized(one, pp=2)
+    time = micro_batch_time(one)
+    assert micro_batch_time(two) == pytest.approx(
+        time / 2 * 127.216 / 126.608, rel=1e-4
+    )
+    assert micro_batch_time(resized(two, pp=1)) == pytest.approx(time)
+    assert resized(two, micro_batches=64).compute == two.compute

@@ -13,6 +13,7 @@ from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
+from tests.texts import table
 
 
 def with_labels(key, values, more=()):
@@ -153,22 +154,7 @@ def test_gpus_unknown_everywhere(tmp_path):
     assert machine.gpus_of_node.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(
-    ("spec", "status", "reason"),
-    [
-        ({"unschedulable": True}, {}, "unschedulable"),
-        (
-            {"taints": [{"key": "node.kubernetes.io/x", "effect": "NoExecute"}]},
-            {},
-            "taint node.kubernetes.io/x",
-        ),
-        (
-            {},
-            {"conditions": [{"type": "Ready", "status": "Unknown"}]},
-            "not ready (Unknown)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "nodes_out_of_use"))
 def test_nodes_out_of_use(tmp_path, spec, status, reason):
     """A node that takes no pods is unavailable, with the reason."""
     out = node("n0", {}, **spec)

@@ -11,6 +11,7 @@ from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.slices import device, resource_slice
+from tests.texts import table
 
 
 def node(name, *, labels=None, **offered):
@@ -88,32 +89,7 @@ def test_two_counts_of_one_node():
     assert any("DRA devices are not as many as they offer" in note for note in notes)
 
 
-@pytest.mark.parametrize(
-    ("labels", "count"),
-    [
-        ({"nvidia.com/gpu.count": "8"}, 8),
-        ({"gpu.nvidia.com/count": "4"}, 4),
-        ({"karpenter.k8s.aws/instance-gpu-count": "8"}, 8),
-        ({"eks.amazonaws.com/instance-gpu-count": "8"}, 8),
-        (
-            {
-                "cloud.google.com/gke-accelerator": "nvidia-h100",
-                "cloud.google.com/gke-accelerator-count": "8",
-            },
-            8,
-        ),
-        ({"cloud.google.com/gke-accelerator-count": "4"}, None),
-        ({"beta.amd.com/gpu.device-id.74a1": "8", "amd.com/gpu.device-id": "74a1"}, 8),
-        (
-            {
-                "beta.amd.com/gpu.device-id.74a1": "8",
-                "amd.com/gpu.device-id.74a1": "8",
-            },
-            8,
-        ),
-        ({"nvidia.com/gpu.count": "many"}, None),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/kubernetes_gpus.yaml", "counts_in_labels"))
 def test_counts_in_labels(labels, count):
     """Where no node offers GPUs, as without their status, labels count; TPUs do not."""
     found, notes = gpus(node("n0", labels=labels), node("cpu"))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from placer.report.before_after import link_changes, path_changes
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
 from placer.testing.strategies import tiny_plan
@@ -32,49 +31,6 @@ NEW = replace(
         ],
     },
 )
-
-
-def test_links() -> None:
-    """Links are paired by name, the busiest first; where one is not listed is None."""
-    found = [change.to_dict() for change in link_changes(OLD, NEW)]
-    name = {"tier": "block", "direction": "up"}
-    assert found == [
-        {
-            **name,
-            "domain": "r0",
-            "old": {"bytes": 3e9, "busy_s": 3.0},
-            "new": {"bytes": 1.5e9, "busy_s": 1.5},
-        },
-        {
-            **name,
-            "domain": "r2",
-            "old": None,
-            "new": {"bytes": 2.5e9, "busy_s": 2.5},
-        },
-        {**name, "domain": "r1", "old": {"bytes": 2e9, "busy_s": 2.0}, "new": None},
-    ]
-
-
-def test_path() -> None:
-    """Operations are paired by name, the longest first, with all said of them."""
-    found = [change.to_dict() for change in path_changes(OLD, NEW)]
-    assert found == [
-        {
-            "operation": "compute",
-            "old": {"seconds": 2.0, "replica": 1},
-            "new": {"seconds": 2.0, "replica": 0},
-        },
-        {
-            "operation": "pipeline messages (pp)",
-            "old": {"seconds": 0.5},
-            "new": None,
-        },
-        {
-            "operation": "gradient reduction (dp)",
-            "old": None,
-            "new": {"seconds": 0.25},
-        },
-    ]
 
 
 def test_text() -> None:

@@ -12,6 +12,7 @@ from placer.report.columns import seen
 from placer.report.look import PLAIN, Look
 from placer.report.next_text import next_lines
 from placer.report.summary import summarise
+from tests.texts import table
 
 
 def told(plan: Plan, look: Look = PLAIN) -> str:
@@ -53,28 +54,6 @@ def test_parts_and_gains(plan: Plan) -> None:
     assert row in words
     assert "* breaks rules of the job" in words
     assert "exposed cross-node 25 ms 2.5%" in words
-
-
-def test_hop_cost_gain(plan: Plan) -> None:
-    """For hop cost the gain is in cost and in percent of the usual placement's."""
-    changed = replace(
-        plan,
-        score=plan.score | {"hop_cost": 75.0},
-        bound=plan.bound
-        | {
-            "objective": "hop-cost",
-            "value": 75.0,
-            "lower_bound": 60.0,
-            "gap": 0.2,
-            "status": "feasible",
-        },
-        baselines={"given-order": {"hop_cost": 100.0}, "random": {"hop_cost": 75.0}},
-    )
-    text = told(changed)
-    lines = [line.split() for line in text.splitlines()]
-    assert ["given-order", "100", "+25", "+25.00%"] in lines
-    assert ["random", "75", "-", "-"] in lines
-    assert "lower bound 60, gap 20.0%" in text
 
 
 def test_plan_of_few_words(plan: Plan) -> None:
@@ -157,36 +136,7 @@ def test_a_slower_group_is_named(plan: Plan) -> None:
     assert "  placer explain p.json --group pp:3" in next_lines(slower, "p.json", 80)
 
 
-@pytest.mark.parametrize(
-    ("launcher", "scheduler", "first", "said"),
-    [
-        (
-            "swift",
-            "slurm",
-            "patch -o placer.patch",
-            "to change: swift at a.sh:7; apply",
-        ),
-        ("hydra", "", "patch -o placer.patch", "to change: hydra at a.sh:7; apply"),
-        (
-            "verl",
-            "slurm",
-            "ray -o placer-ray",
-            "to change by hand: verl at a.sh:7; emit",
-        ),
-        (
-            "kubernetes",
-            "",
-            "kubernetes-jobset -o jobset.yaml",
-            "run the command of kub",
-        ),
-        (
-            "torchrun-c10d",
-            "kubernetes",
-            "kubernetes-jobset -o jobset.yaml",
-            "pods run the command of torchrun-c10d at a.sh:7",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("report/summary.yaml", "next_follows_the_launcher"))
 def test_next_follows_the_launcher(
     plan: Plan, launcher: str, scheduler: str, first: str, said: str
 ) -> None:

@@ -8,24 +8,18 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from placer.api.place import place
-from placer.base.errors import InfeasibleError
-from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.read import decode_job
-from placer.placement.check import violations
-from placer.placement.placement import Placement
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 from placer.topology.read import parse_topology
-from tests.marks import slow
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -105,38 +99,6 @@ def drawn_job(rng: random.Random, num_gpus: int) -> dict[str, Any]:
     if rng.random() < 0.35:
         job["rules"] = rng.choice(rules)
     return job
-
-
-@pytest.mark.parametrize("seed", [*range(5), *slow(range(5, 25))])
-def test_as_good_as_said(seed: int) -> None:
-    """Bounds are at most the least cost of all legal placements; "optimal" is it."""
-    rng = random.Random(seed)
-    topology = parse_topology(json.dumps(drawn_machine(rng)), "m.json")
-    document = parse_document(json.dumps(drawn_job(rng, topology.num_gpus)), "j.json")
-    job, objective = decode_job(document), rng.choice(["time", "hop-cost"])
-    model, hops = StepModel(topology, job), HopCost(topology, job)
-
-    def value(gpus: np.ndarray) -> float:
-        return model.step(gpus).step_time_s if objective == "time" else hops.cost(gpus)
-
-    avoid = {topology.node_names.index(host) for host in job.rules.avoid}
-    legal = []
-    for chosen in itertools.permutations(range(topology.num_gpus), job.world_size):
-        gpus = np.array(chosen)
-        if not violations(Placement(gpus), topology, job):
-            used = avoid & {*topology.node_of_gpu[gpus].tolist()}
-            legal.append((len(used), value(gpus)))
-    if not legal:
-        with pytest.raises(InfeasibleError):
-            place(topology, job, objective=objective)
-        return
-    _, least = min(legal)
-    result = place(topology, job, objective=objective)
-    assert not violations(result.plan, topology, job)
-    bound = result.bound
-    assert bound["lower_bound"] <= least * (1 + 1e-9) <= bound["value"] * (1 + 2e-9)
-    if bound["status"] == "optimal":
-        assert bound["value"] == pytest.approx(least, rel=1e-9)
 
 
 def small(gpus: list[list[int]], size: int) -> Topology:

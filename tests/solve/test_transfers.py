@@ -214,6 +214,7 @@ def test_components_are_cut_in_uneven_parts_where_racks_are_full():
     assert found.lower_bound == pytest.approx(found.value, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("racks", "near"),
     [
@@ -291,6 +292,7 @@ def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():
     assert start.value == pytest.approx(0.00973, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_ranks_lie_so_that_all_have_as_many_partners_near():
     """Twelve trainers in four stages and 52 rollouts of two, on five racks."""
     roles = [role("a", 12, pp=4), role("b", 104, 52, tp=2)]

@@ -6,7 +6,7 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Place
+from placer.formats.jobs.findings import Findings, Place
 from placer.formats.jobs.job import Opened, Options, open_job
 from placer.formats.jobs.join import join
 from placer.formats.jobs.settle import settle
@@ -111,15 +111,6 @@ def test_gpus_that_do_not_fit_are_asked_for(facts, words):
     (problem,) = (p for p in found.asked if p.key == "parallelism.dp")
     assert words in problem.message
     assert "--gpus N, a multiple of" in problem.hint
-
-
-def test_a_batch_that_does_not_divide_names_the_nearest_size():
-    """The global batch must be a multiple of micro_batch x dp."""
-    found = findings(gpus=7, micro_batch=1, global_batch=16)
-    settle(found)
-    (problem,) = found.problems
-    assert problem.key == GLOBAL_BATCH
-    assert problem.hint == "the nearest that fits is --gpus 8"
 
 
 def test_an_invalid_job_is_told_where_it_is_read(config):

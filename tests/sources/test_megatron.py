@@ -10,6 +10,7 @@ from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.job import Options, open_job
 from placer.formats.jobs.megatron import read
 from placer.formats.jobs.megatron.rules import list_of
+from tests.texts import table
 
 SHAPE = "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200"
 BATCH = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048"
@@ -37,144 +38,7 @@ def refused(tmp_path, arguments="", gpus=8, **others):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("", {"parallelism.dp": 8, "parallelism.order": "tp-cp-ep-dp-pp"}),
-        ("--tensor-model-parallel-size=2", {"parallelism.tp": 2, "parallelism.dp": 4}),
-        ("--use-tp-pp-dp-mapping", {"parallelism.order": "tp-cp-ep-pp-dp"}),
-        ("", {"micro_batches": 8, "sequence": 2048}),
-        ("--decoder-seq-length 4096", {"sequence": 4096}),
-        ("", {"model.ffn": 4096, "model.gated": False, "model.kv_heads": 16}),
-        ("--swiglu", {"model.ffn": 2688, "model.gated": True}),
-        (
-            "--quick-geglu --ffn-hidden-size 3072",
-            {"model.ffn": 3072, "model.gated": True},
-        ),
-        ("--num-query-groups 4", {"model.kv_heads": 16}),
-        ("--group-query-attention --num-query-groups 4", {"model.kv_heads": 4}),
-        ("--group-query-attention", {"model.kv_heads": 1}),
-        ("--kv-channels 64", {"model.head_dim": None}),
-        ("--kv-channels 128", {"model.head_dim": 128}),
-        ("", {"model.tied_embeddings": True}),
-        ("--untie-embeddings-and-output-weights", {"model.tied_embeddings": False}),
-        ("--vocab-size 50257", {"model.vocab": 50257, "model.vocab_multiple": 128}),
-        ("--make-vocab-size-divisible-by 1", {"model.vocab_multiple": 1}),
-        ("", {"data_parallel.sharding": "ddp", "bytes.gradient": 4}),
-        ("--grad-reduce-in-bf16", {"bytes.gradient": 2}),
-        ("--main-grads-dtype bf16", {"bytes.gradient": 2}),
-        ("--use-distributed-optimizer", {"data_parallel.sharding": "zero1"}),
-        (
-            "--use-distributed-optimizer --fp8-param-gather",
-            {"bytes.parameter_gather": 1},
-        ),
-        ("--fp8-format hybrid", {"bytes.parameter_gather": 2, "memory.gemm": "fp8"}),
-        ("--fp8-format e4m3 --fp8-recipe mxfp8", {"memory.gemm": "mxfp8"}),
-        (
-            "--use-distributed-optimizer --use-precision-aware-optimizer "
-            "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16",
-            {"memory.optimizer_bytes": 8.0},
-        ),
-        (
-            "--use-distributed-optimizer --exp-avg-dtype bf16",
-            {"memory.optimizer_bytes": None},
-        ),
-        ("--fp4-format e2m1", {"memory.gemm": "nvfp4", "memory.gemm_layers": None}),
-        (
-            "--fp8-format hybrid --fp8-recipe tensorwise --first-last-layers-bf16",
-            {"memory.gemm": "fp8", "memory.gemm_layers": 6},
-        ),
-        (
-            "--fp8-format hybrid --first-last-layers-bf16 "
-            "--num-layers-at-start-in-bf16 3 --num-layers-at-end-in-bf16 0",
-            {"memory.gemm_layers": 5},
-        ),
-        ("--fp8-format hybrid --fp8-recipe custom", {"memory.gemm": None}),
-        ("--use-megatron-fsdp", {"data_parallel.sharding": "zero3"}),
-        (
-            "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
-            {"data_parallel.sharding": "zero2"},
-        ),
-        (
-            "--data-parallel-sharding-strategy optim_grads_params",
-            {"data_parallel.sharding": "ddp"},
-        ),
-        (
-            "--use-torch-fsdp2 --untie-embeddings-and-output-weights",
-            {"data_parallel.sharding": "zero3", "data_parallel.overlap_reduce": True},
-        ),
-        ("", {"data_parallel.overlap_reduce": False, "overlap.pp": False}),
-        ("--overlap-grad-reduce", {"data_parallel.bucket_parameters": 40_000_000}),
-        (
-            "--overlap-grad-reduce --ddp-bucket-size 134217728",
-            {"data_parallel.bucket_parameters": 134217728},
-        ),
-        ("--sequence-parallel", {"tensor_parallel.sequence": False}),
-        (
-            "--sequence-parallel --tensor-model-parallel-size 2 --tp-comm-overlap",
-            {"tensor_parallel.sequence": True, "overlap.tp": True},
-        ),
-        (
-            "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2",
-            {"parallelism.vp": 2, "overlap.pp": True},
-        ),
-        (
-            "--pipeline-model-parallel-size 4 "
-            "--num-layers-per-virtual-pipeline-stage 1 "
-            "--no-overlap-p2p-communication",
-            {"parallelism.vp": 2, "overlap.pp": False},
-        ),
-        (
-            "--num-layers 6 --pipeline-model-parallel-size 2 "
-            "--num-layers-per-virtual-pipeline-stage 2 "
-            "--account-for-embedding-in-pipeline-split "
-            "--account-for-loss-in-pipeline-split",
-            {"parallelism.vp": 2, "stages.embedding": 1, "stages.loss": 1},
-        ),
-        (
-            "--pipeline-model-parallel-size 2 "
-            "--pipeline-model-parallel-layout 'E|(t|)*6,tt|L' --num-layers 8",
-            None,
-        ),
-        (
-            "--context-parallel-size 2 --cp-comm-type a2a",
-            {"context_parallel.communication": "a2a", "overlap.cp": False},
-        ),
-        (
-            "--num-experts 8 --expert-model-parallel-size 4 "
-            "--moe-token-dispatcher-type flex --moe-ffn-hidden-size 512 "
-            "--moe-shared-expert-intermediate-size 1024 --moe-layer-freq ([0]*2+[1]*6)",
-            {
-                "model.top_k": 2,
-                "model.expert_ffn": 512,
-                "model.shared_experts": 2,
-                "model.moe_layers": 6,
-                "parallelism.etp": 1,
-                "expert_parallel.dispatch": "deduplicated",
-            },
-        ),
-        (
-            "--num-experts 8 --moe-layer-freq 3",
-            {
-                "model.moe_layers": 3,
-                "model.dense_first": False,
-                "model.expert_ffn": 4096,
-            },
-        ),
-        ("--expert-tensor-parallel-size 4", {"parallelism.etp": None}),
-        (
-            "--multi-latent-attention --kv-lora-rank 512 --q-lora-rank 1536",
-            {
-                "model.kv_lora_rank": 512,
-                "model.q_lora_rank": 1536,
-                "model.qk_head_dim": 128,
-                "model.rope_head_dim": 64,
-            },
-        ),
-        ("--recompute-granularity full", {"memory.recompute": "full"}),
-        ("--rampup-batch-size 16 16 1000", {"micro_batches": 8}),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/megatron.yaml", "rules"))
 def test_rules(tmp_path, arguments, expected):
     """Each flag, and each default, means what Megatron takes it for."""
     arguments = arguments.replace("([0]*2+[1]*6)", '"([0]*2+[1]*6)"')
@@ -242,63 +106,7 @@ def test_what_several_optimizers_cost(tmp_path):
     assert sent[1] > sent[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            "--num-layers 9 --pipeline-model-parallel-size 2",
-            "9 layers are not divisible by pp 2",
-        ),
-        ("--overlap-param-gather", "without the distributed optimizer"),
-        (
-            "--overlap-param-gather --use-distributed-optimizer",
-            "--overlap-param-gather without --overlap-grad-reduce",
-        ),
-        ("--fp16", "--fp16 and --bf16 together"),
-        ("--expert-model-parallel-size 2", "expert parallelism without experts"),
-        (
-            "--num-experts 3 --expert-model-parallel-size 2",
-            "3 experts are no multiple of ep 2",
-        ),
-        (
-            '--step-batch-size-schedule "0:16 1B:64"',
-            "--step-batch-size-schedule and --global",
-        ),
-        ("--seq-length 8192", "max_position_embeddings 4096 is less"),
-        ("--tp-comm-overlap", "--tp-comm-overlap without sequence parallelism"),
-        ("--context-parallel-size 8 --seq-length 2056", "not divisible by 2 x cp 8"),
-        ("--num-virtual-stages-per-pipeline-rank 2", "virtual stages with pp 1"),
-        (
-            "--pipeline-model-parallel-size 2 --global-batch-size 12 "
-            "--num-virtual-stages-per-pipeline-rank 2",
-            "3 micro-batches with virtual stages, pp 2",
-        ),
-        (
-            "--multi-latent-attention --group-query-attention",
-            "--group-query-attention with",
-        ),
-        ("--hidden-size 1000", "1000 is not divisible by 16 heads"),
-        (
-            "--tensor-model-parallel-size 8 --num-attention-heads 4 --hidden-size 64",
-            "4 heads",
-        ),
-        ("--fp8-param-gather", "without the distributed optimizer or FSDP"),
-        (
-            "--use-torch-fsdp2 --use-distributed-optimizer",
-            "with the distributed optimizer",
-        ),
-        ("--model-parallel-size 2", "--model-parallel-size is no longer valid"),
-        ("--hybrid-layer-pattern M-M*", "2 Mamba, 1 MLP, 1 attention"),
-        (
-            "--num-experts 4 --tensor-model-parallel-size 2",
-            "experts with tensor and without sequence parallelism",
-        ),
-        ("--num-experts 4 --moe-layer-freq [1]*7", "has 7 layers, the model 8"),
-        ("--num-layers eight", 'expected an integer, got "eight"'),
-        ("--tensor-model-parallel-size 16", "does not divide the 8 GPUs"),
-        ("--global-batch-size 63", "no multiple of micro_batch x dp = 1 x 8"),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/megatron.yaml", "refusals"))
 def test_refusals(tmp_path, arguments, words):
     """What Megatron refuses is refused, with the place and its reason."""
     found = refused(tmp_path, arguments)

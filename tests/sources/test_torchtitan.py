@@ -139,17 +139,6 @@ def test_activations_of_a_function(tmp_path):
     assert any("MemoryBudgetAC" in remark.reason for remark in told)
 
 
-def test_several_functions_are_asked_for(job_of):
-    """Which of them is meant is not guessed."""
-    (problem,) = problems_of(job_of, "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8)
-    assert "--select" in problem.hint
-    assert "deepseek_v3_16b_tp" in problem.hint
-    (problem,) = problems_of(
-        job_of, "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8, select="deepseek_v3_16"
-    )
-    assert "did you mean" in problem.hint
-
-
 def test_python_is_never_run(job_of, tmp_path):
     """Code of a registry has no effect."""
     touched = tmp_path / "touched"

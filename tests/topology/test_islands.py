@@ -19,6 +19,7 @@ from placer.placement.placement import Placement
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -163,22 +164,7 @@ def test_groups_inside_islands_cost_less() -> None:
     assert "leave their island" in violations(usual, topology, strict)[0]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "key", "words"),
-    [
-        ("size: 2,", "", "tiers[1]", "size"),
-        ("size: 2,", "size: 999,", "tiers[1].size", "3996 GPUs in a node"),
-        (
-            "size: 4,",
-            "size: 4, members: [[0, 1], [2, 3]],",
-            "tiers[0].members",
-            "0 to 7",
-        ),
-        ('[1-2]"', '[1-2]", gpus: 7', "nodes[0].gpus", "7 GPUs for the 2 islands"),
-        ('[1-2]"', '[1-2]", gpus: [4]', "nodes[0].gpus", "1 numbers for the 2"),
-        ("[3, 4]", "[3, 5]", "nodes[1].gpus[1]", "5"),
-    ],
-)
+@pytest.mark.parametrize(*table("topology/islands.yaml", "problems_name_their_place"))
 def test_problems_name_their_place(old: str, new: str, key: str, words: str) -> None:
     """What cannot be is told with its key."""
     text = WOUNDED.replace(", members: [[0, 2, 3, 5], [1, 4, 6, 7]]", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from tests.solve.score.full_price import FullPrice
 from tests.solve.test_workloads import machine_of, random_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from placer.job.model import Job
     from placer.solve.score.evaluator import Evaluator
@@ -225,19 +225,33 @@ FEATURES: dict[str, Callable[[Topology, Job], object]] = {
 }
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-def test_every_feature_of_the_step_is_priced(feature: str) -> None:
-    """Machines and jobs that have it, with NVLink and something outside."""
-    cases = ((seed, *drawn_case(seed)) for seed in count(1_000))
-    having = (
-        seed
-        for seed, machine, job in cases
-        if job.model is not None
-        and FEATURES[feature](machine, job)
-        and machine.tiers[0].scale_up > machine.tiers[-1].scale_up
-        and (feature == "links" or not machine.links)
-    )
-    for seed in islice(having, 16):
+def having_all(each: int) -> Iterator[int]:
+    """Seeds of cases that have every feature so often; one counts for all it has.
+
+    They have NVLink and something outside.
+    """
+    missing = dict.fromkeys(FEATURES, each)
+    for seed in count(1_000):
+        machine, job = drawn_case(seed)
+        if job.model is None or machine.tiers[0].scale_up <= machine.tiers[-1].scale_up:
+            continue
+        own = [
+            feature
+            for feature, left in missing.items()
+            if left
+            and FEATURES[feature](machine, job)
+            and (feature == "links" or not machine.links)
+        ]
+        if own:
+            yield seed
+        missing |= {feature: missing[feature] - 1 for feature in own}
+        if not any(missing.values()):
+            return
+
+
+def test_every_feature_of_the_step_is_priced() -> None:
+    """Each of them on six machines and jobs at least."""
+    for seed in having_all(6):
         check_time(seed, 4)
 
 
