@@ -41,11 +41,24 @@ class Costs(NamedTuple):
         Besides, for the largest of them.
     held : sequence of float
         Besides, for 0, 1 .. members that it holds in all.
+    bundle : int
+        Parts that come together, all alike.
+    alone : float
+        Besides, for a part that comes in no bundle.
     """
 
     part: Sequence[float]
     largest: Sequence[float]
     held: Sequence[float]
+    bundle: int = 1
+    alone: float = 0.0
+
+    def steps(self, size: int) -> list[tuple[int, float]]:
+        """How many parts of a size come at once, and what they cost."""
+        steps = [(1, self.part[size] + self.alone)]
+        if self.bundle > 1:
+            steps.append((self.bundle, self.bundle * self.part[size]))
+        return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +90,8 @@ class Contents:
         ways = self.size**2 // 2
         found = ways
         for rooms in self.rooms:
-            found += (
-                (1 + any(self.costs.largest)) * min(self.size, max(rooms)) * max(rooms)
-            )
+            steps = any(self.costs.largest) + 1 + (self.costs.bundle > 1)
+            found += steps * min(self.size, max(rooms)) * max(rooms)
             found += ways if self.share else 0
         return found
 
@@ -126,7 +138,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
     rooms : mapping of int to int
         How many there are of each size.
     """
-    part, largest, held = costs
+    part, largest, held, *_ = costs
     last, number, in_layers = max(rooms), sum(rooms.values()), any(largest)
     into: dict[tuple[int, int], list[Term]] = defaultdict(list)
     parts: Sizes = defaultdict(list)
@@ -141,14 +153,16 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
     begun = [step(None, (0, 0), 0)]
     for size in range(1, min(len(part) - 1, last) + 1):
         layer = size if in_layers else 0
-        if in_layers:
-            begun.append(step(None, (size, size), largest[size] + part[size]))
-            parts[size].append(begun[-1])
-        for at in range(layer, last + 1):
-            if at + size <= last:
-                parts[size].append(step((at, layer), (at + size, layer), part[size]))
-            if in_layers:
-                step((at, size), (at, size - 1), 0)
+        for times, paid in costs.steps(size):
+            wide = times * size
+            if in_layers and wide <= last:
+                begun.append(step(None, (wide, size), largest[size] + paid))
+                parts[size].append(Term(begun[-1].column, times))
+            for at in range(layer, last + 1 - wide):
+                term = step((at, layer), (at + wide, layer), paid)
+                parts[size].append(Term(term.column, times))
+        for at in range(size, last + 1) if in_layers else ():
+            step((at, size), (at, size - 1), 0)
     program.row(begun, number, number)
     ends = [Term(program.column(number, held[at])) for at in range(last + 1)]
     for (at, size), terms in into.items():

@@ -9,7 +9,10 @@ holds a *part* of some lines.
 * Across lines a domain has a boundary of ``sum over x of floor(m_x)`` or more, ``m_x``
   being the number of its parts with ``x`` members or more, and half of it counts. With
   ``floor(m) >= first + each m`` this is at least ``first`` times its largest part and
-  ``each`` times its vertices.
+  ``each`` times its vertices. Where it is dearer by ``odd`` for all ``m`` but multiples
+  of ``u``, say whole tp groups, parts come in *bundles* of ``u`` alike: of ``u`` parts
+  that are not alike, one after the other by size, some ``x`` pays that, so each of them
+  pays ``odd / u`` or less.
 * A domain of the next tier has room for ``R`` vertices, and a largest part of ``sum
   k^2 / R`` members or more, ``k`` being its shares of lines.
 
@@ -42,6 +45,18 @@ if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis
 
 
+class Support(NamedTuple):
+    """What a set across lines costs at the least, and what that promises in all.
+
+    ``floor(m) >= first + each m``, and ``odd`` more where it is no whole bundle.
+    """
+
+    promised: float
+    first: float
+    each: float
+    odd: float
+
+
 class Lines(NamedTuple):
     """All lines of an axis, on one tier.
 
@@ -59,6 +74,8 @@ class Lines(NamedTuple):
         What is not of the cut in the cost of all domains.
     rise : float
         What a unit of the cut costs.
+    bundle : int
+        Vertices across lines that are best kept together.
     """
 
     axis: Axis
@@ -68,18 +85,28 @@ class Lines(NamedTuple):
     rooms: IntArray
     priced: float
     rise: float
+    bundle: int
 
     @property
     def vertices(self) -> int:
         """Of all lines."""
         return self.number * self.axis.size
 
-    def support(self) -> tuple[float, float, float]:
-        """What is promised where rooms hold whole lines; ``first`` and ``each``."""
-        sets, cost = np.arange(1, len(self.across)), self.across[1:]
+    def support(self) -> Support:
+        """What promises the most where rooms hold whole lines."""
+        bundled = self._support(self.bundle)
+        is_odd_dear = bundled.odd > self.bundle * bundled.first
+        return bundled if is_odd_dear else self._support(1)
+
+    def _support(self, bundle: int) -> Support:
+        """The same with no promise but for whole bundles, and what others pay more."""
+        sets = np.arange(bundle, len(self.across), bundle)
+        if not len(sets):
+            return Support(-np.inf, 0.0, 0.0, 0.0)
+        cost, steps = self.across[sets], np.arange(1, len(sets) + 1)
         slopes, at = [(cost / sets).min()], 0
         while at < len(cost) - 1:  # along the lower convex hull
-            slope = (cost[at + 1 :] - cost[at]) / sets[: -at - 1]
+            slope = (cost[at + 1 :] - cost[at]) / (steps[: -at - 1] * bundle)
             slopes.append(slope.min())
             at += 1 + int(slope.argmin())
         each = np.array(slopes)
@@ -87,7 +114,15 @@ class Lines(NamedTuple):
         runs = np.minimum(self.rooms, self.axis.size).sum() / self.rooms.sum()
         promised = (first * runs + each) * self.vertices - self.priced
         best = int(np.where(first >= 0, promised, -np.inf).argmax())
-        return float(promised[best]), float(first[best]), float(each[best])
+        rest = np.arange(1, len(self.across))
+        rest = rest[rest % bundle > 0]
+        odd = self.across[rest] - first[best] - each[best] * rest
+        return Support(
+            float(promised[best]),
+            float(first[best]),
+            float(each[best]),
+            float(odd.min(initial=np.inf)) if bundle > 1 else 0.0,
+        )
 
     def part_costs(self) -> FloatArray:
         """What a part of 0, 1 .. members costs its line; shape (n + 1,)."""
@@ -114,16 +149,16 @@ def contents_of(
     inner, size = lines[0], lines[0].axis.size
     homes = np.zeros_like(inner.rooms) if outer is None else outer
     found = Counter(zip(homes.tolist(), inner.rooms.tolist(), strict=True))
-    grain = 1
-    if inner.axis.is_clique and not any(one.besides.any() for one in lines):
+    supports = [one.support() for one in lines]
+    grain, odd = 1, supports[0].odd
+    if inner.axis.is_clique and not (odd or any(one.besides.any() for one in lines)):
         grain = gcd(size, *inner.rooms.tolist())
     rooms: dict[int, dict[int, int]] = {}
     for (home, room), count in found.items():
         if room:
             rooms.setdefault(home, {})[room // grain] = count
     constant, prices = 0.0, []
-    for one in lines:
-        _, first, each = one.support()
+    for one, (_, first, each, _) in zip(lines, supports, strict=True):
         constant += one.rise * (each * one.vertices - one.priced)
         first = min(first, inner.axis.weight) if grain > 1 else first
         prices.append((one.rise * first, one.rise * one.part_costs()[::grain]))
@@ -133,6 +168,8 @@ def contents_of(
         paid.tolist(),
         (first * part).tolist(),
         (inner.rise * inner.besides[::grain]).tolist(),
+        inner.bundle if odd else 1,
+        inner.rise * odd / inner.bundle,
     )
     share = []
     for first, paid in others:

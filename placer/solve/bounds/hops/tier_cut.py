@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,7 +131,7 @@ class TierCut:
                         self._lines(product, axis, prices, rise)
                         for prices in (self.prices, ends, np.zeros(self.stages))
                     ),
-                    key=lambda lines: lines.support()[0],
+                    key=lambda lines: lines.support().promised,
                 )
 
     def _lines(
@@ -154,6 +154,7 @@ class TierCut:
             if one is not product:
                 besides += self._floor(other, self._share(one) * paid)[0]
         if axis is product.copies:
+            stage = product.stage
             cost = replica_floor(across, own, self.size)
         else:
             stage = tuple(one for one in product.stage if one is not axis)
@@ -167,6 +168,7 @@ class TierCut:
             self.rooms,
             priced,
             rise,
+            prod(one.size for one in stage),
         )
 
     @property
