@@ -95,8 +95,7 @@ class Lines(NamedTuple):
     def support(self) -> Support:
         """What promises the most where rooms hold whole lines."""
         bundled = self._support(self.bundle)
-        is_odd_dear = bundled.odd > self.bundle * bundled.first
-        return bundled if is_odd_dear else self._support(1)
+        return bundled if bundled.odd > 0 else self._support(1)
 
     def _support(self, bundle: int) -> Support:
         """The same with no promise but for whole bundles, and what others pay more."""

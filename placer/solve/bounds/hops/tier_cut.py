@@ -120,19 +120,21 @@ class TierCut:
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
         """Rings and cliques, with the least cost of sets across them and besides.
 
-        At the prices on stages that promise the most.
+        At the prices on stages that promise the most; without bundles, then with them.
         """
         ends = np.zeros(self.stages)
         ends[[0, -1]] = self.chain_weight if self.has_chain else 0.0
         for product in self.products:
             for axis in _line_axes(product):
-                yield max(
-                    (
-                        self._lines(product, axis, prices, rise)
-                        for prices in (self.prices, ends, np.zeros(self.stages))
-                    ),
-                    key=lambda lines: lines.support().promised,
-                )
+                found = [
+                    self._lines(product, axis, prices, rise)
+                    for prices in (self.prices, ends, np.zeros(self.stages))
+                ]
+                for bundle in sorted({1, found[0].bundle}):
+                    yield max(
+                        (lines._replace(bundle=bundle) for lines in found),
+                        key=lambda lines: lines.support().promised,
+                    )
 
     def _lines(
         self, product: Product, axis: Axis, prices: FloatArray, rise: float
@@ -168,7 +170,7 @@ class TierCut:
             self.rooms,
             priced,
             rise,
-            prod(one.size for one in stage),
+            prod(one.size for one in stage if one.weight),
         )
 
     @property
