@@ -48,6 +48,8 @@ class Limits:
     probes : bool
         Whether CP-SAT first tries what follows from each column: on thousands of them
         that takes longer than to solve the program.
+    is_relaxed : bool
+        Whether counts need not be whole; with HiGHS, to the end.
     """
 
     work: float
@@ -56,6 +58,7 @@ class Limits:
     engine: Literal["cp-sat", "highs"] = "cp-sat"
     gap: float = 0.0
     probes: bool = True
+    is_relaxed: bool = False
 
 
 class Answer(NamedTuple):
@@ -162,14 +165,13 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
 
 def _by_tree(program: Program, limits: Limits) -> Answer:
     mathopt = load(MATH_OPT)
-    asked = mathopt.SolveParameters(
-        node_limit=int(limits.work),
-        random_seed=limits.seed,
-        relative_gap_tolerance=limits.gap,
-    )
+    asked = mathopt.SolveParameters(random_seed=limits.seed)
+    if not limits.is_relaxed:
+        asked.node_limit = int(limits.work)
+        asked.relative_gap_tolerance = limits.gap
     if limits.seconds < inf:
         asked.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
-    model = mathopt.Model.from_model_proto(_as_proto(program))
+    model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
     found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=asked)
     counts = None
     if found.has_primal_feasible_solution():
@@ -185,7 +187,7 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
     )
 
 
-def _as_proto(program: Program) -> ModelProto:
+def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -194,7 +196,7 @@ def _as_proto(program: Program) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([True] * len(program.most))
+    columns.integers.extend([not is_relaxed] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import floor
+from dataclasses import dataclass, replace
+from math import floor, inf
 from typing import NamedTuple
 
 from placer.solve.count.engine import Limits, solve
@@ -28,6 +28,8 @@ Sizes = dict[int, list[Term]]
 TOLERANCE = 1e-6
 # Prices are rounded down to this share of the dearest.
 FINE = 1e-7
+# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
+WHOLE = 1.1
 
 
 class Costs(NamedTuple):
@@ -95,8 +97,11 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self, limits: Limits) -> float:
-        """What all domains cost at the least, as far as is found within the limits."""
+    def least(self, limits: Limits, needed: float = -inf) -> float:
+        """What all domains cost at the least, as far as is found within the limits.
+
+        Parts of groups are counted in whole numbers where that may come to ``needed``.
+        """
         program, parts = Program(), defaultdict[int, list[Term]](list)
         for outer, rooms in enumerate(self.rooms):
             held = fillings(program, rooms, self.costs)
@@ -108,7 +113,9 @@ class Contents:
         _balance(program, parts, made)
         unit = FINE * max(map(abs, program.price)) or 1.0
         program.price = [floor(price / unit) for price in program.price]
-        bound = solve(program, limits).bound
+        bound = solve(program, replace(limits, is_relaxed=True)).bound
+        if unit * bound * WHOLE >= needed:
+            bound = max(bound, solve(program, limits).bound)
         return unit * (bound - TOLERANCE * abs(bound))
 
     def _shares(

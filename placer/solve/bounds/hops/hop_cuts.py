@@ -170,7 +170,8 @@ class HopCuts:
         for both in zip(*lines, strict=True):
             contents, more = contents_of(both, outer)
             if contents.columns in columns:
-                least = contents.least(limits or AT_ROOT) + more
+                needed = best - rest - more
+                least = contents.least(limits or AT_ROOT, needed) + more
                 best = max(best, rounded_up(least, quantum) + rest)
         return best
 

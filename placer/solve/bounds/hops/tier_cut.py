@@ -114,7 +114,7 @@ class TierCut:
         for lines in self.lines():
             contents, more = contents_of([lines])
             if contents.columns <= self.params.part_columns:
-                least = contents.least(AT_ROOT) + more
+                least = contents.least(AT_ROOT, self.value - more) + more
                 self.value = max(self.value, rounded_up(least, self.quantum))
 
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
