@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.cluster_jobs import drawn
 from benchmarks.generate import random_case
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -122,6 +123,13 @@ def test_a_machine_of_hosts_with_holes() -> None:
     job = replace(job, require={"tp": "node"})
     assert cut_bound(topology, job, params=WITHOUT).cut_per_tier[1] == 36_864
     assert cut_bound(topology, job).cut_per_tier[1] >= 47_104
+
+
+def test_tensor_groups_that_no_rule_keeps_whole() -> None:
+    """Context rings of eight in racks of uneven room: they come in whole tp groups."""
+    draw = drawn(25)
+    job = replace(draw.job, require={})
+    assert cut_bound(draw.topology, job).value >= 2_321_856
 
 
 @pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 60))])

@@ -59,3 +59,17 @@ def test_shares_of_outer_domains_by_hand() -> None:
     share = [0.0, 3.0, 4.0, 3.0, 0.0]
     contents = Contents(4, 1, [{2: 1, 1: 1}] * 2, costs, [share] * 2)
     assert contents.least(ROOT) == pytest.approx(3 + 3 + 3, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "price"), [({2: 2}, 2), ({2: 1, 1: 1}, 2 + 10), ({1: 3}, 3 + 5)]
+)
+def test_parts_that_come_in_no_bundle_pay(parts: dict[int, int], price: int) -> None:
+    """A room of four: two parts alike are a bundle, and each other part pays 5 more."""
+    program = Program()
+    costs = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
+    found = fillings(program, {4: 1}, costs)
+    for size in (1, 2):
+        number = parts.get(size, 0)
+        program.row(found[size], number, number)
+    assert solve(program, ROOT).bound == pytest.approx(price)
