@@ -49,14 +49,13 @@ from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
-from placer.solve.replace.affected import most_damaged
+from placer.solve.rearrange.failure import Failure
 from placer.solve.replace.search import (
     Replaced,
     Terms,
     TooFewMovesError,
     replaced,
 )
-from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology
@@ -259,13 +258,13 @@ def _shrunk(
     # Where nodes differ, or hosts are several nodes, ranks need not be packed evenly.
     seen = machine.by_island
     uneven = seen.node_tier > 0 or len(np.unique(seen.gpus_of_node)) > 1
-    state = repair_state(task.problem(), task.previous)
+    failure = Failure(task.problem(), task.previous.seats(task.problem().job))
     for job in smaller_jobs(task.job, machine.num_gpus):
         if not uneven and not feasible_colocations(seen, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
-        gone = most_damaged(state, block, axes.dp - smaller.dp)
+        gone = failure.most_damaged(block, axes.dp - smaller.dp)
         kept = np.setdiff1d(np.arange(axes.dp), gone).tolist()
         plan = without_replicas(task.plan, job, kept)
         left = changed(task.left, job=resized(task.left.job, dp=smaller.dp))

@@ -58,7 +58,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 
     The latter where constructions alone are asked for.
     """
-    if not _is_for(problem) or incumbent.is_within(SMALL):
+    if not is_for(problem) or incumbent.is_within(SMALL):
         return
     if budget.is_over():
         incumbent.cut_short = True
@@ -104,7 +104,7 @@ def _anneal(
     incumbent.cut_short |= budget.is_over()
 
 
-def _is_for(problem: Problem) -> bool:
+def is_for(problem: Problem) -> bool:
     """Whether there is anything to move, and it is worth its time."""
     if problem.params.asks_enough:
         return False

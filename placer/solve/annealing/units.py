@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import IntArray, by_appearance, grouped, row_of_number
+from placer.base.arrays import (
+    BoolArray,
+    IntArray,
+    by_appearance,
+    grouped,
+    row_of_number,
+)
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
@@ -46,11 +52,16 @@ class Units:
     tier: int
 
     @classmethod
-    def of(cls, problem: Problem) -> Units | None:
+    def of(cls, problem: Problem, seats: IntArray | None = None) -> Units | None:
         """Units of a launch, None if none fit.
 
         A launch by nodes moves what a node holds, a free one tp groups with all that
         must lie in one cell.
+
+        Parameters
+        ----------
+        seats : ndarray, shape (R,), optional
+            GPU of every rank, -1 for none: units that have them together keep those.
         """
         machine, job = problem.machine, problem.job
         tier = cell_tier(problem)
@@ -63,8 +74,12 @@ class Units:
             first = np.asarray(machine.first_gpu_of_node)[nodes]
             ranks = np.arange(job.world_size).reshape(-1, block)
             gpus = first[:, None] + np.arange(block)
+            if seats is not None:
+                own = seats[ranks]
+                own = own[_are_together(own, machine.node_of_gpu)]
+                gpus[np.searchsorted(nodes, machine.node_of_gpu[own[:, 0]])] = own
         else:
-            found = _free_units(problem, tier)
+            found = _free_units(problem, tier, seats)
             if found is None:
                 return None
             ranks, gpus = found
@@ -149,6 +164,15 @@ class Units:
                 return False
         return True
 
+    def slots_at(self, gpu_of_rank: IntArray) -> IntArray:
+        """Slot of each unit that is on just the GPUs of one; -1 for others; (U,)."""
+        slots, wanted = self.slots, gpu_of_rank[self.slots.ranks]
+        by_gpu = np.argsort(slots.gpus[:, 0])
+        found = np.searchsorted(slots.gpus[by_gpu, 0], wanted[:, 0])
+        found = by_gpu[np.minimum(found, len(by_gpu) - 1)]
+        same = (slots.gpus[found] == wanted).all(axis=1)
+        return np.where(same, found, -1)
+
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Slots of units as a placement has them, or near by where it cuts them."""
         cells = self.cell_of_gpu[gpu_of_rank[self.slots.ranks]]
@@ -157,10 +181,8 @@ class Units:
             for some in self.slots_of_cell
         }
         if self.problem.job.launcher != "free":
-            exact = {int(gpus[0]): slot for slot, gpus in enumerate(self.slots.gpus)}
-            starts = gpu_of_rank[self.slots.ranks[:, 0]].tolist()
-            found = np.array([exact.get(gpu, -1) for gpu in starts])
-            if (self.slots.gpus[found] == gpu_of_rank[self.slots.ranks]).all():
+            found = self.slots_at(gpu_of_rank)
+            if (found >= 0).all():
                 return found
         found = np.full(len(cells), -1)
         whole = (cells == cells[:, :1]).all(axis=1)
@@ -181,7 +203,9 @@ def cell_of_gpu(machine: Machine, tier: int) -> IntArray:
     return machine.domain_of_gpu[tier] if tier >= 0 else np.arange(machine.num_gpus)
 
 
-def _free_units(problem: Problem, tier: int) -> tuple[IntArray, IntArray] | None:
+def _free_units(
+    problem: Problem, tier: int, seats: IntArray | None
+) -> tuple[IntArray, IntArray] | None:
     """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
     label, groups = problem.colocation.label, problem.job.parallelism.ranks_of_group
     inner = label[: tier + 1]
@@ -191,17 +215,37 @@ def _free_units(problem: Problem, tier: int) -> tuple[IntArray, IntArray] | None
     sizes = [np.unique(np.bincount(row)) for row in (*inner, by_appearance(unit)[1])]
     if any(len(found) > 1 for found in sizes):
         return None
-    ranks = np.lexsort((np.arange(len(unit)), *inner, unit))
-    rows = np.arange(problem.machine.num_gpus)[:, None]
-    for t, found in enumerate(sizes):
-        domain = problem.machine.domain_of_gpu[min(t, tier)] if tier >= 0 else rows
-        rows = _joined(rows, domain.ravel(), int(found[0]))
-    return ranks.reshape(-1, rows.shape[1]), rows
+    size = int(sizes[-1][0])
+    ranks = np.lexsort((np.arange(len(unit)), *inner, unit)).reshape(-1, size)
+    every = np.arange(problem.machine.num_gpus)
+    domains = [
+        problem.machine.domain_of_gpu[min(t, tier)] if tier >= 0 else every
+        for t in range(len(sizes))
+    ]
+    own = np.empty((0, size), dtype=np.int64)
+    if seats is not None:
+        own = seats[ranks]
+        for domain, many in zip(domains, sizes, strict=True):
+            parts = own.reshape(-1, int(many[0]))
+            together = _are_together(parts, domain).reshape(len(own), size // many[0])
+            own = own[together.all(axis=1)]
+    rows = np.setdiff1d(every, own)[:, None]
+    for domain, many in zip(domains, sizes, strict=True):
+        rows = _joined(rows, domain, int(many[0]))
+    return ranks, np.concatenate((own, rows))
+
+
+def _are_together(gpus: IntArray, domain: IntArray) -> BoolArray:
+    """Whether GPUs, -1 for none, lie in one domain in each row."""
+    at = domain[gpus]
+    return np.asarray((gpus >= 0).all(axis=1) & (at == at[:, :1]).all(axis=1))
 
 
 def _joined(rows: IntArray, domain: IntArray, size: int) -> IntArray:
     """Rows of so many GPUs of one domain each, made of rows; the rest is no slot."""
     many = size // rows.shape[1]
+    if not len(rows):
+        return rows.reshape(-1, size)
     parts = grouped(np.arange(len(rows)), domain[rows[:, 0]])
     whole = [part[: len(part) // many * many].reshape(-1, many) for part in parts]
     return rows[np.concatenate(whole)].reshape(-1, size)

@@ -98,6 +98,22 @@ class Walks:
             self.annealer.set_partners(partners.start, partners.entry)
         self._counted = self.annealer.moves
 
+    def set_home(self, slot: IntArray, ranks: IntArray, affected: IntArray) -> None:
+        """From now on units pay for ranks that leave their cells.
+
+        Parameters
+        ----------
+        slot : ndarray, shape (U,)
+            Any in the cell where a unit was, -1 for none.
+        ranks : ndarray, shape (U,)
+            Those of each unit that lose their GPUs.
+        affected : ndarray, shape (any,)
+            Units that are moved first.
+        """
+        given = (one.astype(np.int32) for one in (slot, ranks, affected))
+        self.annealer.set_home(*given)
+        self._counted = self.annealer.moves
+
     def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on slots; the cost."""
         self.annealer.load(self.evaluator.atoms(slot_of_unit))

@@ -38,17 +38,18 @@ def aligned(
     The first exchanges equal domains, which is always allowed. The others exchange
     replicas too, inside the domains of a tier, the innermost first.
     """
-    symmetry = Symmetry(problem.machine)
-    best = _with_domains_exchanged(problem, symmetry, gpu_of_rank, previous)
+    best = exchanged(problem, gpu_of_rank, previous)
     yield best
     for t in range(1, len(problem.machine.tiers)):
         replicas = _with_replicas_exchanged(problem, best, previous, t)
-        yield _with_domains_exchanged(problem, symmetry, replicas, previous)
+        yield exchanged(problem, replicas, previous)
 
 
-def _with_domains_exchanged(
-    problem: Problem, symmetry: Symmetry, gpu_of_rank: IntArray, previous: Previous
-) -> IntArray:
+def _symmetry(problem: Problem) -> Symmetry:
+    return Symmetry(problem.machine)
+
+
+def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> IntArray:
     """The placement after the best exchange of equal domains."""
     topology, is_free = problem.machine, problem.job.launcher == "free"
     node = topology.node_of_gpu[gpu_of_rank]
@@ -58,7 +59,7 @@ def _with_domains_exchanged(
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = np.stack([node[countable], old_node[countable]], axis=1)
-    becomes = symmetry.exchange(_counted(moves))
+    becomes = problem.once(_symmetry).exchange(_counted(moves))
     moved = on_other_nodes(topology, gpu_of_rank, becomes)
     return _on_old_gpus(problem, moved, previous) if is_free else moved
 

@@ -3,8 +3,8 @@
 What a placement has in one domain may go to another one as it is: ranks that shared a
 domain of some tier still do, and no others, so no hop changes. A rack that has lost
 nodes may hold what a whole rack held. Whether one domain can take over what another
-has, and what the rest loses by it, is a flow of least cost between their children,
-found from the nodes outwards. Domains that are alike are one, so the flows stay small.
+has, and what the rest loses by it, is found from the nodes outwards: their children go
+to the cheapest places first. Domains that are alike are one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.loading import load
 from placer.solve.run.rest import Rest
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
@@ -100,6 +99,8 @@ class _Exchange:
             if found is None:
                 return None
             tiers.append(found)
+        if (tiers[-1].used[0], tiers[-1].whole[0]) not in tiers[-1].moves:
+            return None
         becomes = np.arange(self.machine.num_nodes)
         pairs = [(0, 0)]
         for tier in range(len(tiers) - 1, 0, -1):
@@ -159,7 +160,7 @@ class _Exchange:
         for i, a in examples[0]:
             for j, b in examples[1]:
                 if uplink[a] == uplink[b]:
-                    flow = cheapest_flow(used[a], whole[b], costs)
+                    flow = cheapest_first(used[a], whole[b], costs)
                     if flow is not None:
                         cost = sum(costs[pair] * n for pair, n in flow.items())
                         loss = self._loss(tier, size[b], held[a])
@@ -184,10 +185,10 @@ class _Exchange:
         return lost[0] * weights[0] + lost[1] * weights[1]
 
 
-def cheapest_flow(
+def cheapest_first(
     held: Mapping[int, int], room: Mapping[int, int], costs: Mapping[Pair, int]
 ) -> dict[Pair, int] | None:
-    """How many of each kind go to each kind of place, at the least cost.
+    """How many of each kind go to each kind of place, cheapest pairs first.
 
     Parameters
     ----------
@@ -199,67 +200,19 @@ def cheapest_flow(
     Returns
     -------
     dict of (int, int) to int, or None
-        None where some have no place.
+        None where some have no place left.
     """
+    flow: dict[Pair, int] = {}
+    left, free = Counter(held), Counter(room)
+    choices = Counter(i for i, j in costs if j in room)
     pairs = [(i, j) for i in held for j in room if (i, j) in costs]
-    if len(held) == 1:
-        return _nearest(sum(held.values()), pairs, room, costs)
-    if sum(held.values()) > sum(room.values()) or len({i for i, _ in pairs}) < len(
-        held
-    ):
-        return None
-    nearest = _each_nearest(held, pairs, room, costs)
-    if nearest is not None:
-        return nearest
-    networkx = load("networkx")  # costs are too large for a faster one
-    graph = networkx.DiGraph()
-    for i, count in held.items():
-        graph.add_node(("held", i), demand=-count)
-    graph.add_node("placed", demand=sum(held.values()))
-    for j, places in room.items():
-        graph.add_edge(("room", j), "placed", capacity=places)
-    for i, j in pairs:
-        graph.add_edge(("held", i), ("room", j), weight=costs[i, j])
-    try:
-        _, flow = networkx.network_simplex(graph)
-    except networkx.NetworkXUnfeasible:
-        return None
-    sent = {(i, j): flow["held", i]["room", j] for i, j in pairs}
-    return {pair: count for pair, count in sent.items() if count}
-
-
-def _each_nearest(
-    held: Mapping[int, int],
-    pairs: list[Pair],
-    room: Mapping[int, int],
-    costs: Mapping[Pair, int],
-) -> dict[Pair, int] | None:
-    """The same where every kind has one cheapest place and all fit there; else None."""
-    flow: dict[Pair, int] = {}
-    taken: Counter[int] = Counter()
-    for i, count in held.items():
-        own = sorted((costs[pair], pair) for pair in pairs if pair[0] == i)
-        if len(own) > 1 and own[0][0] == own[1][0]:
-            return None
-        flow[own[0][1]] = count
-        taken[own[0][1][1]] += count
-    return flow if all(n <= room[j] for j, n in taken.items()) else None
-
-
-def _nearest(
-    count: int,
-    pairs: list[Pair],
-    room: Mapping[int, int],
-    costs: Mapping[Pair, int],
-) -> dict[Pair, int] | None:
-    """The same of one kind alone: the cheapest places are taken first."""
-    flow: dict[Pair, int] = {}
-    for pair in sorted(pairs, key=lambda pair: costs[pair]):
-        taken = min(count, room[pair[1]])
-        if taken:
-            flow[pair] = taken
-            count -= taken
-    return None if count else flow
+    # Who has the fewest places to go to chooses first.
+    for i, j in sorted(pairs, key=lambda pair: (choices[pair[0]], costs[pair])):
+        if taken := min(left[i], free[j]):
+            flow[i, j] = taken
+            left[i] -= taken
+            free[j] -= taken
+    return None if left.total() else flow
 
 
 def _paired(

@@ -13,8 +13,10 @@ from placer.placement.placement import Placement
 from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
+from placer.solve.rearrange.failure import Failure
 from placer.solve.rearrange.in_order import in_order
 from placer.solve.rearrange.leftover import with_best_rest
+from placer.solve.rearrange.mended import mended
 from placer.solve.run.incumbent import Incumbent
 
 if TYPE_CHECKING:
@@ -96,8 +98,8 @@ def _mended(
     problem: Problem, incumbent: Incumbent, previous: Previous
 ) -> Iterator[IntArray]:
     """The previous placement, unless it is the incumbent."""
-    if not _stays(previous, incumbent.best):
-        found = repaired(problem, previous)
+    if not _stays(previous, incumbent.best) and not previous.is_new.any():
+        found = mended(Failure(problem, previous))
         if found is not None:
             yield found
 
@@ -117,32 +119,3 @@ def _stays(previous: Previous, gpu_of_rank: IntArray) -> bool:
     """Whether every rank is where it was, so far as its old seat is there."""
     seats = int(np.count_nonzero(previous.gpu_of_rank >= 0))
     return previous.kept(gpu_of_rank) == seats
-
-
-def repaired(problem: Problem, previous: Previous) -> IntArray | None:
-    """The previous placement, the ranks of lost hosts on unused ones; shape (R,).
-
-    The ranks of a lost host go to the nearest unused host that can hold them, the
-    smallest of equally near ones. None where there is none, or where ranks are new.
-    """
-    if previous.is_new.any():
-        return None
-    topology = problem.machine
-    gpu_of_rank = previous.gpu_of_rank.copy()
-    gpus = np.bincount(topology.host_of_gpu)
-    around = range(topology.node_tier, len(topology.tiers))
-    domain_of_host = np.array([topology.domain_of_host(t) for t in around])
-    unused = np.ones(len(gpus), dtype=bool)
-    unused[topology.host_of_gpu[gpu_of_rank[gpu_of_rank >= 0]]] = False
-    for lost in previous.lost:
-        spare = np.flatnonzero(unused & (gpus >= len(lost.ranks)))
-        if not spare.size:
-            return None
-        home = previous.domain[around.start :, lost.ranks[:1]]
-        tiers_apart = (domain_of_host[:, spare] != home).sum(axis=0)
-        tiers_apart -= spare == lost.number
-        host = int(spare[np.lexsort((gpus[spare], tiers_apart))[0]])
-        unused[host] = False
-        own = np.flatnonzero(topology.host_of_gpu == host)
-        gpu_of_rank[lost.ranks] = own[: len(lost.ranks)]
-    return gpu_of_rank

@@ -1,29 +1,28 @@
-"""Placing again after failures: repairs, a fresh placement, and a choice between."""
+"""Placing again after failures: the plan mended, then walks at a price a move.
+
+Fewest moves and least cost are two ends of one price. A walk at a price finds a point
+between two others where the price is the slope between them, so the hull of all points
+is found end by end (Eisner and Severance 1976, Journal of the ACM 23(4)).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from placer.base.arrays import BoolArray
+from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, StoppedError
 from placer.job.even import is_even
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
-from placer.solve.problem.objective import HopCostObjective
-from placer.solve.replace.candidates import OfferedRepairs, led_back
-from placer.solve.replace.fewest import Fewest, fewest_moves
-from placer.solve.replace.repair import Repairs
-from placer.solve.replace.seating import Seating
-from placer.solve.replace.state import repair_state
+from placer.solve.rearrange.failure import Failure, Fewest
+from placer.solve.rearrange.mended import mended
+from placer.solve.replace.homeward import Homeward
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 from placer.solve.run.front import Front, Point
 from placer.solve.run.solution import EXACT, Progress, Solution
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
 
-# Axes of the groups that add up gradients, and gather parameters.
-GRADIENTS = ("dp_cp", "edp")
-REPAIRS = 24  # that are carried out to begin with
+WALKS = 8  # after the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +141,10 @@ class _Search:
     ) -> None:
         self._problem, self._previous, self._terms = problem, previous, terms
         self._budget = budget
-        self._state = repair_state(problem, previous)
-        self._before = self._state.before
+        self._before = previous.seats(problem.job)
+        self._failure = Failure(problem, self._before)
         self._front = Front(problem, budget, self._before.moved)
-        self._repairs: list[OfferedRepairs] = []
+        self._mended: IntArray | None = None
 
     def run(self, progress: Progress | None) -> Replaced:
         """Repairs first; a fresh placement where they are not as cheap as asked."""
@@ -164,49 +161,42 @@ class _Search:
         return self._result(*reference)
 
     def _repair(self) -> None:
-        """Offer repairs, of ever larger parts that stay together."""
-        state, tied = self._state, None
-        for parts in self._parts():
-            whole = state.tied(inf, state.residents, parts=parts)
-            if tied is None or not np.array_equal(whole, tied):
-                self._repair_by(parts)
-            tied = whole
+        """Mend the plan, and walk from there where that is not as cheap as before."""
+        self._mended = mended(self._failure)
+        if self._mended is not None:
+            self._front.offer("mended", self._mended)
+            self._walk(self._terms.before or 0.0)
 
-    def _parts(self) -> Sequence[tuple[str, ...]]:
-        """Axes of whose groups a base domain lets go all that it has, or nothing.
+    def _walk(self, least: float) -> None:
+        """Offer placements of ever other prices a move, towards what may be paid."""
+        front, problem = self._front, self._problem
+        if not front.points or self._is_cheap(least):
+            return
+        seats = self._before.gpu_of_rank if self._mended is None else self._mended
+        walks = Homeward.on(problem, self._before, seats)
+        if walks is None:
+            return
 
-        The hop cost prices every edge by itself. For the step time a gradient group is
-        as slow as in the domain that has the fewest of it, and all pipelines wait for
-        the one with the most hops between domains.
-        """
-        if isinstance(self._problem.goal, HopCostObjective):
-            return [()]
-        return [(), GRADIENTS, (*GRADIENTS, "pp")]
+        def walked(start: Point, price: float) -> Point:
+            """The best point at a price, after a walk from another."""
+            found = walks.walk(start.gpu_of_rank, price, self._budget)
+            front.offer("walked", found)
+            return min(front.points, key=lambda one: one.value + price * one.moves)
 
-    def _repair_by(self, parts: tuple[str, ...]) -> None:
-        """Offer repairs, from the nodes that are best to use first."""
-        state = self._state
-        # First the group that is dearest to divide stays whole, then none need to.
-        for limit in (state.dearest_cut() * (1 - EXACT), np.inf):
-            for usable in self._usable():
-                repairs = Repairs(state, Seating(state, usable), limit, parts)
-                offered = OfferedRepairs(repairs, self._front)
-                offered.spread(REPAIRS)
-                if offered.is_any:
-                    self._repairs.append(offered)
-                    return
-
-    def _usable(self) -> Iterator[BoolArray]:
-        """Nodes for newcomers: at full speed and not to be avoided; then all others."""
-        machine = self._problem.machine
-        factors = machine.bandwidth_factor, machine.speed_of_node
-        wanted = ~self._problem.limits.avoided
-        fast = np.all([factor == factor.max() for factor in factors], axis=0)
-        tried: list[BoolArray] = []
-        for usable in (wanted & fast, wanted, np.ones_like(wanted)):
-            if not any(np.array_equal(usable, one) for one in tried):
-                tried.append(usable)
-                yield usable
+        few = cheap = walked(front.points[0], front.points[0].value)
+        allowed = self._allowed(least)
+        lowest = max(self._terms.within, EXACT) * least / problem.job.world_size
+        for number in range(WALKS):
+            if self._budget.is_over() or few.value <= allowed:
+                return
+            price, is_bracketed = lowest, cheap.value <= allowed
+            if is_bracketed:
+                price = (few.value - cheap.value) / (cheap.moves - few.moves)
+            found = walked(few if number % 2 else cheap, price)
+            if found.value <= allowed or not is_bracketed:
+                cheap = found
+            else:
+                few = found
 
     def _least(self) -> tuple[str, float]:
         """What repairs are measured against: the cost before, if it can be had."""
@@ -270,16 +260,12 @@ class _Search:
         fresh = found.solution if isinstance(found, LeftBehind) else found
         front.include(fresh)
         front.prove(fresh.lower_bound, fresh.argument)
-        placed = fresh.placement.gpu_of_rank
-        front.offer("placed afresh", placed)
-        for gpu_of_rank in led_back(self._state, placed, front.budget):
-            front.offer("placed afresh, led back", gpu_of_rank)
+        front.offer("placed afresh", fresh.placement.gpu_of_rank)
+        self._walk(min(point.value for point in front.points))
 
     def _result(self, reference: str, least: float) -> Replaced:
         front = self._front
         cost = least * (1 + self._terms.within)
-        for repairs in self._repairs:
-            repairs.close_in(cost)
         chosen = front.choose(cost, self._terms.max_moves)
         if chosen is None:
             raise self._too_few()
@@ -288,20 +274,19 @@ class _Search:
             tuple(front.points),
             chosen,
             int(self._before.is_lost.sum()),
-            self._fewest(chosen, max(cost, chosen.value)),
+            self._fewest(),
             cost,
             reference,
         )
 
-    def _fewest(self, chosen: Point, cost: float) -> Fewest:
+    def _fewest(self) -> Fewest:
         if not self._before.is_lost.any():
             return Fewest(0, "nothing failed")
-        is_sum = isinstance(self._problem.goal, HopCostObjective)
-        return fewest_moves(self._state, chosen.moves, cost if is_sum else None)
+        return self._failure.fewest_moves()
 
     def _too_few(self) -> TooFewMovesError:
         least = self._front.points[0].moves
-        bound = fewest_moves(self._state, least).moves
+        bound = self._fewest().moves
         must = "that many" if bound == least else f"{bound:,}"
         return TooFewMovesError(
             f"no placement is known that moves at most {self._terms.max_moves:,} "

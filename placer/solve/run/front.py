@@ -43,7 +43,7 @@ class Front(Incumbent):
     Parameters
     ----------
     budget : Budget
-        The clock does not end the search for repairs, which is bounded.
+        The clock does not end it, since each placement is priced once.
     moved : callable
         How many ranks a placement moves.
 

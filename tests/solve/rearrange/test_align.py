@@ -21,7 +21,8 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.align import aligned
-from placer.solve.rearrange.settle import repaired
+from placer.solve.rearrange.failure import Failure
+from placer.solve.rearrange.mended import mended
 from placer.solve.run.budget import Budget
 from placer.solve.tree.symmetry import best_pairs, completed
 from placer.testing import strategies
@@ -40,6 +41,11 @@ def machine(racks: list[tuple[str, list[int]]]) -> Topology:
     return replace(
         topology, tiers=tuple(replace(tier, distance=2.0**t) for t, tier in tiers)
     )
+
+
+def failure(plan: Plan, left: Topology, job: Job) -> Failure:
+    """A plan on what is left of its machine."""
+    return Failure(Problem.of(left, job), PreviousPlan(plan, left).seats(job))
 
 
 def test_best_pairs_against_brute_force() -> None:
@@ -255,7 +261,7 @@ def test_nearest_spare_first() -> None:
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 2)
         plan = build_plan(topology, job, Placement(gpus))
         left = topology.select(np.arange(1, topology.num_nodes))
-        found = repaired(Problem.of(left, job), PreviousPlan(plan, left).seats(job))
+        found = mended(failure(plan, left, job))
         assert found is not None
         names = [left.node_names[n] for n in left.node_of_gpu[found]]
         assert names[2:] == [topology.node_names[expected]] * 2
@@ -268,4 +274,4 @@ def test_no_spare_no_repair() -> None:
     topology = machine([("b0", [2, 2, 1])])
     plan = build_plan(topology, job, Placement(np.arange(4)))
     left = topology.select(np.array([1, 2]))
-    assert repaired(Problem.of(left, job), PreviousPlan(plan, left).seats(job)) is None
+    assert mended(failure(plan, left, job)) is None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations, permutations, product
-from unittest.mock import patch
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange import leftover
-from placer.solve.rearrange.leftover import cheapest_flow, with_best_rest
+from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.rest import Rest
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
@@ -94,7 +92,9 @@ def test_no_equal_placement_leaves_a_better_rest(seed: int) -> None:
         assert len(np.unique(topology.node_of_gpu[gpus])) == topology.num_nodes
         return
     assert any(np.array_equal(found, other) for other in equal)
-    assert left(topology, found) == best
+    filled = len(best) // 2  # how close what is left lies only breaks ties
+    assert left(topology, found)[:filled] == best[:filled]
+    assert left(topology, found) >= left(topology, gpus)
     assert problem.goal.value(found) == problem.goal.value(gpus)
 
 
@@ -145,39 +145,3 @@ def test_what_a_rest_is_worth() -> None:
     filled, *_ = Rest(topology).left(used)[1:]
     assert filled == 228
     assert Rest(topology).left(used)[4] == 2**2 + 18**2 + 10**2 + 6**2
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_each_kind_in_its_cheapest_place(seed: int) -> None:
-    """The same as the network says, wherever one place is the cheapest and fits."""
-    rng = random.Random(seed)
-    held = {i: rng.randint(1, 9) for i in range(rng.randint(2, 4))}
-    room = {j: rng.randint(3, 15) for j in range(rng.randint(2, 5))}
-    costs = {
-        (i, j): rng.randint(0, 9) * 10**24
-        for i, j in product(held, room)
-        if rng.random() < 0.8
-    }
-    found = cheapest_flow(held, room, costs)
-    with patch.object(leftover, "_each_nearest", return_value=None) as network:
-        assert found == cheapest_flow(held, room, costs)
-    assert network.called or found is None
-
-
-def test_one_cheapest_place_needs_no_network() -> None:
-    costs = {(0, 0): 1, (0, 1): 2, (1, 0): 4, (1, 1): 3}
-    with patch.object(leftover, "load", side_effect=AssertionError):
-        found = cheapest_flow({0: 2, 1: 1}, {0: 2, 1: 2}, costs)
-    assert found == {(0, 0): 2, (1, 1): 1}
-
-
-def test_the_cheapest_flow() -> None:
-    """Two of one kind and one of another in three kinds of places."""
-    costs = {(0, 0): 5, (0, 1): 1, (1, 1): 1, (1, 2): 9}
-    assert cheapest_flow({0: 2, 1: 1}, {0: 1, 1: 2, 2: 1}, costs) == {
-        (0, 0): 1,
-        (0, 1): 1,
-        (1, 1): 1,
-    }
-    assert cheapest_flow({0: 2}, {1: 1}, costs) is None
-    assert cheapest_flow({0: 1, 1: 1}, {1: 1, 0: 0}, costs) is None

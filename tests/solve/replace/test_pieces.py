@@ -1,29 +1,30 @@
-"""The pieces of a repair: covers, knapsacks, rooms, seats and ways back."""
+"""The pieces of a repair: covers, rooms, seats, and moves at a price."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
-from placer.solve.replace.affected import most_damaged
-from placer.solve.replace.candidates import led_back
-from placer.solve.replace.fewest import fewest_moves, least_cover
-from placer.solve.replace.repair import Exit, Repairs, choices
+from placer.solve.rearrange.failure import least_cover
+from placer.solve.rearrange.mended import mended
 from placer.solve.replace.search import Terms, replaced
-from placer.solve.replace.seating import Seating
-from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
-from tests.solve.rearrange.test_align import machine
+from tests.solve.rearrange.test_align import failure, machine
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
@@ -43,32 +44,6 @@ def test_least_cover_against_all_subsets() -> None:
             if (size[list(chosen)].sum() if chosen else 0) >= need
         )
         assert least_cover(size, price, need) == best
-
-
-def test_choices_against_all_products() -> None:
-    """Every choice is the cheapest of its moves, and cheaper than those of fewer."""
-    rng = random.Random(2)
-    for _ in range(100):
-        exits = [
-            [Exit(m, float(rng.randint(0, 30)), ()) for m in rng.sample(range(6), 3)]
-            for _ in range(rng.randint(0, 4))
-        ]
-        found = [
-            (sum(one.moves for one in chosen), sum(one.cost for one in chosen))
-            for chosen in choices(exits)
-        ]
-        every = [
-            (sum(one.moves for one in chosen), sum(one.cost for one in chosen))
-            for chosen in product(*exits)
-        ]
-        front = [
-            (moves, cost)
-            for moves, cost in sorted(set(every))
-            if not any(
-                m <= moves and c <= cost for m, c in every if (m, c) != (moves, cost)
-            )
-        ]
-        assert found == front
 
 
 def test_seats_of_a_plan_on_what_is_left() -> None:
@@ -98,10 +73,7 @@ def test_spare_in_the_rack_first() -> None:
     seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    state = repair_state(Problem.of(left, job), PreviousPlan(plan, left))
-    repairs = Repairs(state, Seating(state, np.ones(6, dtype=bool)), 1.0)
-    (chosen,) = repairs.choices(Budget(60.0))
-    found = repairs.placement(chosen)
+    found = mended(failure(plan, left, job))
     assert found is not None
     names = [left.node_names[n] for n in left.node_of_gpu[found]]
     assert names == [topology.node_names[n] for n in (2, 2, 4, 4, 5, 5, 6, 6)]
@@ -121,25 +93,12 @@ def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     seats = topology.first_gpu_of_node[nodes]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.arange(1, topology.num_nodes))
-    state = repair_state(Problem.of(left, job), PreviousPlan(plan, left))
-    assert fewest_moves(state, 8).moves == (2 if spares else 4)
-    assert most_damaged(state, 1, 1) == [0]
-
-
-def test_led_back_ends_at_home() -> None:
-    """Each step moves fewer ranks, and the last leaves all that have seats at home."""
-    topology = machine([("b0", [1, 1, 1]), ("b1", [1, 1, 1])])
-    job = Job("j", Parallelism(dp=5), weights={"dp": 1}, launcher="free")
-    plan = build_plan(topology, job, Placement(np.arange(5)))
-    left = topology.select(np.arange(1, 6))
-    problem = Problem.of(left, job)
-    state = repair_state(problem, PreviousPlan(plan, left))
-    fresh = np.array([1, 3, 0, 4, 2])
-    moved = [
-        state.before.moved(found) for found in led_back(state, fresh, Budget(60.0))
-    ]
-    assert moved == sorted(moved, reverse=True)
-    assert moved[-1] == 1
+    after = failure(plan, left, job)
+    assert after.fewest_moves().moves == (2 if spares else 4)
+    assert after.most_damaged(1, 1) == [0]
+    found = mended(after)
+    assert found is not None
+    assert after.before.moved(found) == (2 if spares else 4)
 
 
 def test_a_rack_of_many_move_groups() -> None:
@@ -154,3 +113,48 @@ def test_a_rack_of_many_move_groups() -> None:
         Problem.of(left, job), PreviousPlan(plan, left), Terms(0.5), Budget(60.0)
     )
     assert found.chosen.moves == found.fewest.moves == 150
+
+
+def far(topology: Topology) -> Topology:
+    """The same with nodes of a rack near, and racks far apart."""
+    tiers = zip(topology.tiers, (1.0, 1.0, 20.0, 20.0), strict=True)
+    return replace(
+        topology, tiers=tuple(replace(tier, distance=d) for tier, d in tiers)
+    )
+
+
+@pytest.mark.parametrize(("within", "moved"), [(5.0, 2), (0.01, 8)])
+def test_moves_are_weighed_against_cost(within: float, moved: int) -> None:
+    """A full rack loses a node: its ranks alone move, or the pipeline that they cut."""
+    topology = far(machine([("b0", [2] * 4), ("b1", [2] * 4), ("b2", [2] * 5)]))
+    job = Job("j", Parallelism(tp=2, pp=4, dp=2, order=MAJOR), weights={"pp": 1})
+    plan = build_plan(topology, job, Placement(np.arange(16)))
+    left = topology.select(np.arange(1, topology.num_nodes))
+    before = Problem.of(topology, job).goal.value(np.arange(16))
+    found = replaced(
+        Problem.of(left, job),
+        PreviousPlan(plan, left),
+        Terms(within, before=before),
+        Budget(60.0),
+    )
+    assert found.fewest.moves == 2
+    assert found.chosen.moves == moved
+
+
+def test_pinned_ranks_do_not_move_for_others() -> None:
+    """Walks leave a pipeline with a pinned rank where it is."""
+    topology = far(machine([("b0", [2] * 4), ("b1", [2] * 5)]))
+    job = Job(
+        "j",
+        Parallelism(tp=2, pp=4, order=MAJOR),
+        weights={"pp": 1},
+        rules=Rules(pin=(Pin((6, 7), (topology.node_names[3],)),)),
+    )
+    plan = build_plan(topology, job, Placement(np.arange(8)))
+    left = topology.select(np.arange(1, topology.num_nodes))
+    found = replaced(
+        Problem.of(left, job), PreviousPlan(plan, left), Terms(0.0), Budget(60.0)
+    )
+    node = left.node_of_gpu[found.chosen.gpu_of_rank]
+    assert left.node_names[node[6]] == topology.node_names[3]
+    assert found.chosen.moves <= 6

@@ -17,12 +17,13 @@ struct Annealer {
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
-        tried(std::max(MOVES.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
+        tried(std::max(MOVES_OF_REPAIRS.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
 
   void load(const Ints& slots) {
     cost.load(slots);
     search.count_room();
-    best = cost.value();
+    search.count_away();
+    best = cost.value() + fee();
     note_best();
   }
   void load_runs(std::vector<Run> runs) {
@@ -61,7 +62,7 @@ struct Annealer {
     for (int64_t i = 0; i < moves; ++i) {
       if (i % REFRESH == 0) {
         const double x = begin + (end - begin) * (double)i / (double)moves;
-        temperature = best * schedule.hot * std::pow(schedule.cold / schedule.hot, x);
+        temperature = (best - fee_of_best) * schedule.hot * std::pow(schedule.cold / schedule.hot, x);
         energy->soften(schedule.softness * temperature, x, schedule);
       }
       double pick = search.random.real() * total;
@@ -71,7 +72,9 @@ struct Annealer {
       ++tried[kind];
       if (pairs.empty()) continue;
       cost.change(atoms());
-      const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300);
+      const int64_t farther = search.away(before) - were_away;
+      const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
+                           search.home.price * (double)farther;
       const double after = energy->after();
       bool takes = search.keeps_tied(before) && after - energy->late_gain(temperature) < limit;
       if (takes) {
@@ -82,8 +85,9 @@ struct Annealer {
         cost.undo();
         continue;
       }
-      if (energy->after() < energy->level) ++helped[kind];
+      if (energy->after() + search.home.price * (double)farther < energy->level) ++helped[kind];
       energy->take();
+      search.home.away += farther;
       cost.keep();
       note_moved();
       if (by_nodes()) search.runs.keep();
@@ -96,7 +100,10 @@ struct Annealer {
     if (move.needs == Needs::partners) return search.partners.count() > 0;
     return move.needs == Needs::nothing || search.partners.count() == 0 || search.has_sets();
   }
-  const std::vector<Move>& rows() const { return by_nodes() ? MOVES_OF_RUNS : MOVES; }
+  const std::vector<Move>& rows() const {
+    if (by_nodes()) return MOVES_OF_RUNS;
+    return search.home.is_any() ? MOVES_OF_REPAIRS : MOVES;
+  }
 
  private:
   static constexpr int REFRESH = 2000;
@@ -118,6 +125,7 @@ struct Annealer {
   }
   void note_best() {
     energy->note_best();
+    fee_of_best = fee();
     best_slots = cost.layout.slot_of;
     if (by_nodes()) best_runs = search.runs.order;
   }
@@ -132,6 +140,7 @@ struct Annealer {
     before.erase(std::unique(before.begin(), before.end()), before.end());
     was_free.clear();
     for (int slot : before) was_free.push_back(search.unit_at(slot) < 0);
+    were_away = search.away(before);
     if (search.width == 1) return pairs;
     spread.clear();
     for (const auto& [one, other] : pairs)
@@ -141,14 +150,17 @@ struct Annealer {
   }
   Ints before;
   std::vector<char> was_free;
+  int64_t were_away = 0;
+  double fee_of_best = 0.0;
+  double fee() const { return search.home.price * (double)search.home.away; }
   void note_moved() {
     for (size_t i = 0; i < before.size(); ++i)
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - was_free[i];
   }
   void keep_best() {
-    if (energy->at_most() > best * (1 + SLACK)) return;
-    if (cost.at_least() >= best * (1 - 1e-12)) return;
-    const double value = cost.value();
+    if (energy->at_most() + fee() > best * (1 + SLACK)) return;
+    if (cost.at_least() + fee() >= best * (1 - 1e-12)) return;
+    const double value = cost.value() + fee();
     if (value >= best * (1 - 1e-12)) return;
     best = value;
     note_best();

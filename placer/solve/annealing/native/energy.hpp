@@ -186,6 +186,7 @@ struct StepEnergy : Energy {
   }
   int above_target(Random& random) {
     const Kind& kind = step.kinds[random.below((int)step.kinds.size())];
+    if (kind.operations.empty()) return -1;  // nobody has a part in it
     Operation& op = *step.operations[kind.operations[random.below((int)kind.operations.size())]];
     if (op.above.list.empty()) return -1;
     const int atom = op.part_of(op.above.list[random.below((int)op.above.list.size())], random);

@@ -4,6 +4,7 @@
 #include "moves/eject.hpp"
 #include "moves/fill_anew.hpp"
 #include "moves/gather.hpp"
+#include "moves/go_home.hpp"
 #include "moves/join_nodes.hpp"
 #include "moves/open_node.hpp"
 #include "moves/shift_cut.hpp"
@@ -43,6 +44,12 @@ inline const std::vector<Move> MOVES = {
     {"to partner", 8.0, to_partner, Needs::partners},
     {"swap clusters", 4.0, swap_clusters, Needs::partners},
 };
+// Of a job that runs already.
+inline const std::vector<Move> MOVES_OF_REPAIRS = [] {
+  std::vector<Move> rows = MOVES;
+  rows.push_back({"go home", 2.0, go_home});
+  return rows;
+}();
 // Of runs on nodes.
 inline const std::vector<Move> MOVES_OF_RUNS = {
     {"shift cut", 3.0, shift_cut},           {"open node", 0.5, open_node},

@@ -20,6 +20,17 @@ struct Tied {
 
 struct Range { int first, end; };
 
+// What it costs that units leave the cells they were in before.
+struct Home {
+  Ints cell, ranks;             // of each unit: its cell, -1: none; ranks that lose their GPUs
+  Ints affected;                // units of cells that lost GPUs
+  double price = 0.0;           // of a rank that moves
+  int64_t away = 0;             // ranks that do
+
+  bool is_any() const { return !cell.empty(); }
+  int of(int unit, int at) const { return cell[unit] >= 0 && cell[unit] != at ? ranks[unit] : 0; }
+};
+
 struct Search {
   Energy& energy;
   const Machine& machine;
@@ -32,6 +43,7 @@ struct Search {
   Rows partners;                // units that each sends to, or receives from
   Ints room;                    // free slots of each cell
   Runs runs;                    // of a launch by nodes, empty else
+  Home home;                    // of a job that runs already, empty else
 
   Search(Energy& energy, int width, std::vector<Family> families)
       : energy(energy), machine(energy.cost().machine), layout(energy.cost().layout), width(width),
@@ -63,8 +75,25 @@ struct Search {
     for (int slot = 0; slot < slots; ++slot)
       if (unit_at(slot) < 0) ++room[cell(slot)];
   }
-  // A unit that is worth moving, the best of some.
-  int waited_for(int tries) { return energy.waited_for(random, tries); }
+  // Ranks of the units on some slots that are not where they were.
+  int64_t away(const Ints& some) const {
+    int64_t count = 0;
+    if (home.is_any())
+      for (int slot : some)
+        if (const int unit = unit_at(slot); unit >= 0) count += home.of(unit, cell(slot));
+    return count;
+  }
+  void count_away() {
+    home.away = 0;
+    if (home.is_any())
+      for (int unit = 0; unit < units; ++unit) home.away += home.of(unit, cell_of(unit));
+  }
+  bool is_away(int unit) const { return home.is_any() && home.of(unit, cell_of(unit)) > 0; }
+  // A unit that is worth moving: the best of some, or one whose cell is not what it was.
+  int waited_for(int tries) {
+    if (!home.affected.empty() && random.below(4)) return home.affected[random.below((int)home.affected.size())];
+    return energy.waited_for(random, tries);
+  }
   // Whether what is on some slots is where its sets are.
   bool keeps_tied(const Ints& some) const {
     for (const Tied& one : tied)

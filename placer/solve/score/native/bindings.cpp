@@ -374,6 +374,18 @@ NB_MODULE(_kernel, module) {
       .def("seed", [](Annealer& self, uint64_t seed) { self.search.random = Random(seed); })
       .def("set_partners",
            [](Annealer& self, IntArray start, IntArray partners) { self.search.partners = rows(start, partners); })
+      .def("set_home",
+           [](Annealer& self, IntArray slot, IntArray ranks, IntArray affected) {
+             Home& home = self.search.home;
+             home.affected = ints(affected);
+             home.ranks = ints(ranks);
+             home.cell.clear();
+             for (size_t u = 0; u < slot.size(); ++u)
+               home.cell.push_back(slot.data()[u] < 0 ? -1 : self.search.cell(slot.data()[u]));
+           })
+      .def_prop_rw(
+          "price", [](const Annealer& self) { return self.search.home.price; },
+          [](Annealer& self, double price) { self.search.home.price = price; })
       .def("load", [](Annealer& self, IntArray slots) { self.load(ints(slots)); })
       .def("set_runs",
            [](Annealer& self, IntArray room, IntArray host, IntArray first, IntArray kind,
