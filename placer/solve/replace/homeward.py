@@ -98,6 +98,11 @@ class Homeward:
         except PricedInFull:
             return None
 
+    @property
+    def affected_ranks(self) -> int:
+        """Ranks of units whose cell lost GPUs."""
+        return len(self.affected) * int(self.units.slots.ranks.shape[1])
+
     def walk(self, start: IntArray, price: float, budget: Budget) -> IntArray:
         """The cheapest placement found near another, at a price a rank; shape (R,)."""
         walks = self.walks

@@ -185,7 +185,9 @@ class _Search:
 
         few = cheap = walked(front.points[0], front.points[0].value)
         allowed = self._allowed(least)
-        lowest = max(self._terms.within, EXACT) * least / problem.job.world_size
+        # What may be paid, for all ranks whose domain lost some; then for ever more.
+        share = max(self._terms.within, EXACT) * least
+        lowest = share / max(walks.affected_ranks, 1)
         for number in range(WALKS):
             if self._budget.is_over() or few.value <= allowed:
                 return
@@ -193,6 +195,7 @@ class _Search:
             if is_bracketed:
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
             found = walked(few if number % 2 else cheap, price)
+            lowest = max(lowest / 2, share / problem.job.world_size)
             if found.value <= allowed or not is_bracketed:
                 cheap = found
             else:
