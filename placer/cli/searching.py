@@ -23,6 +23,10 @@ SLOW = (
     "the fast search was not built, as no C++ compiler was found when placer was "
     "installed; plans of uneven machines may be several percent slower"
 )
+NOT_EXACT = (
+    "changes were priced in full, which is slow: the compiled cost and the scorer do "
+    "not agree on this job; please report it"
+)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 Found = TypeVar("Found", bound="Result")
 
@@ -51,6 +55,7 @@ def run_search(
     """
     from placer.base.errors import StoppedError
     from placer.documents.files import check_target
+    from placer.solve.annealing.in_full import MOVE as IN_FULL
     from placer.solve.score.kernel import is_built
 
     interrupts.outcome = "there was no plan yet, nothing is written"
@@ -67,6 +72,8 @@ def run_search(
             leave(interrupts.exit_code)
         interrupts.outcome = "left before the plan was written"
         write(found)
+    if is_built() and IN_FULL in found.plan.solver.get("moves", {}):
+        teller(options)(NOT_EXACT)
     if options["verbose"]:
         click.echo(f"bound: {found.bound['argument']}", err=True)
         _tell_moves(found)

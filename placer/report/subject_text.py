@@ -221,7 +221,7 @@ def _exchanges(kinds: Sequence[Facts], explained: Facts) -> Iterator[str]:
     else:
         verdict = "none is better" + " (proved optimal)" * explained["proved"]
     others = sum(kind["others"] for kind in kinds)
-    yield f"exchanges refused: {tried:,} of {others:,} tried, {verdict}"
+    yield f"exchanges: {tried:,} of {others:,} tried, {verdict}"
     for kind in kinds:
         yield f"  {_kind(kind, objective, slack)}"
 

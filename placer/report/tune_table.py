@@ -237,7 +237,10 @@ def next_lines(
         )
     elif has_own and own["flags"]:
         yield f"To change for row {index + 1}, flags of {framework}:"
-        changed, gone = _changes(_flags(own["flags"]), _flags(words))
+        mine = _flags(own["flags"])
+        if _asked_by_megatron(words, row["parallelism"]):
+            mine.pop(_EXPERT_SIZE, None)  # a job without experts had no such flag
+        changed, gone = _changes(mine, _flags(words))
         yield from _bound(changed)
         if gone:
             yield "and to leave out:"

@@ -94,7 +94,7 @@ def alike_words(number: int, row: Row) -> str:
         f"{_NAMES.get(key, key)} {', '.join(map(_value, values))}"
         for key, values in row["alike_in"].items()
     ]
-    return f"row {number} and {row['alike']} alike: {'; '.join(parts)}"
+    return f"row {number} stands for {row['alike']} more: {'; '.join(parts)}"
 
 
 def _value(value: float | str) -> str:

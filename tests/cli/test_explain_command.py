@@ -41,7 +41,7 @@ def test_rank_group_and_host(plan: Path, job: Path) -> None:
     assert [head.split(":")[0] for head in heads[:3]] == ["rank 0", "rank 1", "rank 5"]
     assert heads[3].startswith("host ")
     assert sum(line.startswith("group pp:1 of 4") for line in lines) >= 1
-    assert sum(line.startswith("exchanges refused: ") for line in lines) == 5
+    assert sum(line.startswith("exchanges: ") for line in lines) == 5
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() for line in lines)
 

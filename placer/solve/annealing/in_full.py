@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PRICED, RANKS_PRICED = 150, 100_000  # in each race, and their ranks
 HOT, COLD = 0.03, 1e-3  # of the gap
 NAME = "annealed in full"
+MOVE = "exchange"
 
 
 def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -42,7 +43,7 @@ def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> 
         changed = _exchanged(units, slots, label, draw)
         cost = incumbent.offer(NAME, units.slots.gpu_of_rank(changed))
         heat = gap * HOT * (COLD / HOT) ** (number / most)
-        incumbent.moves.count("exchange", int(cost < value))
+        incumbent.moves.count(MOVE, int(cost < value))
         if cost <= value - heat * log(draw.random()):
             slots, value = changed, cost
 
