@@ -62,7 +62,7 @@ def _solved(
     progress: Progress | None,
     previous: PreviousPlan | None,
 ) -> tuple[Problem, Solution]:
-    """The same for a problem with its hosts by name."""
+    """The best placement of a problem with its hosts by name."""
     machine = problem.machine
     orders = open_orders(problem.job)
     if previous is not None:

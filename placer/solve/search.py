@@ -65,7 +65,7 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
 
 
 def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The same for any job, and where the best placement tells what roles send."""
+    """The graph of any job; of roles where the best placement tells what they send."""
     roles = problem.job.roles
     if not roles or not all(role.is_silent for role in roles):
         partitioned(problem, incumbent, budget)
@@ -160,7 +160,7 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
 
 
 def _tried(problem: Problem, budget: Budget, told: Progress | None) -> Solution | None:
-    """The same, or None where nothing fits or is found in time."""
+    """The best placement, or None where nothing fits or is found in time."""
     if not problem.job.rules:
         return _within_terms(problem, budget, told, None)
     from placer.solve.diagnose.counts import broken_counts
@@ -178,7 +178,7 @@ def plain_search(
     progress: Progress | None = None,
     terms: Terms | None = None,
 ) -> Solution:
-    """The same for a job without rules, perhaps as part of a search under rules."""
+    """The best placement without rules, perhaps as part of a search under rules."""
     machine, job = problem.machine, problem.job
     if job.world_size > machine.num_gpus:
         raise _infeasible(problem)

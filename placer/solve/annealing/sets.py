@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:
-    """The same for groups of the job's own, in families of groups that share nobody.
+    """Labels of groups of the job's own, in families of groups that share nobody.
 
     Who is in none of a family is a set alone.
     """

@@ -128,7 +128,7 @@ def _parts_of(
 def _first_parts(
     group: int, free: int, size: int, least: int
 ) -> Iterator[tuple[float, int, int]]:
-    """The same of a group that nobody has a part of yet."""
+    """Worth, group and size of first parts of a group, in a cell with so much free."""
     if free >= size:
         rest = free - size
         yield (OPENS_WHOLE if rest >= least or rest == 0 else 0.9), group, size

@@ -162,5 +162,5 @@ def join(label: IntArray, members: IntArray) -> IntArray:
 
 
 def _by_first_rank(label: IntArray) -> IntArray:
-    """The same partition, sets numbered by their lowest rank."""
+    """The partition, its sets numbered by their lowest rank."""
     return by_appearance(label)[1]

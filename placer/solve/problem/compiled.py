@@ -78,7 +78,7 @@ class Problem:
         return cls(seen, job, objective_of(seen, job, objective), seed)
 
     def on(self, machine: Domains, job: Job) -> Problem:
-        """The same objective for another machine or job."""
+        """The problem of another machine or job."""
         seen = machine.by_island
         if seen is self.machine and job is self.job:
             return self
@@ -86,11 +86,11 @@ class Problem:
         return replace(self, machine=seen, job=job, goal=goal)
 
     def with_params(self, **changes: Any) -> Problem:
-        """The same problem, searched with some other `Params`."""
+        """The problem, searched with some other `Params`."""
         return replace(self, params=replace(self.params, **changes))
 
     def searched_anew(self, seed: int, **changes: Any) -> Problem:
-        """The same problem for another local search; what is compiled is kept."""
+        """The problem for another local search; what is compiled is kept."""
         found = replace(self, seed=seed, params=replace(self.params, **changes))
         compiled = vars(self).keys() - vars(found).keys()
         vars(found).update({name: vars(self)[name] for name in compiled})

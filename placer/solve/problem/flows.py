@@ -80,7 +80,7 @@ def bundled(edges: IntArray, weight: FloatArray, count: int) -> Flows:
 
 
 def _of_roles(problem: Problem, step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
-    """The same inside every instance of each role; what nobody awaits counts less."""
+    """What instances of roles send inside; what nobody waits for counts less."""
     for time in step.roles:
         share = time.role.steps * (1.0 if time.seconds == step.roles_s else HIDDEN)
         for offset, own in zip(time.role.offsets, time.steps, strict=True):

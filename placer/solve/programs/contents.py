@@ -214,5 +214,5 @@ def _balance(program: Program, held: Sizes, used: Sizes) -> None:
 
 
 def _less(terms: Iterable[Term]) -> list[Term]:
-    """The same terms, taken away."""
+    """Terms with the other sign."""
     return [Term(column, -times) for column, times in terms]

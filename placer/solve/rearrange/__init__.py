@@ -1,1 +1,1 @@
-"""The same placement on other nodes: pinned ranks, ranks kept in place."""
+"""A placement moved to other nodes: pinned ranks, ranks kept in place."""

@@ -1,4 +1,4 @@
-"""The same placement with as many ranks as possible where a previous plan has them.
+"""A placement renumbered, to have most ranks where a previous plan has them.
 
 Equal domains of the machine may exchange what they hold, equal nodes their ranks, and
 replicas that sit alike their places. None of this changes what a placement costs (the
@@ -67,7 +67,7 @@ def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> In
 def _on_old_gpus(
     problem: Problem, gpu_of_rank: IntArray, previous: Previous
 ) -> IntArray:
-    """The same ranks on every node, those that were there before on their old GPUs."""
+    """Ranks stay on their nodes, those that were there before on their old GPUs."""
     topology = problem.machine
     node = topology.node_of_gpu[gpu_of_rank]
     before = previous.gpu_of_rank

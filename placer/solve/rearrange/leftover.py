@@ -1,4 +1,4 @@
-"""The same placement in the domains that leave the most useful rest.
+"""A placement moved into the domains that leave the most useful rest.
 
 What a placement has in one domain may go to another one as it is: ranks that shared a
 domain of some tier still do, and no others, so no hop changes. A rack that has lost

@@ -1,4 +1,4 @@
-"""The same placement in other places: what was together is apart, at the same cost.
+"""A placement in other places: what was together is apart, at the same cost.
 
 Equal domains of the machine exchange what they hold (`placer.solve.tree.symmetry`),
 which changes no cost. Each exchange is drawn at random and mended until no node holds a

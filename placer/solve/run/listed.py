@@ -1,4 +1,4 @@
-"""The same search however the hosts are listed.
+"""One search however the hosts are listed.
 
 A search takes the hosts in the order of their names, and what it finds is told in the
 order listed. Only baselines of the listed order may depend on it: they hold where they

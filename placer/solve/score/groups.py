@@ -118,7 +118,7 @@ def groups_of_atoms(atoms: IntArray, *, in_turn: bool, every: bool) -> AtomGroup
 
 
 def pairs_of_atoms(senders: IntArray, receivers: IntArray) -> AtomGroups:
-    """The same of messages, flat: groups of a sender and its receiver."""
+    """Groups of messages, flat: groups of a sender and its receiver."""
     span = int(max(senders.max(initial=0), receivers.max(initial=0))) + 1
     keys, of_row, many = np.unique(
         senders * span + receivers, return_inverse=True, return_counts=True

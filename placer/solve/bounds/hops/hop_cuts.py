@@ -69,7 +69,7 @@ def least_hop_cost(
 def counted_hop_cost(
     problem: Problem, incumbent: float, limits: Limits
 ) -> Proof | None:
-    """The same with programs on parts that were too large; None for step time."""
+    """The bound with programs on parts that were too large; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
     cuts = problem.once(HopCuts.of_problem)
@@ -150,7 +150,7 @@ class HopCuts:
         return self.value()
 
     def together(self, incumbent: float, limits: Limits | None = None) -> float:
-        """The same with parts of lines on two tiers; with limits a second try.
+        """The sum with parts of lines on two tiers; with limits a second try.
 
         It is for programs that were too large for the first.
         """

@@ -74,7 +74,7 @@ class Product:
         )
 
     def with_chain_share(self, share: float) -> Product:
-        """The same product with only a share of the chain's weight."""
+        """The product with only a share of the chain's weight."""
         chain = replace(self.chain, weight=share * self.chain.weight)
         return replace(self, chain=chain)
 

@@ -98,7 +98,7 @@ class Lines(NamedTuple):
         return bundled if bundled.odd > 0 else self._support(1)
 
     def _support(self, bundle: int) -> Support:
-        """The same with no promise but for whole bundles, and what others pay more."""
+        """Support with no promise but for whole bundles, and what others pay more."""
         sets = np.arange(bundle, len(self.across), bundle)
         if not len(sets):
             return Support(-np.inf, 0.0, 0.0, 0.0)

@@ -72,7 +72,7 @@ class Leaving(IdealNetwork):
 
     @classmethod
     def of(cls, network: IdealNetwork, tiers: int) -> Leaving:
-        """The same network when every group leaves domains of so many tiers."""
+        """The network when every group leaves domains of so many tiers."""
         known = [one.name for one in fields(network) if one.init]
         return cls(**{name: getattr(network, name) for name in known}, tiers=tiers)
 

@@ -87,7 +87,7 @@ class IdealNetwork:
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
-        """The same when some groups are held back."""
+        """The network on which some groups are held back."""
         limited = replace(self, limits=limits)
         limited._known.update(self._known)
         return limited

@@ -134,7 +134,7 @@ class ClosedSets:
     def _pieces(
         self, pieces: list[IntArray], room: IntArray, asked: _Asked, cuts: int
     ) -> _Fit | None:
-        """The same of some pieces."""
+        """Where some pieces fit, one after the other."""
         found = _Fit([], room)
         for piece in pieces:
             own = self._fit(piece, found.room, asked, cuts)

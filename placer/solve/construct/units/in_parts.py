@@ -75,7 +75,7 @@ def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
 def _ways_in_order(
     floor: Floor, units: Units, room: IntArray, order: IntArray
 ) -> Iterator[tuple[str, list[Unit]]]:
-    """The same for domains in a given order."""
+    """Ways for domains in a given order."""
     size, count, grain = units.size, len(units.ranks), floor.grain
     room = room[order]
     most = int((room // size).sum())
