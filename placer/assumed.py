@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.documents import keys
@@ -88,7 +88,7 @@ def _decode(value: Value) -> Assumption:
     found = read(section, Assumption, value="" if given is None else _scalar(given))
     if found.interval and len(found.interval) != 2:
         section.problem("expected two numbers", "interval")
-    return found
+    return found if found.interval else replace(found, interval=None)
 
 
 def _scalar(value: Value) -> float | str:

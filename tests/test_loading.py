@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 
 from placer.base.loading import load
-from tests.cli.test_signals import HARD, MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# A bound counts parts of rings, so that a solver is asked.
+RINGS = """\
+format: placer/job
+version: 1
+name: rings
+launcher: {ranks: free}
+parallelism: {tp: 1, cp: 6, dp: 5}
+weights: {cp: 40, dp: 41}
+"""
 # Ctrl-C comes while an extension module imports another, which it cannot bear.
 SCRIPT = """\
 import os, signal, sys, time
@@ -68,9 +76,8 @@ def test_what_cannot_be_imported() -> None:
     [
         ("numpy.exceptions", "placer.read_topology('node:2 gpu:8')"),
         (
-            "ortools.util.python.sorted_interval_list",
-            # No construction reaches its bound, so that a solver is asked.
-            f"placer.place({MACHINE!r}, 'hard.yaml', time_limit=3.0)",
+            "ortools.math_opt.core.python.solver",
+            "placer.place('rack:5 node:5 gpu:2', 'rings.yaml', time_limit=3.0)",
         ),
     ],
 )
@@ -78,7 +85,7 @@ def test_ctrl_c_while_compiled_modules_load(
     tmp_path: Path, module: str, call: str
 ) -> None:
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
-    (tmp_path / "hard.yaml").write_text(HARD)
+    (tmp_path / "rings.yaml").write_text(RINGS)
     script = SCRIPT.format(root=str(ROOT), module=module, call=call)
     run = subprocess.run(
         [sys.executable, "-c", script],

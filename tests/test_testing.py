@@ -37,3 +37,14 @@ def test_without_room_there_is_no_placement() -> None:
     machine, job = testing.racks([1], gpus=1), testing.job(dp=2, weights={"dp": 1})
     assert list(testing.placements(machine, job)) == []
     assert testing.least(machine, job) == float("inf")
+
+
+@pytest.mark.parametrize(
+    "more", [{"rules": {"at_most": {"rack": 1}}}, {"even": {"dp": "rack"}}]
+)
+def test_what_the_loops_do_not_know_is_refused(more: dict[str, object]) -> None:
+    """A least of more placements than the job allows would fail a right search."""
+    machine = testing.racks([1, 1], gpus=2)
+    job = testing.job(dp=2, weights={"dp": 1}, launcher="free", **more)
+    with pytest.raises(NotImplementedError, match="no rules"):
+        testing.least(machine, job)

@@ -42,9 +42,10 @@ MAX_SECONDS = 1e9
 QUANTITIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
     "bandwidth": (_BANDWIDTHS, {"exclusiveMinimum": 0, "maximum": MAX_BANDWIDTH}),
     "time": (_TIMES, {"minimum": 0, "maximum": MAX_SECONDS}),
+    "duration": (_TIMES | {"m": 60.0}, {"minimum": 0, "maximum": MAX_SECONDS}),
     "size": (_BYTES, {"minimum": 0, "maximum": MAX_BYTES}),
     "power": (_WATTS, {"exclusiveMinimum": 0, "maximum": MAX_BYTES}),
-    "count": (_COUNTS, {"minimum": 0, "maximum": MAX_BYTES}),
+    "count": (_COUNTS, {"minimum": 0.5, "maximum": MAX_BYTES}),
 }
 
 

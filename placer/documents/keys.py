@@ -197,7 +197,7 @@ def _quantity(name: str, parse: Callable[[str], float]) -> Kind:
 
 BANDWIDTH = _quantity("bandwidth", units.parse_bandwidth)
 TIME = _quantity("time", units.parse_time)
-DURATION = _quantity("time", units.parse_duration)
+DURATION = _quantity("duration", units.parse_duration)
 SIZE = _quantity("size", units.parse_bytes)
 POWER = _quantity("power", units.parse_power)
 COUNT = _quantity("count", units.parse_count)

@@ -201,12 +201,12 @@ def _transfer(
         everyone = sender.world_size * receiver.world_size
         if found.pattern == "all_to_all" and everyone > MAX_FLOWS:
             section.problem(f"more than {MAX_FLOWS} flows between ranks", "pattern")
-    often = cycle / Transfer.every.take(section)
+    every = Transfer.every.take(section)
     return replace(
         found,
-        size_bytes=_size(section, found, sender, receiver, often),
+        size_bytes=_size(section, found, sender, receiver, cycle, every),
         expert_share=max(share, 0.0),
-        fixed_time=found.fixed_time * often,
+        fixed_time=found.fixed_time * (cycle / every),
     )
 
 
@@ -224,12 +224,14 @@ def _size(
     found: Transfer,
     sender: Role | None,
     receiver: Role | None,
-    often: float,
+    cycle: float,
+    every: float,
 ) -> float:
     """Bytes in a cycle; when serving a cycle is one second."""
     if not any(section.has(key) for key in _SERVING):
         section.get("bytes", required=True)
-        return found.size_bytes * often
+        # In this order: digests keep the last bit.
+        return found.size_bytes * cycle / every
     for key in ("bytes", "every"):
         if section.has(key):
             section.problem("contradicts tokens_per_s", key, "remove one of the two")

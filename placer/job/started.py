@@ -60,7 +60,7 @@ class Started:
     )
     name: str = key(
         one_of(tuple(STARTERS)),
-        "the launcher in the job's script, as `placer predict --list` calls it; jobs "
+        "the launcher in the job's script, as `placer score --list` calls it; jobs "
         "read from a script have it",
         absent="",
     )

@@ -90,9 +90,9 @@ class Flows:
 
     file = Key(
         TEXT,
-        "a CSV file like the one above; an npz file with a square matrix `[from, "
-        "to]` or the arrays `from`, `to` and `bytes`; or traces. Relative to the "
-        "folder of the job file",
+        "a CSV file with lines `from,to,bytes`; an npz file with a square matrix "
+        "`[from, to]` or the arrays `from`, `to` and `bytes`; or traces. Relative to "
+        "the folder of the job file",
         absent="",
     )
     steps = Key(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.api.score import score
+from placer.job.even import is_even
 from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
@@ -22,9 +23,14 @@ EXPERT = ("ep", "etp", "pp", "edp")
 
 
 def placements(topology: Topology, job: Job) -> Iterator[tuple[int, ...]]:
-    """The node of every rank, in every way that capacities, launcher and rules allow.
+    """The node of each rank, as capacities, launcher and `require` allow.
 
     Their number grows as the nodes to the power of the ranks: for some eight ranks.
+
+    Raises
+    ------
+    NotImplementedError
+        If the job has rules or equal parts, which these loops do not know.
 
     Examples
     --------
@@ -32,6 +38,15 @@ def placements(topology: Topology, job: Job) -> Iterator[tuple[int, ...]]:
     >>> list(placements(racks([2], gpus=1), job(dp=2, weights={"dp": 1})))
     [(0, 1), (1, 0)]
     """
+    if job.rules or any(is_even(key) for key in job.require):
+        raise NotImplementedError(
+            "only `require` is known here, no rules and no `even`"
+        )
+    return launchable(topology, job)
+
+
+def launchable(topology: Topology, job: Job) -> Iterator[tuple[int, ...]]:
+    """What launcher and `require` allow, whatever else the job asks for."""
     if job.launcher == "free":
         return free_placements(topology, job)
     return consecutive_placements(topology, job)

@@ -17,7 +17,7 @@ from placer.solve.run.budget import Pulse
 from placer.solve.run.solution import Improvement
 from tests.cli.terminal import Terminal
 
-PULSE = Pulse("annealed", 1000, 1.0)
+PULSE = Pulse("annealed", 1.0)
 FIRST = Improvement(0.1, "given-order", 2.0, 0.0, pulse=PULSE)
 BETTER = Improvement(1.5, "[red]n[1-2] :smile:", 1.25, 1.0, pulse=PULSE)
 
@@ -64,7 +64,7 @@ def test_it_follows_the_bound(
 ) -> None:
     """A better bound and the method at work are seen without a better placement."""
     terminal.be_stderr(monkeypatch)
-    pulse = Pulse("levelled", 0, 1.0)
+    pulse = Pulse("levelled", 1.0)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
         shown(terminal, "gap 50.0%")

@@ -585,3 +585,14 @@ def test_an_unknown_model_is_one_problem(tmp_path):
     with pytest.raises(InputError) as raised:
         read_job(str(file))
     assert [problem.key for problem in raised.value.problems] == ["model"]
+
+
+def test_an_empty_interval_is_none() -> None:
+    """A plan that was made from it is read again."""
+    entry = {"key": "links", "value": "GB200", "why": "no rate", "option": "--gpu"}
+    content = {"format": "placer/job", "version": 1, "name": "one"}
+    content |= {"weights": {"dp": 1}}
+    content |= {"parallelism": {"dp": 2}, "assumed": [entry | {"interval": []}]}
+    job = decode_job(parse_document(json.dumps(content), "job.json"))
+    assert job.assumed[0].interval is None
+    assert "interval" not in to_document(job)["assumed"][0]

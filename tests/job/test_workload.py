@@ -272,3 +272,10 @@ def test_a_value_that_is_read_twice_is_wrong_once():
     with pytest.raises(InputError) as caught:
         workload({"bytes": 8, "every": "20 steps"})
     assert len(caught.value.problems) == 1
+
+
+def test_sizes_of_transfers_keep_their_last_bit() -> None:
+    """Digests of workloads are of these figures, so plans of before stay theirs."""
+    job = workload({"bytes": 1e11, "every": 3}, {"bytes": 1e9, "every": 5})
+    assert 1e11 * 5 / 3 != 1e11 * (5 / 3)
+    assert job.transfers[0].size_bytes == 1e11 * 5 / 3

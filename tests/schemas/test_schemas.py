@@ -341,11 +341,13 @@ def test_damaged_plans_are_refused_by_both(plans: list[dict[str, Any]]) -> None:
         ("size", units.parse_bytes),
         ("power", units.parse_power),
         ("count", units.parse_count),
+        ("duration", units.parse_duration),
     ],
 )
 def test_schemas_know_the_units(kind: str, parse: Callable[[str], float]) -> None:
     """A quantity may have each unit that the reader knows, and no other."""
-    schema = SCHEMAS["job" if kind == "count" else "topology"]
+    name = {"count": "job", "duration": "folder"}.get(kind, "topology")
+    schema = SCHEMAS[name]
     validator = jsonschema.Draft202012Validator(schema["$defs"][kind])
     known = ("", *units.QUANTITIES[kind][0])
     texts = [f"{n}{unit}" for unit in known for n in ("1", "2.5 ", "3e2", "1_0")]

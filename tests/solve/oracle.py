@@ -14,7 +14,7 @@ from placer.testing.oracle import (
     gpus_of,
     groups_of,
     keeps_requirements,
-    placements,
+    launchable,
 )
 from tests.cost.reference import reference_seconds
 
@@ -33,8 +33,8 @@ __all__ = [
 
 
 def legal_placements(topology: Topology, job: Job) -> list[tuple[int, ...]]:
-    """Node of every rank in all legal placements; empty when there is none."""
-    return list(placements(topology, job))
+    """Node of every rank in all placements that launcher and `require` allow."""
+    return list(launchable(topology, job))
 
 
 def distinct(

@@ -274,5 +274,4 @@ def annealed_from(method: str) -> str:
 
 def _count(pool: list[Walks], incumbent: Incumbent) -> None:
     for move, helped, tried in chain.from_iterable(one.counted() for one in pool):
-        incumbent.budget.pulse.placements += tried
         incumbent.moves.count(move, helped, tried)

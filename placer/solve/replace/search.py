@@ -193,6 +193,8 @@ class _Search:
                 return
             price, is_bracketed = lowest, cheap.value <= allowed
             if is_bracketed:
+                if cheap.moves <= few.moves:  # nothing lies between
+                    return
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
             found = walked(few if number % 2 else cheap, price)
             lowest = max(lowest / 2, share / problem.job.world_size)

@@ -38,15 +38,11 @@ class Pulse:
     ----------
     phase : str
         The method at work, for people.
-    placements : int
-        How many were tried: built, or proposed as a change by local search. Threads
-        that count at the same time may lose a few.
     lower_bound : float
         The best so far, in the unit of the objective; 0 while none is known.
     """
 
     phase: str = ""
-    placements: int = 0
     lower_bound: float = 0.0
 
 

@@ -228,7 +228,6 @@ class Incumbent:
             gpu_of_rank, self.gpu_of_rank
         ):
             return self.value
-        self.budget.pulse.placements += 1
         legal = self._legal(gpu_of_rank)
         if legal is None:
             return inf
