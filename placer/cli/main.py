@@ -53,6 +53,14 @@ INTERRUPTED = 130
 OUTPUT_FAILED = 4
 BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
 INTERNAL = 70
+# What a training image may lack, by the name that it is imported by.
+_PACKAGES = {
+    "jinja2": "Jinja2",
+    "networkx": "networkx",
+    "numpy": "numpy",
+    "ortools": "ortools",
+    "yaml": "PyYAML",
+}
 
 _DEBUG = "placer.debug"
 COMPLETE = "_PLACER_COMPLETE"  # set by a shell that asks what a word may become
@@ -200,6 +208,12 @@ class Commands(click.Group):
             if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
                 _leave(ctx, f"error: standard output: {error.strerror}", OUTPUT_FAILED)
             _leave_internal(ctx, error)
+        except ModuleNotFoundError as error:
+            package = _PACKAGES.get((error.name or "").partition(".")[0])
+            if package is None:
+                _leave_internal(ctx, error)
+            text = f"error: this needs {package}, which is not installed here"
+            _leave(ctx, f"{text}\n  hint: pip install {package}", 2)
         except Exception as error:
             _leave_internal(ctx, error)
 

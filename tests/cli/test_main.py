@@ -154,6 +154,8 @@ def test_every_command_has_help(command: str) -> None:
         (CheckError(["broken"]), 1, "error: broken"),
         (ZeroDivisionError("broken"), 70, "internal error: ZeroDivisionError: broken"),
         (RuntimeError("a\x1b[31m\nb"), 70, "internal error: RuntimeError: a"),
+        (ModuleNotFoundError("no", name="ortools.sat"), 2, "error: this needs ortools"),
+        (ModuleNotFoundError("no", name="own"), 70, "internal error: ModuleNotFound"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
         (OSError(28, "No space left on device"), 4, "error: standard output"),

@@ -1,7 +1,6 @@
 """Parts of a report: colours of tiers, columns, names, and what to do with a plan."""
 
 import re
-import sys
 from dataclasses import replace
 from uuid import UUID
 
@@ -10,7 +9,6 @@ import pytest
 
 from placer.api.place import place
 from placer.api.report import report_html
-from placer.base.errors import InputError
 from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
 from placer.draw.heat_map import traffic_map
@@ -19,7 +17,6 @@ from placer.job.started import Started
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
-from placer.report.page import shell
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
 from tests.page.test_report_page import inputs, plan_on, read_text_job, two_plans
@@ -161,11 +158,3 @@ def test_long_ids_are_numbered_with_the_whole_on_hover() -> None:
     assert {"rack 1", "rack 6"} <= written
     told = {e.text for e in root.iter() if e.tag.endswith("}title")}
     assert set(racks) <= told
-
-
-def test_without_jinja_it_says_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine where the package was installed alone gets a sentence."""
-    shell._templates.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(InputError, match="needs Jinja2"):
-        report_html(two_plans()[1])

@@ -13,12 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placer.base.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 
 def page(
@@ -56,23 +53,12 @@ def page(
 
 
 def rendered(name: str, **given: Any) -> str:
-    """A template of this package, filled in.
-
-    Raises
-    ------
-    InputError
-        If Jinja2 is not installed.
-    """
+    """A template of this package, filled in."""
     return _templates().get_template(name).render(given)
 
 
 @cache
 def _templates() -> Environment:
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ModuleNotFoundError:
-        message = "the report page needs Jinja2, which is not installed here"
-        raise InputError([Problem(message, hint="pip install Jinja2")]) from None
     return Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
