@@ -26,7 +26,7 @@ NEVER = 1 << 30  # ranks that a unit counts which must not leave its cell
 # How hot walks are, one after the other: a sum has no plateaus.
 SCALES = {"time": (3.0, 0.3, 0.1), "hop-cost": (1.0, 0.1, 0.01)}
 # Moves of each for a unit whose cell lost GPUs, and in all.
-MOVES_A_UNIT = {"time": 300, "hop-cost": 1500}
+MOVES_A_UNIT = {"time": 300, "hop-cost": 3000}
 LEAST_MOVES, MOST_MOVES = 60_000, 600_000
 
 
