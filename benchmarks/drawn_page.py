@@ -20,7 +20,8 @@ INTRODUCTION = """\
 `benchmarks/clusters.py` draws machines as a job is granted them: what a scheduler has
 left free, nodes down, hosts with 7 of 8 GPUs, leaves never filled, whole ones; hosts of
 8 GPUs under leaves and spines, and racks of 18 trays, uplinks up to 4:1.
-`benchmarks/cluster_jobs.py` puts nine kinds of jobs on them. placer had 12 s of a busy machine for each; mappers were run on the hop cost.
+`benchmarks/cluster_jobs.py` puts nine kinds of jobs on them. placer had 12 s of a busy
+machine for each; mappers were run on the hop cost.
 """
 
 WIDE = """
