@@ -61,7 +61,7 @@ def test_no_two_rows_are_alike_and_there_are_as_many_as_asked_for(
     for row in folded:
         assert all(len(values) > 1 for values in row["alike_in"].values())
         assert row["alike_in"]
-        assert f"{row['alike']} alike: " in found.summary()
+        assert f"stands for {row['alike']} more: " in found.summary()
     placed = found.found.placed
     for row, others in zip(found.found.rows, found.found.alike, strict=True):
         for one in others:

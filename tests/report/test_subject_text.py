@@ -167,7 +167,7 @@ def kind(**changed: object) -> dict:
 def test_verdict_on_exchanges() -> None:
     """Worse, the same, better, none legal: each is said as it is."""
     worse = text_of(facts(), [kind()], proved=True)
-    assert "refused: 7 of 7 tried, none is better (proved optimal)" in worse
+    assert "exchanges: 7 of 7 tried, none is better (proved optimal)" in worse
     assert "rank: the best costs +2 ms with rank 5 on n4; refused by tp=node 5" in worse
     same = {"with": [5], "change": 0.0, "hosts": ["n4"]}
     assert "2 of 2 legal cost the same" in text_of(facts(), [kind(best=same, same=2)])
