@@ -165,7 +165,7 @@ def _rails(rng: random.Random) -> tuple[Topology, int]:
     return replace(topology, tiers=tuple(tiers)), rng.randint(2, 4)
 
 
-def _islands(rng: random.Random) -> tuple[Topology, int]:
+def hosts_of_islands(rng: random.Random) -> tuple[Topology, int]:
     """Hosts of two islands of one or two GPUs, some of them missing."""
     size = rng.choice((1, 1, 2))
     gpus = [*range(2 * size)]
@@ -198,7 +198,7 @@ MACHINES = {
     "down": _down,
     "racks": _racks,
     "rails": _rails,
-    "islands": _islands,
+    "islands": hosts_of_islands,
 }
 
 

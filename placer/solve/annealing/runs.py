@@ -80,13 +80,16 @@ class Runs(Units):
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Nodes in turn, and the units of each, as a placement has them; shape (P, 2).
 
-        Nodes that hold no whole units come closest in the order of the placement.
+        Nodes that hold no whole units, or one after others in between as the islands of
+        a host may, come closest in the order of the placement.
         """
         machine = self.problem.machine
         begins, lengths = equal_runs(machine.node_of_gpu[gpu_of_rank])
         nodes = machine.node_of_gpu[gpu_of_rank[begins]]
         units = lengths // self.size
-        if (lengths % self.size).any():
+        first = np.sort(np.unique(nodes, return_index=True)[1])
+        if (lengths % self.size).any() or len(first) < len(nodes):
+            nodes = nodes[first]
             nodes = np.append(nodes, np.setdiff1d(np.arange(machine.num_nodes), nodes))
             room = np.cumsum(machine.gpus_of_node[nodes] // self.size)
             filled = np.minimum(room, len(self.slots.ranks))

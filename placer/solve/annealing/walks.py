@@ -68,12 +68,12 @@ class Walks:
     _counted: list[tuple[str, int, int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from placer.solve.score._kernel import Annealer, Hops
-
         problem = self.units.problem
         found = compiled(problem, self.units.slots)
         if found is None:
             raise PricedInFull
+        from placer.solve.score._kernel import Annealer, Hops
+
         self.evaluator, kernel, width = found, found.kernel, found.width
         if found.slots is not self.units.slots:
             self.units = replace(self.units, slots=found.slots)

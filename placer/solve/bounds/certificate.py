@@ -130,7 +130,7 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
-    proof = counted_hop_cost(problem, incumbent.value, limits)
+    proof = counted_hop_cost(problem, incumbent.value, limits, budget)
     if proof is not None:
         incumbent.prove(*proof)
 

@@ -90,7 +90,9 @@ class Homeward:
     @classmethod
     def on(cls, problem: Problem, before: Previous, seats: IntArray) -> Homeward | None:
         """The walks of a problem; None where nothing can move, or fast enough."""
-        units = Seated.around(problem, seats) or Runs.on_nodes(problem)
+        units: Units | None = Seated.around(problem, seats)
+        if units is None and problem.job.launcher != "free":
+            units = Runs.on_nodes(problem)
         if units is None or not is_for(problem):
             return None
         try:

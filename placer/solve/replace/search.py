@@ -100,7 +100,7 @@ def replaced(
     previous : PreviousPlan
         Where the ranks are, on the same machine.
     budget : Budget
-        Its clock is that of the fresh placement, where one is needed.
+        Walks end by it, and the fresh placement, where one is needed.
     progress : Progress, optional
         Told every better fresh placement.
 
@@ -181,6 +181,7 @@ class _Search:
             """The best point at a price, after a walk from another."""
             found = walks.walk(start.gpu_of_rank, price, self._budget)
             front.offer("walked", found)
+            front.cut_short |= self._budget.is_over()
             return min(front.points, key=lambda one: one.value + price * one.moves)
 
         few = cheap = walked(front.points[0], front.points[0].value)

@@ -43,7 +43,7 @@ class Front(Incumbent):
     Parameters
     ----------
     budget : Budget
-        The clock does not end it, since each placement is priced once.
+        The clock does not end it: whoever looks for placements asks the clock.
     moved : callable
         How many ranks a placement moves.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
-from itertools import count
+from itertools import count, permutations
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.score.kernel import is_built
+from placer.testing import job
+from tests.solve.attack import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
@@ -81,3 +83,18 @@ def test_units_of_several_ranks_on_rails_cost_what_the_scorer_says() -> None:
     placed = walks.units.gpu_of_rank(walk.slots)
     assert problem.goal.value(placed) == pytest.approx(walk.cost, rel=1e-9)
     assert walk.cost < before
+
+
+def test_nodes_whose_islands_alternate_are_named_once() -> None:
+    """What is compiled has a place for each node, and no more."""
+    machine, _ = hosts_of_islands(random.Random(19))
+    problem = Problem.of(machine, job(dp=4, weights={"dp": 1}), "hop-cost")
+    runs = Runs.on_nodes(problem)
+    assert runs is not None
+    legal = [np.array(at) for at in permutations(range(machine.num_gpus), 4)]
+    legal = [at for at in legal if problem.allows(at)]
+    assert legal
+    for at in legal:
+        nodes, units = runs.slot_of_unit(at).T
+        assert len(set(nodes.tolist())) == len(nodes)
+        assert units.sum() * runs.size == 4

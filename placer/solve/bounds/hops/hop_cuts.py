@@ -19,7 +19,7 @@ one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,13 +67,13 @@ def least_hop_cost(
 
 
 def counted_hop_cost(
-    problem: Problem, incumbent: float, limits: Limits
+    problem: Problem, incumbent: float, limits: Limits, budget: Budget
 ) -> Proof | None:
     """The bound with programs on parts that were too large; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
     cuts = problem.once(HopCuts.of_problem)
-    return Proof(cuts.together(incumbent, limits), ARGUMENT)
+    return Proof(cuts.together(incumbent, limits, budget), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,12 @@ class HopCuts:
                         cut.raise_once()
         return self.value()
 
-    def together(self, incumbent: float, limits: Limits | None = None) -> float:
+    def together(
+        self,
+        incumbent: float,
+        limits: Limits | None = None,
+        budget: Budget = ENDLESS,
+    ) -> float:
         """The sum with parts of lines on two tiers; with limits a second try.
 
         It is for programs that were too large for the first.
@@ -168,6 +173,10 @@ class HopCuts:
         outer, rest = self._outer(*tiers), self.value(beside=tiers)
         lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
         for both in zip(*lines, strict=True):
+            if budget.is_over():
+                break
+            if limits is not None:
+                limits = replace(limits, seconds=budget.seconds_left)
             contents, more = contents_of(both, outer)
             if contents.columns in columns:
                 needed = best - rest - more
