@@ -46,5 +46,5 @@ def test_ten_jobs_behind_thin_uplinks():
         for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
     ]
     found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
-    assert found.cost <= 1.03 * found.lower_bound
-    assert all(job.value <= 1.04 * job.lower_bound for job in found.jobs)
+    assert found.cost <= 1.06 * found.lower_bound
+    assert all(job.value <= 1.07 * job.lower_bound for job in found.jobs)

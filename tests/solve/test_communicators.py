@@ -9,6 +9,7 @@ import placer
 from placer import testing
 from placer.cost.step import StepModel
 from placer.solve.problem.compiled import Problem
+from tests.conformance.test_pipette import pipelines, racks
 from tests.solve.solving import solve
 
 COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "send_recv", "relay")
@@ -113,3 +114,10 @@ def test_rules_are_kept_beside_groups(launcher, seed):
     problem = Problem.of(machine, job)
     found = solve(machine, job)
     assert problem.allows(found.placement.gpu_of_rank)
+
+
+def test_hosts_without_nvlink_are_annealed() -> None:
+    """Nodes of one GPU have no domain to stay in, and yet racks to be in."""
+    machine = racks([7, 6, 5, 4])
+    found = solve(machine, pipelines(3, 7))
+    assert found.moves

@@ -112,7 +112,8 @@ def is_for(problem: Problem) -> bool:
         return bool(problem.hops.axes)
     if problem.job.model is None and not has_own_traffic(problem):
         return False
-    return problem.model.fabric.can_leave_scale_up
+    fabric = problem.model.fabric
+    return fabric.scale_up_tier < fabric.num_tiers - 1
 
 
 def _is_worth(incumbent: Incumbent) -> bool:
