@@ -174,7 +174,12 @@ class Fabric:
     @property
     def can_leave_scale_up(self) -> bool:
         """Whether GPUs have scale-up domains, and there is something outside these."""
-        return 0 <= self.scale_up_tier < self.num_tiers - 1
+        return self.scale_up_tier >= 0 and self.has_network
+
+    @property
+    def has_network(self) -> bool:
+        """Whether anything is outside scale-up domains, or outside single GPUs."""
+        return self.scale_up_tier < self.num_tiers - 1
 
     @cached_property
     def domain_of_gpu(self) -> IntArray:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.documents import document_of
+from placer.documents.keys import keys_of
+from placer.job.axes import Parallelism
 from placer.job.read import decode_job
 from placer.testing.oracle import least, placements
 from placer.topology.read import decode_topology
@@ -111,7 +113,7 @@ def job(name: str = "job", /, *, launcher: str = "node-contiguous", **keys: Any)
     >>> job(tp=2, dp=4, weights={"tp": 10, "dp": 1}).world_size
     8
     """
-    degrees = ("tp", "cp", "ep", "pp", "dp", "vp", "etp", "order")
+    degrees = [each.called for each in keys_of(Parallelism)]
     content = {
         "format": "placer/job",
         "version": 1,

@@ -23,19 +23,11 @@ from placer.job.parallel import (
     TensorParallel,
 )
 from placer.job.read_axes import pipeline_groups_agree
-from placer.job.traffic import Group
+from placer.job.traffic import COLLECTIVES, Group
 from placer.topology.build import Nodes, build
 from placer.topology.links import Link
 from placer.topology.model import Tier, Topology
 
-COLLECTIVES = (
-    "all_to_all",
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "send_recv",
-    "relay",
-)
 MOST_RANKS = 64
 
 

@@ -18,20 +18,12 @@ from placer.job.parallel import (
     Overlap,
     TensorParallel,
 )
-from placer.job.traffic import Group
+from placer.job.traffic import COLLECTIVES, Group
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
 
 TIER_NAMES = ("node", "rack", "block", "cluster")
 SIZES = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8)
-COLLECTIVES = (
-    "all_to_all",
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "send_recv",
-    "relay",
-)
 
 
 def machine_of(

@@ -112,8 +112,7 @@ def is_for(problem: Problem) -> bool:
         return bool(problem.hops.axes)
     if problem.job.model is None and not has_own_traffic(problem):
         return False
-    fabric = problem.model.fabric
-    return fabric.scale_up_tier < fabric.num_tiers - 1
+    return problem.model.fabric.has_network
 
 
 def _is_worth(incumbent: Incumbent) -> bool:

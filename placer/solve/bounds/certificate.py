@@ -11,7 +11,6 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds import Proof
-from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.later import is_of_hops
@@ -123,16 +122,12 @@ def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Work more on whole numbers of parts, in wide gaps."""
-    params = problem.params
     is_close = incumbent.is_within(COUNTED_GAP)
     if incumbent.terms is not None or is_close or not is_of_hops(problem):
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
-    limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
-    proof = counted_hop_cost(problem, incumbent.value, limits, budget)
-    if proof is not None:
-        incumbent.prove(*proof)
+    incumbent.prove(*counted_hop_cost(problem, incumbent.value, budget))
 
 
 def lower_bound(

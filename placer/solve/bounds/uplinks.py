@@ -45,7 +45,7 @@ def certain(case: Case) -> Floor:
     """What is certain wherever groups lie."""
     step, fabric = case.step, case.network.fabric
     pipeline_s, exposed_s = 0.0, step.exposed_data_parallel_s
-    if step.model.job.model is None or fabric.scale_up_tier == fabric.num_tiers - 1:
+    if step.model.job.model is None or not fabric.has_network:
         return Floor(pipeline_s, exposed_s)  # or no group leaves the only domain
     for tier in fabric.thin_tiers:
         exposed_s = max(exposed_s, _gradients_s(case, tier))

@@ -2,7 +2,6 @@
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
 Tolerances of rounding stay with the code that they belong to: they are no choices.
-Those of lower bounds are in `bound_params.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from placer.solve.problem.bound_params import BoundParams
-
 
 @dataclass(frozen=True)
-class Params(BoundParams):
+class Params:
     """How hard the search tries. Work is in CP-SAT's deterministic seconds."""
 
     # Placements that are tried one by one, by objective: all of a small job's.
@@ -42,3 +39,15 @@ class Params(BoundParams):
     generations: int = 0
     # What each must gain for another one, relative to the cost.
     generation_gain: float = 0.0
+    # Columns of the program on whole numbers of parts of rings and cliques, at most, at
+    # the root of its tree; and once placements are known.
+    part_columns: int = 8_000
+    counted_columns: int = 40_000
+    # Nodes of its tree then.
+    parted_nodes: int = 100
+    # Boxes of replicas that the bound with parts of expert groups tells apart, and
+    # prices of parts that it tries; with none it is left out.
+    expert_boxes: int = 40_000
+    expert_rounds: int = 40
+    # Pieces of a group times room of a domain, in pieces: larger ones go without.
+    expert_part_work: int = 20_000

@@ -68,7 +68,6 @@ class Homeward:
     def __init__(self, units: Units, before: Previous, seats: IntArray) -> None:
         self.before, self.walks = before, units.walks()
         self.units = units = self.walks.units
-        self._seed = units.problem.seed
         ranks, seat = units.slots.ranks, units.slots_at(seats)
         at = before.gpu_of_rank[ranks]
         pinned = np.isin(ranks, [*units.problem.limits.nodes_of_rank]).any(axis=1)
@@ -105,7 +104,9 @@ class Homeward:
         """Ranks of units whose cell lost GPUs."""
         return len(self.affected) * int(self.units.slots.ranks.shape[1])
 
-    def walk(self, start: IntArray, price: float, budget: Budget) -> IntArray:
+    def walk(
+        self, start: IntArray, price: float, seeds: Iterator[int], budget: Budget
+    ) -> IntArray:
         """The cheapest placement found near another, at a price a rank; shape (R,)."""
         walks = self.walks
         walks.annealer.price = price
@@ -116,8 +117,7 @@ class Homeward:
         wanted = MOVES_A_UNIT[goal] * len(self.affected)
         moves = min(max(LEAST_MOVES, wanted), MOST_MOVES)
         for scale in SCALES[goal]:
-            self._seed += 1
-            at = walks.walk(Walk(self._seed, scale, at), moves, budget).slots
+            at = walks.walk(Walk(next(seeds), scale, at), moves, budget).slots
         if isinstance(units, Runs):
             return exchanged(units.problem, units.gpu_of_rank(at), self.before)
         return units.slots.gpu_of_rank(self._seated(at))

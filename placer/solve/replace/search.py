@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -172,14 +174,13 @@ class _Search:
         front, problem = self._front, self._problem
         if not front.points or self._is_cheap(least):
             return
-        seats = self._before.gpu_of_rank if self._mended is None else self._mended
-        walks = Homeward.on(problem, self._before, seats)
+        walks, seeds = self._homeward, count(problem.seed + 1)
         if walks is None:
             return
 
         def walked(start: Point, price: float) -> Point:
             """The best point at a price, after a walk from another."""
-            found = walks.walk(start.gpu_of_rank, price, self._budget)
+            found = walks.walk(start.gpu_of_rank, price, seeds, self._budget)
             front.offer("walked", found)
             front.cut_short |= self._budget.is_over()
             return min(front.points, key=lambda one: one.value + price * one.moves)
@@ -203,6 +204,12 @@ class _Search:
                 cheap = found
             else:
                 few = found
+
+    @cached_property
+    def _homeward(self) -> Homeward | None:
+        """Walks from the plan, mended where it can be; None where nothing can walk."""
+        seats = self._before.gpu_of_rank if self._mended is None else self._mended
+        return Homeward.on(self._problem, self._before, seats)
 
     def _least(self) -> tuple[str, float]:
         """What repairs are measured against: the cost before, if it can be had."""

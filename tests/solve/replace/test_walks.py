@@ -1,6 +1,7 @@
 """Walks of a repair: on machines that fit no unit, without a compiler, in no time."""
 
 import random
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,12 @@ import placer
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
-from placer.solve.annealing import walks
+from placer.solve.annealing import annealed_step
 from placer.solve.problem.compiled import Problem
 from placer.solve.replace.homeward import Homeward
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.run.budget import Budget
+from placer.solve.score import evaluator
 from placer.testing import job, racks
 from tests.solve.random_cases import random_job, random_machine
 
@@ -37,10 +39,13 @@ def test_free_ranks_on_nodes_of_odd_sizes() -> None:
 
 def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repair is the mended plan or a fresh one, and no error."""
-    machine, work = racks([3, 3]), job(tp=2, dp=6, launcher="free", weights={"tp": 8})
+    machine = racks([3, 3])
+    weights = {"tp": 8, "dp": 1}
+    work = job(tp=2, dp=6, launcher="free", weights=weights)
     plan = placer.place(machine, work, time_limit=1).plan
-    monkeypatch.setattr(walks, "compiled", lambda *_: None)
-    monkeypatch.setattr("placer.solve.score.kernel.is_built", lambda: False)
+    monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
+    for user in (annealed_step, evaluator):
+        monkeypatch.setattr(user, "is_built", lambda: False)
     monkeypatch.setattr(Homeward, "walk", lambda *_: pytest.fail("nothing to walk on"))
     failed = [plan.nodes[0]]
     found = placer.replace(plan, machine, work, failed=failed, time_limit=1)

@@ -19,7 +19,7 @@ one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,7 @@ from placer.solve.bounds.hops.graphs import (
 )
 from placer.solve.bounds.hops.lines import contents_of
 from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
+from placer.solve.count.engine import Limits
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.run.budget import ENDLESS
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from placer.job.model import Job
-    from placer.solve.count.engine import Limits
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
@@ -66,14 +66,10 @@ def least_hop_cost(
     return Proof(cuts.together(incumbent), ARGUMENT)
 
 
-def counted_hop_cost(
-    problem: Problem, incumbent: float, limits: Limits, budget: Budget
-) -> Proof | None:
-    """The bound with programs on parts that were too large; None for step time."""
-    if not isinstance(problem.goal, HopCostObjective):
-        return None
+def counted_hop_cost(problem: Problem, incumbent: float, budget: Budget) -> Proof:
+    """The bound with programs on parts that were too large for `least_hop_cost`."""
     cuts = problem.once(HopCuts.of_problem)
-    return Proof(cuts.together(incumbent, limits, budget), ARGUMENT)
+    return Proof(cuts.together(incumbent, budget), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,15 +145,10 @@ class HopCuts:
                         cut.raise_once()
         return self.value()
 
-    def together(
-        self,
-        incumbent: float,
-        limits: Limits | None = None,
-        budget: Budget = ENDLESS,
-    ) -> float:
-        """The sum with parts of lines on two tiers; with limits a second try.
+    def together(self, incumbent: float, again: Budget | None = None) -> float:
+        """The sum with parts of lines on two tiers.
 
-        It is for programs that were too large for the first.
+        With a budget it is a second try, of programs that were too large for the first.
         """
         best = self.raised(incumbent)
         tiers = sorted(self.of_tier)[:2]
@@ -167,20 +158,21 @@ class HopCuts:
         if cuts[0].world != cuts[1].world:
             return best
         few, many = self.params.part_columns, self.params.counted_columns
-        columns = range(few + 1, many + 1) if limits else range(few + 1)
+        columns = range(few + 1, many + 1) if again else range(few + 1)
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = cuts[0].quantum * common_divisor(rises)
         outer, rest = self._outer(*tiers), self.value(beside=tiers)
         lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
         for both in zip(*lines, strict=True):
-            if budget.is_over():
+            if again and again.is_over():
                 break
-            if limits is not None:
-                limits = replace(limits, seconds=budget.seconds_left)
             contents, more = contents_of(both, outer)
             if contents.columns in columns:
-                needed = best - rest - more
-                least = contents.least(limits or AT_ROOT, needed) + more
+                limits, needed = AT_ROOT, best - rest - more
+                if again:
+                    nodes = self.params.parted_nodes
+                    limits = Limits(nodes, again.seconds_left, engine="highs")
+                least = contents.least(limits, needed) + more
                 best = max(best, rounded_up(least, quantum) + rest)
         return best
 
