@@ -6,9 +6,8 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.formats.jobs.findings import Findings, Place
+from placer.formats.jobs.findings import Findings, Place, join
 from placer.formats.jobs.job import Opened, Options, open_job
-from placer.formats.jobs.join import join
 from placer.formats.jobs.settle import settle
 
 SHAPE = {

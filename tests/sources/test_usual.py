@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import placer
-from placer.formats.jobs.hint import host_hint
+from placer.formats.jobs.opened import host_hint
 
 SCRIPT = """torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py \\
   --tensor-model-parallel-size 4 --num-layers 8 --hidden-size 1024 \\
@@ -53,7 +53,7 @@ def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
 
 def test_what_validation_measured_lies_in_the_intervals():
     """Rates of public runs over the peaks of their GPUs, as the evidence has them."""
-    from placer.formats.jobs.usual import _SHARES
+    from placer.formats.jobs.settle import _SHARES
 
     for precision, share in (
         ("bf16", 528 / 989),

@@ -19,13 +19,7 @@ _PAGED = "list every page: leave out --max-items and --no-paginate"
 
 
 def read(text: str, source: str) -> Findings:
-    """What the answer says: UltraServers and network nodes of every instance.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, is only one page of the answer, or is empty.
-    """
+    """What the answer says: UltraServers and network nodes of every instance."""
     file = parse_answer(text, source)
     token = file.top.at("NextToken")
     if token is not None and token.content:

@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str, source: str) -> Findings:
-    """The blocks.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, a block has other nodes than its size, or a node is in
-        two blocks.
-    """
+    """The blocks."""
     file = parse_answer(text, source)
     blocks = [_block(item) for item in file.top.items()]
     if not (blocks or file.problems):

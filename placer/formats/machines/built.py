@@ -58,11 +58,6 @@ def machine_of(
         Told what a user should know.
     names : sequence of str, optional
         Names of all tiers, the node first, instead of those of ``tree`` and ``kind``.
-
-    Raises
-    ------
-    InputError
-        If they do not fit together.
     """
     node = inside_of(findings, kind)
     usual = node.gpus or int(kind.gpus_of_node.max())

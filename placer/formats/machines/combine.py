@@ -75,11 +75,6 @@ def combine(
         decides for levels whose source cannot tell.
     notes : list of str, optional
         Where to put the tree's notes: there they are also where an error follows.
-
-    Raises
-    ------
-    InputError
-        If the sources share no node, name one that is no host name, or disagree.
     """
     facts = renamed(findings)
     names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))

@@ -22,13 +22,7 @@ _STOPPED = ("STOPPING", "TERMINATED", "SUSPENDING", "SUSPENDED")
 
 
 def read(text: str, source: str) -> Findings:
-    """What the list says: sub-block, block and cluster of every instance.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, is only one page of the answer, or is empty.
-    """
+    """What the list says: sub-block, block and cluster of every instance."""
     file = parse_answer(text, source)
     token = file.top.at("nextPageToken")
     if token is not None:

@@ -8,13 +8,7 @@ from placer.formats.machines.findings import MAX_NODES, Findings, NodeFacts
 
 
 def read(text: str, source: str) -> Findings:
-    """The nodes, and nothing else about them.
-
-    Raises
-    ------
-    InputError
-        If a host list is bad, a node comes twice, or there are none.
-    """
+    """The nodes, and nothing else about them."""
     findings = Findings(source)
     problems = []
     left = 2 * MAX_NODES

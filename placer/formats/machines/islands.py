@@ -55,12 +55,6 @@ def usual_islands(
         position among them.
     link : str
         ``NVLink`` or ``XGMI``.
-
-    Raises
-    ------
-    InputError
-        If these islands are of different sizes, or those of a host of as many GPUs cut
-        across them.
     """
     first = max(hosts, key=lambda host: (len(hosts[host][0]), -len(hosts[host][1])))
     names, usual = hosts[first]

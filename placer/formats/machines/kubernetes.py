@@ -63,11 +63,6 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     text, source : str
     rules : LabelRules, optional
         What labels mean besides the known ones.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, or no node of it can be used.
     """
     file = parse_answer(text, source)
     items = file.top.listed("items")

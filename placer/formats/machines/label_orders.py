@@ -19,13 +19,7 @@ _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def read(text: str, source: str) -> Findings:
-    """The orders in a ``Topology``, or in a list of them.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, or no ``Topology`` is in it.
-    """
+    """The orders in a ``Topology``, or in a list of them."""
     findings = Findings(source)
     for document in _documents(text):
         file = parse_answer(document, source, yaml=True)

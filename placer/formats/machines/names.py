@@ -7,13 +7,7 @@ from placer.formats.machines.findings import Findings
 
 
 def read(text: str, source: str) -> Findings:
-    """The host name of every id; ``#`` starts a comment.
-
-    Raises
-    ------
-    InputError
-        If a line is not an id and a host name, or an id comes twice.
-    """
+    """The host name of every id; ``#`` starts a comment."""
     findings = Findings(source)
     problems = []
     for number, line in enumerate(text.split("\n"), start=1):

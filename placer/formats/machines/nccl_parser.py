@@ -110,13 +110,7 @@ def are_numbered(gpus: Sequence[Device]) -> bool:
 
 
 def parse(text: str, source: str) -> Parsed:
-    """The devices and links of the file.
-
-    Raises
-    ------
-    InputError
-        If it is no topology of NCCL, or larger than that of any node.
-    """
+    """The devices and links of the file."""
     if len(text) > _MAX_LENGTH:
         message = f"{len(text)} characters, a node has at most {_MAX_LENGTH}"
         raise InputError([Problem(message, source)])

@@ -17,14 +17,7 @@ _HOST_TIER = -1
 
 
 def read(text: str, source: str) -> Findings:
-    """The leaves or sets of leaves, and the spines, that hosts share.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, or no host or no switch is in it. When joined: if
-        hosts are on fabrics that nothing joins.
-    """
+    """The leaves or sets of leaves, and the spines, that hosts share."""
     file = parse_answer(text, source)
     graphs = file.top.items() if isinstance(file.top.content, list) else [file.top]
     fabric = Fabric()

@@ -14,13 +14,7 @@ _LEVELS = (Level("nvlink-domain", True),)
 
 
 def read(text: str, source: str) -> Findings:
-    """NVLink domain and GPUs of every node.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, or lists no nodes.
-    """
+    """NVLink domain and GPUs of every node."""
     file = parse_answer(text, source)
     listed = file.top.items()
     if not (listed or file.problems):

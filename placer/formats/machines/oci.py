@@ -43,13 +43,7 @@ _LINE = re.compile(r"(\s*([A-Za-z0-9][\w.-]*)\s*:\s*)\{.*\}\s*")
 
 
 def read(text: str, source: str) -> Findings:
-    """What the hosts say: memory fabric, rack, local and network block, and island.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, is only one page of the answer, or is empty.
-    """
+    """What the hosts say: memory fabric, rack, local and network block, and island."""
     lines = text.split("\n")
     matches = [_LINE.fullmatch(line) for line in lines]
     if any(matches) and not text.lstrip().startswith(("{", "[")):

@@ -239,11 +239,6 @@ def read(
     name, text, source : str
     rules : LabelRules, optional
         What node labels mean, for formats that have some.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with the text.
     """
     row = FORMATS[name]
     told = (rules,) if row.takes_labels else ()

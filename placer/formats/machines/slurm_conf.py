@@ -30,13 +30,7 @@ _WHERE = "topology.conf has SwitchName, BlockName and BlockSizes lines"
 
 
 def read(text: str, source: str) -> Findings:
-    """What a ``topology.conf`` says: leaf, spine, ... switches, blocks, or both.
-
-    Raises
-    ------
-    InputError
-        If a line is one that Slurm would not accept, or there are no nodes.
-    """
+    """What a ``topology.conf`` says: leaf, spine, ... switches, blocks, or both."""
     found = read_lines(text, source)
     reader = _Reader(found.problems)
     for line in found.lines:

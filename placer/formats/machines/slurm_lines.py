@@ -63,13 +63,7 @@ class HostLists:
         self._left = 2 * MAX_NODES
 
     def names(self, line: Line, key: str) -> list[str]:
-        """The names under ``key``; none where it is empty or, with a problem, bad.
-
-        Raises
-        ------
-        InputError
-            If the file names far more nodes than a machine may have.
-        """
+        """The names under ``key``; none where it is empty or, with a problem, bad."""
         # Slurm prints (null) for a list that is empty.
         if line.values.get(key, "") in ("", "(null)"):
             return []

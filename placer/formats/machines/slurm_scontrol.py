@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str, source: str) -> Findings:
-    """What the answer says: leaf, spine, ... switches, or blocks.
-
-    Raises
-    ------
-    InputError
-        If a host list is bad, the switches are no tree, lines of switches or blocks are
-        missing, or there are no nodes.
-    """
+    """What the answer says: leaf, spine, ... switches, or blocks."""
     problems: list[Problem] = []
     lists = HostLists(problems)
     ignored: list[Problem] = []

@@ -32,11 +32,6 @@ def read(text: str, source: str) -> Findings:
 
     Of several trees (or sets of blocks) the cluster's default is read, else the first,
     and the others are reported.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, the switches are no tree, or there are no nodes.
     """
     file = parse_answer(text, source, yaml=True)
     topologies = file.top.items()

@@ -16,13 +16,7 @@ _MAX_LAYERS = 12
 
 
 def read(text: str, source: str) -> Findings:
-    """What a graph says: accelerator sub-domains and domains, and network layers.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed or there are no instances.
-    """
+    """What a graph says: accelerator sub-domains and domains, and network layers."""
     file = parse_answer(text, source)
     instances = file.top.listed("instances")
     if not (instances or file.problems):

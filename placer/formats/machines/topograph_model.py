@@ -29,13 +29,7 @@ _OLD_DOMAIN = "network.topology.nvidia.com/accelerator"
 
 
 def read(text: str, source: str) -> Findings:
-    """What a model says: accelerator sub-domains and domains, and the switches.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, the switches are no tree, or there are no nodes.
-    """
+    """What a model says: accelerator sub-domains and domains, and the switches."""
     file = parse_answer(text, source, yaml=True)
     switches = _switches(file.top)
     blocks = file.top.listed("blocks")

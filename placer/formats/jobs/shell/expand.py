@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from placer.formats.jobs.shell.braces import unbraced
-from placer.formats.jobs.shell.calculation import calculated
-from placer.formats.jobs.shell.changes import changed
+from placer.formats.jobs.shell.arithmetic import calculated
 from placer.formats.jobs.shell.lexer import Lexer
-from placer.formats.jobs.shell.pieces import Part, Words
+from placer.formats.jobs.shell.pieces import Part, Words, changed, unbraced
 from placer.formats.jobs.shell.text import (
     Text,
     join,

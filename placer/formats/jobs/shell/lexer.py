@@ -32,13 +32,7 @@ MOST_DEPTH = 40
 
 
 def refuse_at(text: Text, offset: int, message: str) -> NoReturn:
-    """Refuse a script for what stands at an offset.
-
-    Raises
-    ------
-    InputError
-        Always.
-    """
+    """Refuse a script for what stands at an offset."""
     raise InputError([Problem(message, *text.place_at(offset))])
 
 

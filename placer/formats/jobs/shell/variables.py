@@ -160,13 +160,7 @@ class Environment:
         self._left += MORE_TEXT * length
 
     def spend(self, size: int) -> None:
-        """Count text that is made.
-
-        Raises
-        ------
-        InputError
-            If it is too much.
-        """
+        """Count text that is made."""
         self._left -= size
         if self._left < 0:
             message = "the script makes more text than can be followed"
