@@ -8,7 +8,7 @@ import placer
 from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.job import Options, open_job
-from placer.formats.jobs.megatron import read
+from placer.formats.jobs.megatron.read import read
 from placer.formats.jobs.megatron.rules import list_of
 from tests.texts import table
 

@@ -1,8 +1,10 @@
-"""topograph's simulation models: a map of switches and a list of node blocks.
+"""topograph: its graph of instances, and its simulation models.
 
+In a graph every instance has its network layers, closest first and of varying number,
+and labels of accelerators; ids are the cloud's instance ids, not host names. In a model
 ``switches`` maps a switch to its children; a block names its switch, its nodes and, in
 annotations or labels, the accelerator domain and sub-domain that its nodes share
-(NVIDIA/topograph e2b62507, tests/models).
+(NVIDIA/topograph e2b62507, docs and tests/models).
 """
 
 from __future__ import annotations
@@ -24,11 +26,51 @@ from placer.formats.machines.switches import (
     switch_levels,
 )
 
+_SUB_DOMAIN = "accelerator.topograph.run/sub-domain"
+_DOMAIN = "accelerator.topograph.run/domain"
+_MAX_LAYERS = 12
+
+
 _LEVELS = (Level("sub-domain", None, inside="domain"), Level("domain", None))
 _OLD_DOMAIN = "network.topology.nvidia.com/accelerator"
 
 
-def read(text: str, source: str) -> Findings:
+def read_graph(text: str, source: str) -> Findings:
+    """What a graph says: accelerator sub-domains and domains, and network layers."""
+    file = parse_answer(text, source)
+    instances = file.top.listed("instances")
+    if not (instances or file.problems):
+        hint = "with an output path set, topograph answers just OK: read that file"
+        file.top.problem("no instance in it", hint)
+    layers = [_layers(item) for item in instances]
+    depth = max(map(len, layers), default=0)
+    accelerators = (Level("sub-domain", None, inside="domain"), Level("domain", None))
+    levels = (*accelerators, *switch_levels(depth))
+    findings = Findings(source, levels)
+    for item, names in zip(instances, layers, strict=True):
+        padded = names + ("",) * (depth - len(names))
+        name = item.name("id", required=True)
+        findings.add_node(item, name, _accelerator(item) + padded)
+    file.fail_if_problems()
+    return findings
+
+
+def _layers(instance: Value) -> tuple[str, ...]:
+    listed = instance.at("network_layers")
+    names = tuple(instance.names("network_layers"))
+    if len(names) > _MAX_LAYERS and listed:
+        listed.problem(f"more than {_MAX_LAYERS} network layers")
+    return names[:_MAX_LAYERS]
+
+
+def _accelerator(instance: Value) -> tuple[str, str]:
+    labels = instance.at("labels")
+    if labels is None:
+        return "", ""
+    return labels.name(_SUB_DOMAIN), labels.name(_DOMAIN)
+
+
+def read_model(text: str, source: str) -> Findings:
     """What a model says: accelerator sub-domains and domains, and the switches."""
     file = parse_answer(text, source, yaml=True)
     switches = _switches(file.top)
@@ -45,7 +87,9 @@ def read(text: str, source: str) -> Findings:
     findings = Findings(source, _LEVELS + switch_levels(depth), notes=notes)
     lists = HostLists(2 * MAX_NODES)
     for item in blocks:
-        domains = _accelerator(item) + paths.get(item.name("switch"), ("",) * depth)
+        domains = _model_accelerator(item) + paths.get(
+            item.name("switch"), ("",) * depth
+        )
         _add_nodes(findings, item, domains, lists)
     if not (findings.nodes or file.problems):
         file.top.problem("no node in it", "a model lists its nodes under blocks")
@@ -65,7 +109,7 @@ def _switches(root: Value) -> dict[str, Switch]:
     return switches
 
 
-def _accelerator(block: Value) -> tuple[str, str]:
+def _model_accelerator(block: Value) -> tuple[str, str]:
     """Accelerator sub-domain and domain of a block, empty where it gives none."""
     found = {"sub-domain": "", "domain": ""}
     for where in ("labels", "annotations"):
