@@ -89,7 +89,6 @@ class Opened:
 
     Attributes
     ----------
-    found : Findings
     name : str
         Of the job.
     sources : tuple of str

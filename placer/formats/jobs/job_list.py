@@ -42,7 +42,6 @@ class Listed:
 
     Attributes
     ----------
-    job : Job
     weight : float
         What a second of its step counts beside those of the others.
     """
@@ -115,7 +114,6 @@ def read_job_list(
 
     Parameters
     ----------
-    source : str or path
     note : callable, optional
         Told what was read and assumed of jobs in files of other programs, as that of
         `read_job`.

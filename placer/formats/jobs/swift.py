@@ -150,10 +150,8 @@ def read_training(
     ----------
     found : Findings
         With the GPUs, where the script says them.
-    arguments : Arguments
     place : Place
         Of the command.
-    asked : Asked
     """
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "FSDP and DeepSpeed: dp alone")
     for axis in ("pp", "ep"):

@@ -46,12 +46,8 @@ def machine_of(
 
     Parameters
     ----------
-    tree : Tree
     findings : sequence of Findings
         What it was made of; none of a text.
-    kind : Topology
-    given : Given
-    name : str
     texts : sequence of Text
         What the findings were read from.
     tell : callable
@@ -173,7 +169,6 @@ def pod_facts(
 
     Parameters
     ----------
-    findings : sequence of Findings
     labels : mapping of str to str
         Key of the label of each tier; empty where it has none.
     nodes : sequence of str

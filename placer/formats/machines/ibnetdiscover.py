@@ -233,10 +233,8 @@ class Units:
 
     Attributes
     ----------
-    leaves : list of frozenset of str
     of_host : dict of str to int
         No entry for a host whose leaves are part of several sets.
-    notes : list of str
     """
 
     leaves: list[frozenset[str]] = field(default_factory=list)

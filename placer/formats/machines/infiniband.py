@@ -48,12 +48,10 @@ class Link:
 
     Attributes
     ----------
-    node, port : str, int
     other, other_port : str, int
         The other end.
     rate : float, Gb/s
         0 where it is not printed.
-    line : int
     """
 
     node: str
@@ -74,7 +72,6 @@ class Fabric:
         Description of every switch, adapter and router by its id (``S-``, ``H-``).
     links : dict of (str, int) to Link
         By node and port; each link twice.
-    ignored : list of Problem
     """
 
     descriptions: dict[str, str] = field(default_factory=dict)
@@ -228,7 +225,6 @@ def link_notes(
 
     Parameters
     ----------
-    fabric : Fabric
     adapters : mapping of str to str
         Host of each adapter.
     leaves : mapping of str to set of str

@@ -38,7 +38,6 @@ class Inside:
         Where the figures of each are from.
     sizes, members : tuple of int
         As in `placer.topology.model.Islands`; none where a node has no islands.
-    affinity : Affinity
     notes : tuple of str
         What a user should know.
     """

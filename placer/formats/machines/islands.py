@@ -49,7 +49,6 @@ def usual_islands(
 
     Parameters
     ----------
-    source : str
     hosts : mapping of str to tuple
         By the name of each host, ``""`` for every node: its GPUs, and its islands by
         position among them.

@@ -67,7 +67,6 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
 
     Parameters
     ----------
-    text, source : str
     rules : LabelRules, optional
         What labels mean besides the known ones.
     """

@@ -73,7 +73,6 @@ def lines_of_hosts(
 
     Parameters
     ----------
-    text, source : str
     marker : pattern
         Matches a line of the command's output, which may stand behind a label.
     """

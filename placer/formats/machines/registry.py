@@ -236,7 +236,6 @@ def read(
 
     Parameters
     ----------
-    name, text, source : str
     rules : LabelRules, optional
         What node labels mean, for formats that have some.
     """

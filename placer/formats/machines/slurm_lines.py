@@ -88,12 +88,10 @@ class Lines:
 
     Attributes
     ----------
-    lines : list of Line
     shown : dict of str to str
         Names to show for switches and blocks, from comments such as ``# s1=leaf-1``.
     problems : list of Problem
         Files that cannot be included.
-    num_includes : int
     """
 
     lines: list[Line] = field(default_factory=list)

@@ -45,8 +45,6 @@ def slurm_findings(
 
     Parameters
     ----------
-    source : str
-    switches : sequence of Switch
     blocks : sequence of Block
         In the file's order, which says which blocks are neighbours.
     sizes : sequence of int

@@ -84,7 +84,6 @@ def read_all(
 
     Parameters
     ----------
-    texts : sequence of Text
     rules : LabelRules, optional
         What node labels mean; the orders that texts give are added.
     tell : callable, optional

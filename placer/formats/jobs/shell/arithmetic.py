@@ -86,7 +86,6 @@ def evaluate(
 
     Parameters
     ----------
-    expression : str
     value_of : callable
         Integer of a variable.
     assign : callable

@@ -56,7 +56,6 @@ class Shell:
 
     Attributes
     ----------
-    ways : Ways
     passes : int
         Of all loops together.
     """

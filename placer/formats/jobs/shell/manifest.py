@@ -33,7 +33,6 @@ class Manifest(NamedTuple):
 
     Attributes
     ----------
-    image : str
     script : str
         The command on the lines that it has in the manifest.
     """

@@ -45,7 +45,6 @@ class Script:
 
     Attributes
     ----------
-    source : str
     commands : list of Command
         In the order in which they would run.
     variables : dict of str to Text
@@ -86,7 +85,6 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
 
     Parameters
     ----------
-    text, source : str
     asked : Asked
         Its settings count more than what the script assigns; files that the script
         names are looked for by its ``include``.

@@ -61,10 +61,8 @@ class Text:
 
     Attributes
     ----------
-    text : str
     starts : tuple of int
         Offsets from which on the text stands at the next place, on one line.
-    places : tuple of Place
     """
 
     text: str

@@ -50,7 +50,6 @@ class State:
         Of the variables.
     given : list of Text
         The positional parameters.
-    functions : dict of str to Function
     files : dict of str to Text
         That are written, by their names.
     """
