@@ -43,8 +43,6 @@ from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8
 _PAGED = "list every page: leave out --max-items and --no-paginate"
-
-
 _GCP_LEVELS = (
     Level("subblock", None, inside="block"),
     Level("block", inside="cluster"),
@@ -52,15 +50,15 @@ _GCP_LEVELS = (
 )
 # States of an instance that runs nothing (Compute Engine, "VM instance lifecycle").
 _STOPPED = ("STOPPING", "TERMINATED", "SUSPENDING", "SUSPENDED")
-_LEVELS = (
+_OCI_LEVELS = (
     Level("memory-fabric", True),
     Level("rack", None),
     Level("local-block", inside="network-block"),
     Level("network-block", inside="island"),
     Level("island"),
 )
-# Keys of each level in all shapes, without dashes and in lower case.
-_KEYS = (
+# Keys of each level of Oracle in all shapes, without dashes and in lower case.
+_OCI_KEYS = (
     ("customergpumemoryfabric", "gpumemoryfabricid"),
     (),
     ("customerlocalblock", "localblockid"),
@@ -70,7 +68,7 @@ _KEYS = (
 _FABRIC, _RACK = 0, 1
 # Kubernetes labels say this where the metadata of a host could not be read.
 _UNKNOWN = "no-imds-data"
-_LINE = re.compile(r"(\s*([A-Za-z0-9][\w.-]*)\s*:\s*)\{.*\}\s*")
+_OCI_LINE = re.compile(r"(\s*([A-Za-z0-9][\w.-]*)\s*:\s*)\{.*\}\s*")
 
 
 def read_aws(text: str, source: str) -> Findings:
@@ -190,11 +188,11 @@ def _block(item: Value) -> Block:
 def read_oci(text: str, source: str) -> Findings:
     """What the hosts say: memory fabric, rack, local and network block, and island."""
     lines = text.split("\n")
-    matches = [_LINE.fullmatch(line) for line in lines]
+    matches = [_OCI_LINE.fullmatch(line) for line in lines]
     if any(matches) and not text.lstrip().startswith(("{", "[")):
         return _read_lines(lines, matches, source)
     file = parse_answer(text, source)
-    findings = Findings(source, _LEVELS)
+    findings = Findings(source, _OCI_LEVELS)
     token = file.top.at("opc-next-page")
     if token is not None:
         token.problem("an opc-next-page is left: the list is not complete", "use --all")
@@ -222,7 +220,7 @@ def _read_lines(
     lines: list[str], matches: list[re.Match[str] | None], source: str
 ) -> Findings:
     """Findings of ``host: {json}`` lines."""
-    findings = Findings(source, _LEVELS)
+    findings = Findings(source, _OCI_LEVELS)
     names, bodies = [], []
     for number, (line, match) in enumerate(zip(lines, matches, strict=True), start=1):
         body = ""
@@ -248,7 +246,7 @@ def _read_lines(
 def _oci_domains(host: Value) -> tuple[str, ...]:
     # The metadata of the whole host, /opc/v2/host/, holds it one level down.
     data = host.at("rdmaTopologyData") or host
-    found = [_value(data, keys) for keys in _KEYS]
+    found = [_value(data, keys) for keys in _OCI_KEYS]
     found[_RACK] = _rack(host, found[_FABRIC])
     return tuple(found)
 
@@ -268,7 +266,7 @@ def _drop_racks_across_blocks(findings: Findings) -> None:
 
     They are places in a room: a rack with hosts of two blocks is no part of either.
     """
-    for k in range(_RACK + 1, len(_LEVELS)):
+    for k in range(_RACK + 1, len(_OCI_LEVELS)):
         blocks: dict[str, set[str]] = {}
         racks: dict[str, set[str]] = {}
         for facts in findings.nodes.values():
@@ -279,7 +277,7 @@ def _drop_racks_across_blocks(findings: Findings) -> None:
         torn = [rack for rack, found in blocks.items() if len(found) > 1]
         if torn and any(len(found) > 1 for found in racks.values()):
             findings.notes.append(
-                f"racks with hosts of several {_LEVELS[k].name}s, so racks are left "
+                f"racks with hosts of several {_OCI_LEVELS[k].name}s, so racks are left "
                 f"out: {len(torn)} ({some(torn)})"
             )
             for facts in findings.nodes.values():

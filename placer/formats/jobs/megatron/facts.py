@@ -40,13 +40,13 @@ _LATENT = {  # with what arguments.py gives where nothing is said
 }
 _DEFAULT = "Megatron's default"
 # Tokenizers with one vocabulary only.
-_TYPES = {
+_TOKENIZERS = {
     "GPT2BPETokenizer": 50257,
     "Llama2Tokenizer": 32000,
     "Llama3Tokenizer": 128256,
 }
 # Models by a part of the tokenizer's name, with the size of theirs.
-_MODELS = {
+_OF_MODELS = {
     "llama-2": 32000,
     "llama2": 32000,
     "llama-3": 128256,
@@ -58,15 +58,15 @@ _MODELS = {
     "deepseek-v3": 128815,
     "deepseek-r1": 128815,
 }
-_MULTIPLE = 128
-_SIGNS = {
+_PADDED_TO = 128
+_LAYER_SIGNS = {
     "M": "Mamba",
     "G": "gated delta net",
     "-": "MLP",
     "*": "attention",
     "E": "experts",
 }
-_PROGRAM = re.compile(r"(?:^|/)[\w-]*(?:mamba|hybrid)[\w-]*\.py$")
+_MIXED_PROGRAM = re.compile(r"(?:^|/)[\w-]*(?:mamba|hybrid)[\w-]*\.py$")
 _RATIOS = {"attention": "hybrid_attention_ratio", "MLP": "hybrid_mlp_ratio"}
 _VARIANTS = ("experimental_attention_variant", "linear_attention_type")
 
@@ -240,7 +240,7 @@ def read_vocabulary(found: Findings, arguments: Arguments) -> None:
         _of_tokenizer(found, arguments)
     key = "model.vocab_multiple"
     if arguments.fact(key, "make_vocab_size_divisible_by") is None:
-        found.derive(key, _MULTIPLE, "Megatron's default")
+        found.derive(key, _PADDED_TO, "Megatron's default")
 
 
 def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
@@ -249,8 +249,8 @@ def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
     if arguments.is_open("vocab_size"):
         return
     kind = arguments.text("tokenizer_type")
-    if kind in _TYPES:
-        found.assume(key, _TYPES[kind], kind, arguments.place("tokenizer_type"))
+    if kind in _TOKENIZERS:
+        found.assume(key, _TOKENIZERS[kind], kind, arguments.place("tokenizer_type"))
         return
     if arguments.is_open("tokenizer_model"):
         return  # asked for, if no other source tells the size
@@ -264,7 +264,7 @@ def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
 
 def _by_name(model: str) -> int:
     name = model.lower()
-    return next((size for part, size in _MODELS.items() if part in name), 0)
+    return next((size for part, size in _OF_MODELS.items() if part in name), 0)
 
 
 def refuse_mixed(found: Findings, arguments: Arguments) -> None:
@@ -272,7 +272,9 @@ def refuse_mixed(found: Findings, arguments: Arguments) -> None:
     layers = found.integer("model.layers")
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if pattern := arguments.text(name):
-            counts = {words: pattern.count(sign) for sign, words in _SIGNS.items()}
+            counts = {
+                words: pattern.count(sign) for sign, words in _LAYER_SIGNS.items()
+            }
             _refuse(found, arguments.place(name), counts)
             return
     for name in _VARIANTS:
@@ -297,7 +299,7 @@ def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
         ),
         "spec" if any("mamba" in word for word in spec) else "",
     )
-    if not (hybrid or _PROGRAM.search(arguments.program)):
+    if not (hybrid or _MIXED_PROGRAM.search(arguments.program)):
         return
     counts = {
         kind: round(layers * _ratio(arguments, name)) for kind, name in _RATIOS.items()

@@ -27,12 +27,12 @@ from placer.formats.jobs.starter import read_starter
 
 _RANKS_A_DOMAIN = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
-MODEL_ARGS = r"^MODEL_ARGS[ ]*:"
+_MODEL_ARGS = r"^MODEL_ARGS[ ]*:"
 _FLAG = re.compile(r"\s+['\"]?(--[A-Za-z][\w-]*)['\"]?[ ]*:[ ]*((?:[^#]|(?<! )#)*)")
 # Names in YAML that differ from those of the flags.
 _NAMES = {"num_moe_experts": "num_experts"}
 _MOST_ROWS = 20_000  # of a block, and of those of other hosts between
-BEGINS = r"-{6,} arguments -{6,}"
+_BEGINS = r"-{6,} arguments -{6,}"
 _ENDS = re.compile(r"-{6,} end of arguments -{6,}")
 _ROW = re.compile(r"(?:^|[\s:>\]])  ([A-Za-z]\w*) \.* ?(\S.*)$")
 _PADDED = re.compile(
@@ -43,7 +43,7 @@ _PADDED = re.compile(
 
 def read(text: str, source: str, asked: Asked) -> Findings:
     """Findings of a text, whichever of Megatron's it is."""
-    if re.search(BEGINS, text):
+    if re.search(_BEGINS, text):
         return _of_log(text, source, asked)
     refuse_long(text, source)
     found = Findings(source)
@@ -112,7 +112,7 @@ def _nothing(script: Script) -> list[Problem]:
 
 def arguments_of_yaml(text: str, source: str) -> list[Argument]:
     """The arguments of a configuration, whatever sections they stand in."""
-    if re.search(MODEL_ARGS, text, re.MULTILINE):
+    if re.search(_MODEL_ARGS, text, re.MULTILINE):
         return list(_flags(text, source))
     document = parse_answer(text, source, yaml=True)
     found = list(_arguments(document.top))
@@ -161,7 +161,7 @@ def arguments_of_log(text: str, source: str) -> tuple[list[Argument], int]:
     rows: list[tuple[str, Argument]] = []
     prefix = None
     for number, line in enumerate(lines, start=1):
-        begins = re.search(BEGINS, line)
+        begins = re.search(_BEGINS, line)
         if prefix is None and begins:
             prefix = line[: begins.start()]
         elif prefix is not None and (_ENDS.search(line) or len(rows) == _MOST_ROWS):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from placer.formats.jobs.shell.follow import Shell
     from placer.formats.jobs.shell.syntax import HereDocument, Simple
 
-_WITH_VALUE = "pdnNtuicCO"  # options that take a word, but for that of an array
-_BLANKS = " \t\n"
+_WITH_VALUE = "pdnNtuicCO"  # options of read with a word, but for -a
+_BLANK_SIGNS = " \t\n"
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
 # What always succeeds, or is taken to.
 SUCCEED = (
@@ -115,7 +115,7 @@ def _separators(shell: Shell, node: Simple) -> str:
     ]
     value = shell.expander.text(own[-1]) if own else shell.environment.value("IFS")
     text = value.text if isinstance(value, Text) else ""
-    return "".join(sign for sign in text if sign not in _BLANKS)
+    return "".join(sign for sign in text if sign not in _BLANK_SIGNS)
 
 
 def _parts(line: str, separators: str) -> list[str]:

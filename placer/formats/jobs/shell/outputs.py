@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _CONVERSION = re.compile(r"%([sd%]|\.0s)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 _MOST_TIMES = 10_000
-
-
 _MOST_WORDS, _MOST_NUMBERS = 200, 10_000
 _AWAY = r"(?:\s*(?:&>|[0-9]?>)\s*(?:&[0-9]|/dev/null))*"
 _CD_PWD = re.compile(

@@ -29,7 +29,7 @@ _BRACES = re.compile(
     r"|(?P<words>[^{}\s\"'\\$`<>]*,[^{}\s\"'\\$`<>]*))\}"
 )
 _QUOTES = re.compile(r"[\"'\\$`<]")
-_MOST = 10_000
+_MOST_BRACED = 10_000
 Expand = Callable[[Text], Text]
 _MOST_PATTERN = 200
 
@@ -92,7 +92,7 @@ def unbraced(raw: Text) -> list[Text]:
     before, after = raw.part(0, match.start()), raw.part(match.end(), len(raw.text))
     place = raw.place_at(match.start())
     inside = list(_inside(match))
-    if len(inside) > _MOST:
+    if len(inside) > _MOST_BRACED:
         return []
     return [join([before, text_at(word, place), after]) for word in inside]
 
