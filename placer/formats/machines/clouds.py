@@ -277,8 +277,8 @@ def _drop_racks_across_blocks(findings: Findings) -> None:
         torn = [rack for rack, found in blocks.items() if len(found) > 1]
         if torn and any(len(found) > 1 for found in racks.values()):
             findings.notes.append(
-                f"racks with hosts of several {_OCI_LEVELS[k].name}s, so racks are left "
-                f"out: {len(torn)} ({some(torn)})"
+                f"racks with hosts of several {_OCI_LEVELS[k].name}s, so racks are "
+                f"left out: {len(torn)} ({some(torn)})"
             )
             for facts in findings.nodes.values():
                 own = facts.domains
