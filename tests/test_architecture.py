@@ -123,7 +123,7 @@ def test_import_is_light() -> None:
         (
             "from placer.formats.machines.registry import read; "
             "read('hosts', 'n[1-4]', '-')",
-            "placer.formats.machines.hosts",
+            "placer.formats.machines.lists",
             {
                 "placer.formats.machines.kubernetes",
                 "placer.formats.machines.netq",
@@ -158,8 +158,8 @@ def test_formats_load_alone(script: str, own: str, others: set[str]) -> None:
 def test_formats_name_what_is_there(package: str) -> None:
     """Every row of a registry names a module, and a function in it."""
     for row in import_module(f"placer.{package}.registry").FORMATS.values():
-        name = row.writer if package == "emit" else f"{row.module}.read"
-        module, function = name.split(".")
+        name = row.writer if package == "emit" else row.reader
+        module, _, function = name.rpartition(".")
         assert callable(getattr(import_module(f"placer.{package}.{module}"), function))
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from placer.base.arguments import PATH, instance, sequence, takes
 from placer.base.errors import read_before, refuse
-from placer.formats.jobs.hint import host_hint
 from placer.formats.jobs.job import read_job
 from placer.formats.jobs.job_list import Listed
+from placer.formats.jobs.opened import host_hint
 from placer.job.model import Job
 from placer.placement.inputs import Inputs, inputs_of, kept_topology
 from placer.placement.tier_names import unknown_tiers

@@ -46,7 +46,7 @@ def _read(
     options: dict[str, Any], sources: Sequence[str], name: str | None
 ) -> Topology:
     from placer.documents.presets import RENAMED
-    from placer.formats.jobs.hint import host_hint
+    from placer.formats.jobs.opened import host_hint
     from placer.formats.machines.machine import read_topology
 
     named = (*(sources or options["topology"]), options["hardware"])

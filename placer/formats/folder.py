@@ -103,13 +103,7 @@ class Folder:
 
 
 def read_folder(document: Document) -> dict[str, Any]:
-    """What a file gives, in the form that options have.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong.
-    """
+    """What a file gives, in the form that options have."""
     root = document.root
     variables = root.section("set").entries()
     found = vars(

@@ -5,6 +5,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.base.units import parse_time
 from placer.documents import closest, content_digest, open_document, parse_document
+from tests.texts import table
 
 GOOD = """\
 format: placer/job
@@ -160,14 +161,7 @@ def test_at_most_twenty_problems_are_listed():
 
 
 @pytest.mark.parametrize(
-    ("head", "fragment"),
-    [
-        ("version: 1", 'the key "format" is missing'),
-        ("format: placer/job", 'the key "version" is missing'),
-        ("format: placer/plan\nversion: 1", 'expected "placer/job", got "placer/plan"'),
-        ("format: placer/job\nversion: 2", "version 2 is newer"),
-        ("format: placer/job\nversion: '1'", "version: expected an integer"),
-    ],
+    *table("document/decode.yaml", "format_and_version_are_checked_first")
 )
 def test_format_and_version_are_checked_first(head, fragment):
     """Another format or a newer version stops the reading at once."""

@@ -23,6 +23,7 @@ from placer.documents.keys import (
 )
 from placer.documents.records import digested, entries, nested, read
 from placer.documents.schema import document_schema
+from tests.texts import table
 
 
 @dataclass(frozen=True)
@@ -96,21 +97,7 @@ def test_all_problems_are_told_at_once() -> None:
         assert problem in told
 
 
-@pytest.mark.parametrize(
-    ("more", "fits"),
-    [
-        ({}, True),
-        ({"flow": 10, "rest": "5ms", "way": "out", "bore": 3, "quiet": True}, True),
-        ({"marks": ["a"], "stop": {"turns": 1}}, True),
-        ({"flow": 11}, False),
-        ({"rest": "5 parsec"}, False),
-        ({"way": "up"}, False),
-        ({"bore": "x"}, False),
-        ({"valve": {"turns": 1}}, False),
-        ({"stop": {}}, False),
-        ({"name": ""}, False),
-    ],
-)
+@pytest.mark.parametrize(*table("document/keys.yaml", "schema_and_reader_agree"))
 def test_schema_and_reader_agree(more: dict[str, Any], fits: bool) -> None:
     """What one takes the other takes."""
     head = {"format": "placer/pump", "version": 1}

@@ -31,96 +31,14 @@ YAML = data("machines/topology.yaml")
 SCONTROL = data("machines/scontrol.txt")
 SCONTROL_BLOCKS = data("machines/scontrol-blocks.txt")
 MODEL = data("machines/topograph-model.yaml")
-GRAPH = json.dumps(
-    {
-        "instances": [
-            {
-                "id": f"i-{i}",
-                "network_layers": [f"leaf-{i // 2}", f"spine-{i // 4}"],
-                "labels": {
-                    "accelerator.topograph.run/domain": f"d{i // 2}",
-                    "accelerator.topograph.run/sub-domain": f"d{i // 2}.r{i}",
-                },
-            }
-            for i in range(8)
-        ]
-    },
-    indent=1,
-)
-AWS = json.dumps(
-    {
-        "Instances": [
-            {
-                "InstanceId": f"i-{i}",
-                "InstanceType": "p5.48xlarge",
-                "NetworkNodes": [f"nn-t{i // 4}", f"nn-m{i // 2}", f"nn-b{i}"],
-                "ZoneId": "use1-az1",
-                "CapacityBlockId": "null",
-            }
-            for i in range(8)
-        ]
-    },
-    indent=1,
-)
-GCP = json.dumps(
-    [
-        {
-            "name": f"vm-{i}",
-            "id": str(i),
-            "zone": "https://www.googleapis.com/compute/v1/projects/p/zones/z-a",
-            "resourceStatus": {
-                "physicalHostTopology": {
-                    "cluster": "c",
-                    "block": f"b{i // 4}",
-                    "subblock": f"s{i // 2}",
-                    "host": f"h{i}",
-                }
-            },
-        }
-        for i in range(8)
-    ],
-    indent=1,
-)
-OCI = "\n".join(
-    f"gpu-{i}: "
-    + json.dumps(
-        {
-            "customerHPCIslandId": "island",
-            "customerNetworkBlock": f"nb{i // 4}",
-            "customerLocalBlock": f"lb{i // 2}",
-            "customerHostId": f"h{i}",
-        }
-    )
-    for i in range(8)
-)
+GRAPH = data("machines/topograph-graph.json")
+AWS = data("machines/aws.json")
+GCP = data("machines/gcp.json")
+OCI = data("machines/oci.txt")
 ORDER = data("machines/kueue-topology.yaml")
-CONFIGMAP = """\
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: slurm-topology}
-data:
-  topology.yaml: |
-""" + "".join(f"    {line}\n" for line in YAML.splitlines())
-AZSLURM = json.dumps(
-    [
-        {"blockname": "b2", "size": 2, "nodelist": ["n3", "n4"]},
-        {"blockname": "b1", "size": 3, "nodelist": ["n1", "n2", "n5"]},
-    ],
-    indent=2,
-)
-NMX = json.dumps(
-    [
-        {
-            "ID": f"{i}",
-            "Name": f"n{i}",
-            "DomainUUID": f"d{i // 2}",
-            "GpuIDList": [f"{i}-{gpu}" for gpu in range(4)],
-            "Health": "HEALTHY",
-        }
-        for i in range(4)
-    ],
-    indent=1,
-)
+CONFIGMAP = data("machines/configmap.yaml")
+AZSLURM = data("machines/azslurm.json")
+NMX = data("machines/nmx.json")
 
 
 def netq(*links: tuple[str, str], **tiers: int) -> str:
@@ -161,47 +79,14 @@ def nodes(*items: object) -> str:
     return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
 
 
-KUBERNETES = nodes(
-    *(
-        node(
-            f"gpu-{i}",
-            {
-                "kubernetes.io/hostname": f"gpu-{i}",
-                "nvidia.com/gpu.clique": f"5000.{i // 2}",
-                "fabric.topograph.run/tier-0": f"leaf-{i // 2}",
-                "fabric.topograph.run/tier-1": f"spine-{i // 4}",
-            },
-        )
-        for i in range(8)
-    )
-)
+KUBERNETES = data("machines/kubernetes.json")
 
 SLICES = nodes(
     node("n1", {"nvidia.com/gpu.count": "8"}),
     resource_slice("n1", [device(0), device(1, "mig"), device(2)]),
     resource_slice("n1", [device(2, "amdgpu")], "gpu.amd.com"),
 )
-LABELS = nodes(
-    *(
-        node(
-            f"gpu-{i}",
-            {
-                "ds.coreweave.com/nvlink.domain": f"d{i // 2}",
-                "backend.coreweave.cloud/leafgroup": f"{i // 2 % 2}",
-                "backend.coreweave.cloud/superpod": f"{i // 4}",
-                "topology.k8s.aws/network-node-layer-4": f"nn-{i // 2}",
-                "topology.k8s.aws/network-node-layer-3": f"nn-{i // 4}",
-                "topology.nebius.com/tier-0": f"t{i // 2}",
-                "topology.nebius.com/tier-1": f"u{i // 4}",
-                "example.com/topology-rack": f"r{i // 2}",
-                "example.com/topology-block": f"b{i // 4}",
-                "oci.oraclecloud.com/host.rack_id": f"o{i // 2}",
-                "row": f"{i // 4}",
-            },
-        )
-        for i in range(8)
-    )
-)
+LABELS = data("machines/kubernetes-labels.json")
 
 
 def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):

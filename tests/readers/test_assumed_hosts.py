@@ -12,6 +12,7 @@ from placer.topology.compact import compact_document
 from placer.topology.gpu_kinds import HOSTS, HostHint, kind_of_gpu
 from tests.readers import cases
 from tests.readers.cases import node, nodes, tier_names
+from tests.texts import table
 
 
 @pytest.fixture
@@ -30,29 +31,7 @@ def told(machine):
     return {each.key: (each.value, each.option) for each in machine.assumed}
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("NVIDIA-H100-80GB-HBM3-SHARED", "H100"),
-        ("nvidia_h100_80gb_hbm3", "H100"),
-        ("NVIDIA A100-SXM4-80GB", "A100"),
-        ("NVIDIA GB200", "GB200"),
-        ("AMD_Instinct_MI300X_OAM", "MI300X"),
-        ("AMD Instinct MI455X", "MI455X"),
-        ("NVIDIA GB300", "GB300"),
-        ("BM.GPU.H100.8", "H100"),
-        ("gd-8xh100ib-i128", "H100"),
-        ("p6e-gb200.36xlarge", "GB200"),
-        ("p5.48xlarge", "H100"),
-        ("p5en.48xlarge", "H200"),
-        ("NVIDIA H100 PCIe", ""),
-        ("NVIDIA H100 NVL", ""),
-        ("NVIDIA RTX A1000", ""),
-        ("NVIDIA GH200 480GB", ""),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/assumed_hosts.yaml", "names_of_gpus"))
 def test_names_of_gpus(name, kind):
     """As vendors, labels, Slurm and clouds write them; cards are no such hosts."""
     assert kind_of_gpu(name) == kind
@@ -175,14 +154,7 @@ def test_a_text_of_trays_in_racks_is_of_nvlink_racks():
         assert placer.read_topology(other).scale_up_tier == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "bandwidths"),
-    [
-        ({"gpu": "h200"}, [450e9, 50e9, 50e9]),
-        ({"hardware": "dgx-a100-20x8"}, [300e9, 25e9, 25e9]),
-        ({"gpu": "gb200"}, [900e9, 900e9, 50e9]),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/assumed_hosts.yaml", "a_text_takes_hardware"))
 def test_a_text_takes_hardware(given, bandwidths):
     """Figures are those of the hardware, names and counts those of the text."""
     machine = placer.read_topology("pod:3 host:18 gpu:4", **given)

@@ -22,52 +22,14 @@ from placer.formats.machines.sources import read_all
 from tests.readers import cases
 
 TOKENS = (
-    "n[1-9]",
-    "n[1-99999]",
-    "[",
-    "]",
-    "{",
-    "}",
-    '"',
-    ",",
-    ":",
-    "=",
-    "\\",
-    "#",
-    "\n",
-    "\t",
-    "\x00",
-    "\x1b[4m",
-    "\u202e",
-    "\ud800",
-    "null",
-    "true",
-    "-1",
-    "1e400",
-    "99999999999999999999999",
-    "NaN",
-    "&a",
-    "*a",
-    "!!x",
-    "<<",
-    "Nodes=ALL",
-    "Include /dev/zero",
-    "NV18\t",
-    "GPU0\tGPU1\t",
-    "<pci class='0x0302'>",
-    "<gpu>",
-    "<xgmi target='0000:10:00.0'/>",
-    "XGMI",
-    "===== Link Type between two GPUs =====\n",
-    "<!DOCTYPE a>",
-    "&lt;",
-    "    Fabric\n",
-    '[1]\t"S-0"[1]\n',
-    ",0,inf,",
-    "SwitchName=",
-    "[[[[[[[[" * 40,
-    "x" * 300,
-)
+    "n[1-9]", "n[1-99999]", "[", "]", "{", "}", '"', ",", ":", "=", "\\", "#", "\n",
+    "\t", "\x00", "\x1b[4m", "\u202e", "\ud800", "null", "true", "-1", "1e400",
+    "99999999999999999999999", "NaN", "&a", "*a", "!!x", "<<", "Nodes=ALL",
+    "Include /dev/zero", "NV18\t", "GPU0\tGPU1\t", "<pci class='0x0302'>", "<gpu>",
+    "<xgmi target='0000:10:00.0'/>", "XGMI", "===== Link Type between two GPUs =====\n",
+    "<!DOCTYPE a>", "&lt;", "    Fabric\n", '[1]\t"S-0"[1]\n', ",0,inf,", "SwitchName=",
+    "[[[[[[[[" * 40, "x" * 300,
+)  # fmt: skip
 
 
 def mutated(text: str, chance: random.Random) -> str:
@@ -95,20 +57,8 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 VALUES = (
-    None,
-    True,
-    0,
-    -1,
-    2**40,
-    1e400,
-    "",
-    "x",
-    "x" * 300,
-    "n[1-99999]",
-    [],
-    {},
-    [[]],
-)
+    None, True, 0, -1, 2**40, 1e400, "", "x", "x" * 300, "n[1-99999]", [], {}, [[]],
+)  # fmt: skip
 
 
 def mutated_values(text: str, chance: random.Random) -> str:

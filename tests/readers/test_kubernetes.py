@@ -37,25 +37,7 @@ def test_labels_of_topograph_and_the_gpu_operator(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("keys", "tiers"),
-    [
-        (("network.topology.nvidia.com/", "leaf", "spine"), ["leaf", "spine"]),
-        (("fabric.topograph.run/", "tier-0", "tier-1"), ["leaf", "spine"]),
-        (
-            ("topology.k8s.aws/", "network-node-layer-3", "network-node-layer-2"),
-            ["network-node-3", "network-node-2"],
-        ),
-        (
-            ("cloud.google.com/gce-topology-", "subblock", "block"),
-            ["subblock", "block"],
-        ),
-        (
-            ("oci.oraclecloud.com/rdma.", "local_block_id", "network_block_id"),
-            ["local-block", "network-block"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "label_families"))
 def test_label_families(tmp_path, keys, tiers):
     """Every family gives its levels, closest first (AWS counts from the top)."""
     start, inner, outer = keys
@@ -70,17 +52,7 @@ def test_label_families(tmp_path, keys, tiers):
     assert [len(names) for names in machine.domain_names] == [8, 4, 2, 1]
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "nvidia.com/gpu.clique",
-        "accelerator.topograph.run/domain",
-        "network.topology.nvidia.com/accelerator",
-        "topology.k8s.aws/ultraserver-id",
-        "oci.oraclecloud.com/host.gpu_memory_fabric_id",
-        "cloud.google.com/gce-topology-subblock",
-    ],
-)
+@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "nvlink_labels"))
 def test_nvlink_labels(tmp_path, key):
     """Each label of an NVLink domain makes the rack of a machine of racks."""
     machine, _ = machine_of(tmp_path, with_labels(key, ["a", "a", "b", "b"]))

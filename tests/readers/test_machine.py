@@ -26,6 +26,7 @@ from tests.readers.cases import (
     problem_of,
     tier_names,
 )
+from tests.texts import table
 
 
 def written(folder: Path, text: str, name: str = "source") -> str:
@@ -93,14 +94,7 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     assert two_levels.tiers[2].oversubscription == 7
 
 
-@pytest.mark.parametrize(
-    ("hardware", "message"),
-    [
-        ("nvl72", "nvl72 has no scale-out tier"),
-        ("no-such-preset", "there is no topology preset"),
-        ("", "there is no topology preset"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/machine.yaml", "hardware_that_does_not_fit"))
 def test_hardware_that_does_not_fit(tmp_path, hardware, message):
     """Hardware without the links that the sources need is refused."""
     problem = problem_of(machine_of, tmp_path, cases.TREE, hardware=hardware)
@@ -167,13 +161,7 @@ def test_old_sources_read_as_before(name):
     assert placer.read_topology(name).sha256 == read_topology(name).sha256
 
 
-@pytest.mark.parametrize(
-    ("source", "message", "hint"),
-    [
-        ("slrm:x.conf", 'no file and no format "slrm"', 'did you mean "slurm"?'),
-        ("slurm:nowhere.conf", "cannot be read", ""),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_sources"))
 def test_bad_sources(source, message, hint):
     """A format that does not exist is named, with the nearest."""
     problem = problem_of(placer.read_topology, source, hardware="nvl72")
@@ -250,15 +238,7 @@ def test_one_host_for_two_ids(tmp_path):
     assert 'both host "gpu-0"' in problem.message
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("i-0", "expected an id and a host name"),
-        ("i-0 a b", "expected an id and a host name"),
-        ("i-0 a\ni-0 b", '"i-0" comes twice'),
-        ("# nothing\n", "no id in it"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_maps_of_names"))
 def test_bad_maps_of_names(tmp_path, text, message):
     """What is wrong with a map of names is said."""
     source = f"names:{written(tmp_path, text)}"

@@ -7,6 +7,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring
+from tests.texts import table
 
 SWITCH = "fffffff:ffff:ff"
 
@@ -90,13 +91,7 @@ def test_gpu_that_lost_its_links():
     assert "may have lost its links" in problem.hint
 
 
-@pytest.mark.parametrize(
-    ("target", "target_class", "where"),
-    [
-        ("0000:ff:00.0", "0x030200", "links to GPUs that are not in the file"),
-        ("0000:00:00.0", "0x068001", "links to a CPU"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/nccl_links.yaml", "links_that_join_no_gpus"))
 def test_links_that_join_no_gpus(target, target_class, where):
     """Links to a CPU, or to GPUs that the file leaves out, join nothing in it."""
     links = {0: [target], 1: [target]}

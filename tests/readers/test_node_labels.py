@@ -15,6 +15,7 @@ from placer.formats.machines.node_labels import is_like_topology
 from placer.formats.machines.registry import FORMATS
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
+from tests.texts import table
 
 AWS = "topology.k8s.aws/network-node-layer-"
 COREWEAVE = "backend.coreweave.cloud/"
@@ -123,23 +124,7 @@ def test_oracle_racks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "is_like"),
-    [
-        ("example.com/topology-rack", True),
-        ("rack", True),
-        ("net.example.com/leaf-switch", True),
-        ("node.coreweave.cloud/rack", True),
-        ("gpu.example.com/nvlink-domain", True),
-        ("example.com/superpod", True),
-        ("kubernetes.io/hostname", False),
-        ("topology.kubernetes.io/zone", False),
-        ("topology.kubernetes.io/region", False),
-        ("topology.ebs.csi.aws.com/zone", False),
-        ("oci.oraclecloud.com/fault-domain", False),
-        ("node.kubernetes.io/instance-type", False),
-        ("nvidia.com/gpu.product", False),
-        ("beta.kubernetes.io/os", False),
-    ],
+    *table("readers/node_labels.yaml", "keys_that_look_like_topology")
 )
 def test_keys_that_look_like_topology(key, is_like):
     """Racks, switches and NVLink do; zones, hosts and products do not."""
@@ -301,14 +286,7 @@ def test_values_count_within_those_above(tmp_path):
     assert any("rack counts within block" in note for note in notes)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("Topology", "Node", "no Topology in it"),
-        ("spec:", "other:", "spec.levels"),
-        ("topology-rack", "topology-block", "comes twice"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/node_labels.yaml", "bad_topology_objects"))
 def test_bad_topology_objects(tmp_path, old, new, message):
     """What is wrong with an object is said."""
     path = tmp_path / "order.yaml"

@@ -14,6 +14,7 @@ from tests.readers.cases import (
     nodes_of_domains,
     problem_of,
 )
+from tests.texts import table
 
 
 def test_matrix_holds_for_every_listed_node(tmp_path):
@@ -222,19 +223,7 @@ def test_no_matrix(text):
     assert "matrix" in problem_of(read, "topo-m", text, "source").message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("GPU1\tNV18", "GPU1\tNV12", "GPU1 to GPU0 is NV12, GPU0 to GPU1 is NV18"),
-        ("GPU1\tNV18\t X ", "GPU1\tNV18\tPIX", "GPU1 to GPU1 is PIX"),
-        ("NIC1\tSYS\tPIX\tSYS\t X ", "NIC1\tSYS\tPIX", "NIC1 has 2 cells for 4"),
-        ("NIC1\tSYS\tPIX\tSYS\t X ", "", "no row NIC1"),
-        ("GPU1\tNV18", "GPU1\tFAST", "GPU1 has 0 cells"),
-        ("NIC1\tSYS\tPIX", "NIC0\tSYS\tPIX", "NIC0 comes twice"),
-        ("GPU0\tGPU1\tNIC0", "GPU0\tGPU0\tNIC0", "comes twice"),
-        ("Legend:", "\tGPU0\tGPU1\nLegend:", "several matrices"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/nvidia.yaml", "bad_matrices"))
 def test_bad_matrices(old, new, message):
     """A matrix that is cut or cannot be is refused with the devices."""
     assert old in cases.MATRIX

@@ -15,6 +15,7 @@ from placer.formats.machines.registry import FORMATS
 from placer.formats.machines.registry import read as registry_read
 from tests.readers import cases
 from tests.readers.cases import nodes_of_domains, sizes, tier_names
+from tests.texts import table
 
 
 @pytest.fixture
@@ -172,13 +173,7 @@ def test_nccl_topologies(samples, listed, name, gpus, words):
     assert any(words in note for note in notes)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("azure-ncv4-graph", "an NCCL graph"),
-        ("aws-g5.48xl-topo", "its 9 devices have no class"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/samples.yaml", "nccl_files_that_tell_nothing"))
 def test_nccl_files_that_tell_nothing(samples, listed, name, message):
     """A graph, and a file that does not tell GPUs from NICs, are refused by name."""
     with pytest.raises(InputError, match=message):

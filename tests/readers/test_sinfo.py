@@ -11,6 +11,7 @@ from placer.base.errors import InputError
 from placer.base.hostlist import expand
 from placer.cli.main import main
 from placer.formats.machines.sinfo import idle_nodes
+from tests.texts import table
 
 SHORT = """\
 PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
@@ -75,16 +76,7 @@ def test_idle_nodes(text, idle):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"sinfo": [{}]}',
-        '{"sinfo": 3}',
-        "slurm_load_node: error",
-        "a b\n",
-    ],
+    *table("readers/sinfo.yaml", "what_sinfo_does_not_print_is_refused")
 )
 def test_what_sinfo_does_not_print_is_refused(text):
     with pytest.raises(InputError, match="sinfo"):

@@ -11,6 +11,7 @@ from placer.formats.machines.registry import read
 from placer.topology.allocation import allocate, parse_hosts
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
+from tests.texts import table
 
 
 def problems_of(text, format_name="slurm"):
@@ -94,16 +95,7 @@ def test_scontrol_cut_line():
     assert "SLURM_TOPO_LEN" in problem.hint
 
 
-@pytest.mark.parametrize(
-    ("count", "sizes"),
-    [
-        (1, [8]),
-        (2, [8, 16]),
-        (3, [8, 16]),
-        (4, [8, 16, 32]),
-        (8, [8, 16, 32, 64]),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/slurm.yaml", "inferred_block_sizes"))
 def test_inferred_block_sizes(count, sizes):
     """Case T3: doubling from 8 up to the largest power of two of domains.
 
@@ -230,25 +222,7 @@ def test_order_of_nodes_is_kept(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- topology: a\n  flat: true\n", "the topology a is flat: it has no switches"),
-        ("- topology: a\n  ring: {rings: []}\n", "the topology a is ring"),
-        ("- topology: a\n", "no tree and no block"),
-        ("- topology: a\n  tree: {}\n", 'the key "switches" is missing'),
-        (
-            "- topology: a\n  tree: {switches: [{switch: s, nodes: [n1]}]}\n",
-            "expected a text, got a list",
-        ),
-        (
-            "- topology: a\n  block: {block_sizes: [2, 6], "
-            "blocks: [{block: b, nodes: n1}]}\n",
-            "power of two",
-        ),
-        ("tree: {}\n", "expected a list, got a mapping"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/slurm.yaml", "bad_yaml"))
 def test_bad_yaml(text, message):
     """What is wrong with a topology.yaml is said, with its place."""
     problems = problems_of(text, "slurm-yaml")
@@ -269,30 +243,7 @@ def test_default_tree_counts():
 
 
 @pytest.mark.parametrize(
-    ("format_name", "text"),
-    [
-        (
-            "slurm",
-            "BlockName=b1 Nodes=n[1-2]\nBlockName=pad1 Nodes=\n"
-            'BlockName=pad2 Nodes=""\nBlockName=b2 Nodes=n[3-4]\nBlockName=pad3\n'
-            "BlockSizes=2,4\n",
-        ),
-        (
-            "slurm-yaml",
-            "- topology: t\n  block:\n    block_sizes: [2, 4]\n    blocks:\n"
-            "    - {block: b1, nodes: 'n[1-2]'}\n    - {block: pad1, nodes: ''}\n"
-            "    - {block: pad2, nodes: ' '}\n    - {block: b2, nodes: 'n[3-4]'}\n"
-            "    - {block: pad3}\n",
-        ),
-        (
-            "scontrol",
-            "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
-            "BlockName=pad1 BlockIndex=1 Nodes= BlockSize=2\n"
-            "BlockName=pad2 BlockIndex=2 Nodes=(null) BlockSize=2\n"
-            "BlockName=b2 BlockIndex=3 Nodes=n[3-4] BlockSize=2\n"
-            "AggregatedBlock=b1,pad1 BlockIndex=4 Nodes=n[1-2] BlockSize=4\n",
-        ),
-    ],
+    *table("readers/slurm.yaml", "a_block_without_nodes_takes_its_place")
 )
 def test_a_block_without_nodes_takes_its_place(tmp_path, format_name, text):
     """A placeholder holds no node, and the larger blocks after it lie one further."""

@@ -9,6 +9,7 @@ from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of
+from tests.texts import table
 
 SHOW_NODE = """\
 NodeName=n1 Arch=x86_64 CoresPerSocket=56
@@ -55,13 +56,7 @@ def test_slurm_conf():
     assert [facts.gpus for facts in found.nodes.values()] == [8] * 8 + [0]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "NODELIST GRES\nn[1-2] gpu:a100:4(S:0-1)\nn3 gpu:a100:4\nn4 (null)\n",
-        "GRES HOSTNAMES\ngpu:a100:4(S:0) n[1-3]\n(null) n4\n",
-    ],
-)
+@pytest.mark.parametrize(*table("readers/slurm_nodes.yaml", "a_table_of_sinfo"))
 def test_a_table_of_sinfo(table):
     """Both orders of the columns say the same."""
     found = read("slurm-nodes", table, "sinfo.txt")
@@ -89,13 +84,7 @@ def test_hosts_without_a_type_keep_their_count(tmp_path):
     assert [each.key for each in machine.assumed] == ["hardware", "oversubscription"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("NodeName=n[1-\n", "is never closed"),
-        ("ClusterName=a\nNodeName=DEFAULT CPUs=1\n", "no node in it"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/slurm_nodes.yaml", "what_is_wrong_is_told"))
 def test_what_is_wrong_is_told(text, message):
     """A bad list of hosts, and none."""
     with pytest.raises(InputError, match=message):

@@ -15,6 +15,7 @@ from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
+from tests.texts import table
 
 APART = """\
 SwitchName=a Switches=leaf[1-2]
@@ -105,30 +106,7 @@ def test_leaves_with_the_same_nodes_are_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "scontrol",
-            "SwitchName=s1 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=l[1-2]\n"
-            "SwitchName=s2 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=l[1-2]\n"
-            "SwitchName=l1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
-            "SwitchName=l2 Level=0 LinkSpeed=1 Nodes=n[3-4]\n",
-        ),
-        (
-            "slurm-yaml",
-            "- topology: t\n  tree:\n    switches:\n"
-            "    - {switch: s1, children: 'l[1-2]'}\n"
-            "    - {switch: s2, children: 'l[1-2]'}\n"
-            "    - {switch: l1, nodes: 'n[1-2]'}\n"
-            "    - {switch: l2, nodes: 'n[3-4]'}\n",
-        ),
-        (
-            "topograph-model",
-            "switches:\n  s1: {switches: [l1, l2]}\n  s2: {switches: [l1, l2]}\n"
-            "blocks:\n- {switch: l1, nodes: ['n[1-2]']}\n"
-            "- {switch: l2, nodes: ['n[3-4]']}\n",
-        ),
-    ],
+    *table("readers/switches.yaml", "every_reader_of_switches_takes_two_spines")
 )
 def test_every_reader_of_switches_takes_two_spines(name, text):
     """Whoever writes the switches, those over the same ones are one domain."""

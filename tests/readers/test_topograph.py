@@ -10,6 +10,7 @@ from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
+from tests.texts import table
 
 
 def racks(first, switches, per_rack, missing=(), short=()):
@@ -81,16 +82,7 @@ def test_two_level_domains_irregular(tmp_path):
     assert sizes(machine, "sub-domain") == {9: 27, 7: 1, 5: 1}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[leaf1, leaf2, leaf3]", "[leaf1, leaf1x, core]", "above itself"),
-        ("1103]", "1102]", 'node "1102" is listed twice'),
-        ("blocks:\n", "blocks: []\nrest:\n", "no node in it"),
-        ('["[1201-1203]"]', '["[1201-"]', "never closed"),
-        ("switches: [leaf1, leaf2, leaf3]", "switches: leaf1", "expected a list"),
-    ],
-)
+@pytest.mark.parametrize(*table("readers/topograph.yaml", "bad_model"))
 def test_bad_model(old, new, message):
     """What is wrong with a model is said, with its line."""
     with pytest.raises(InputError) as caught:

@@ -6,20 +6,12 @@ import pytest
 
 from tests.sources import texts
 from tests.sources.reading import MODEL, check, given, problems_of
+from tests.texts import table
 
 # ------------------------------------------------------ DeepSpeed, accelerate
 
 
-@pytest.mark.parametrize(
-    ("section", "sharding", "reduce", "gather"),
-    [
-        ("{}", "ddp", False, False),
-        ('{"stage": 1}', "zero1", False, False),
-        ('{"stage": 3}', "zero3", True, True),
-        ('{"stage": 3, "overlap_comm": false}', "zero3", False, False),
-        ('{"stage": 3, "mics_shard_size": 4}', "hsdp", True, True),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/formats.yaml", "stages_of_deepspeed"))
 def test_stages_of_deepspeed(job_of, section, sharding, reduce, gather):
     """Stage 0 is the default; traffic overlaps by default at stage 3 only."""
     text = f'{{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {section}}}'
@@ -131,16 +123,7 @@ def test_accelerate_launch_of_a_script(job_of, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("strategy", "sharding", "size"),
-    [
-        ("FULL_SHARD", "zero3", 0),
-        ("SHARD_GRAD_OP", "zero2", 0),
-        ("NO_SHARD", "ddp", 0),
-        ("HYBRID_SHARD", "hsdp", 8),
-        ("1", "zero3", 0),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/formats.yaml", "strategies_of_the_first_fsdp"))
 def test_strategies_of_the_first_fsdp(job_of, strategy, sharding, size):
     """A hybrid shard is a node."""
     text = (

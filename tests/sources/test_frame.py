@@ -6,10 +6,10 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.formats.jobs.findings import Findings, Place
+from placer.formats.jobs.findings import Findings, Place, join
 from placer.formats.jobs.job import Opened, Options, open_job
-from placer.formats.jobs.join import join
 from placer.formats.jobs.settle import settle
+from tests.texts import table
 
 SHAPE = {
     "model_type": "llama",
@@ -95,14 +95,7 @@ def test_data_parallel_size_and_micro_batches_follow():
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({"parallelism__tp": 8, "parallelism__pp": 16, "gpus": 8}, "8 x pp 16 = 128"),
-        (
-            {"parallelism__pp": 4, "parallelism__ep": 8, "gpus": 16},
-            "etp 1 x ep 8 x pp 4 = 32",
-        ),
-    ],
+    *table("sources/frame.yaml", "gpus_that_do_not_fit_are_asked_for")
 )
 def test_gpus_that_do_not_fit_are_asked_for(facts, words):
     """A product that does not divide the file's GPUs is named, and --gpus asked for."""
@@ -177,12 +170,7 @@ def test_other_benchmarks_of_mlperf_are_not_taken_for_405b(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("switches", "gemm"),
-    [
-        ("FP8=True FP8_RECIPE=tensorwise", "fp8"),
-        ("FP8=False FP4=True FP4_RECIPE=nvfp4", "nvfp4"),
-        ("FP8=False", "bf16"),
-    ],
+    *table("sources/frame.yaml", "mlperf_of_8b_is_read_without_a_model_beside_it")
 )
 def test_mlperf_of_8b_is_read_without_a_model_beside_it(tmp_path, switches, gemm):
     """MODEL_SIZE fixes the shape; products keep inputs as FP8 and FP4 say."""

@@ -9,6 +9,7 @@ import pytest
 from placer.job.models import attention_parameters
 from tests.sources import texts
 from tests.sources.reading import check, given, problems_of
+from tests.texts import table
 
 
 def test_config_of_a_mixture(job_of):
@@ -102,13 +103,7 @@ def test_types_have_their_own_keys(job_of, config, expected):
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ({"model_type": "lama"}, 'did you mean "llama"'),
-        ({"model_type": "jamba"}, "not all attention"),
-        ({"model_type": "deci", "block_configs": [{}]}, "layers of this model differ"),
-        ({"hidden_size": 64}, '"model_type" is missing'),
-    ],
+    *table("sources/hf.yaml", "models_that_are_no_plain_transformers_are_refused")
 )
 def test_models_that_are_no_plain_transformers_are_refused(job_of, config, words):
     """An unknown type is not taken for a known one."""

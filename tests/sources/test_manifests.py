@@ -10,6 +10,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.formats.jobs.job import read_job
 from placer.job.started import Started
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,16 +138,7 @@ def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
     assert job.started == Started("torchrun-static", str(path), line)
 
 
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        ("    command: torchrun a.py\n", "expected a list"),
-        ("    command: []\n    args: []\n", "no command"),
-        ("    command: [bash, -c]\n", "no command"),
-        ("    command: [{a: b}, [c]]\n", "no command"),
-        ("    command: [torchrun\n", "job.yaml:13:1: not YAML"),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/manifests.yaml", "odd_commands_are_told"))
 def test_odd_commands_are_told(tmp_path: Path, command: str, told: str) -> None:
     """With a place, or as a script that trains nothing."""
     path = tmp_path / "job.yaml"

@@ -8,7 +8,7 @@ import placer
 from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.job import Options, open_job
-from placer.formats.jobs.megatron import read
+from placer.formats.jobs.megatron.read import read
 from placer.formats.jobs.megatron.rules import list_of
 from tests.texts import table
 
@@ -119,27 +119,7 @@ def test_a_batch_that_does_not_divide_names_gpus_that_fit(tmp_path):
     assert "--gpus 7" in refused(tmp_path, "--global-batch-size 63")
 
 
-@pytest.mark.parametrize(
-    ("text", "gpus"),
-    [
-        ("torchrun --nproc_per_node 8 --nnodes 4", 32),
-        ("torchrun --nproc-per-node=8", 8),
-        ("python -m torch.distributed.run --nproc_per_node 4 --nnodes=2", 8),
-        ("deepspeed --num_nodes 2 --num_gpus 8", 16),
-        ("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\nsrun python", 16),
-        ("#SBATCH -N 2\n#SBATCH --gres=gpu:h100:4\nsrun python", 8),
-        ("srun -N 4 --ntasks-per-node=8 python", 32),
-        ("srun -n 16 python", 16),
-        ("mpirun -np 16 python", 16),
-        (
-            "#SBATCH -N 2\nsrun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES",
-            16,
-        ),
-        ("torchrun --nproc_per_node gpu --nnodes 2", None),
-        ("torchrun --nproc_per_node 8 --nnodes $NNODES", None),
-        ("python", None),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/megatron.yaml", "gpus_of_a_launcher"))
 def test_gpus_of_a_launcher(text, gpus):
     """World size by the options of each launcher; none where they do not say it."""
     found = read(f"{text} pretrain_gpt.py {PLAIN}\n", "x.sh", Asked())
@@ -257,15 +237,7 @@ deepspeed pretrain_gpt.py {PLAIN} --deepspeed --deepspeed_config ds.json \\
 
 
 @pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("([0]*3+[1]*2)", [0, 0, 0, 1, 1]),
-        ("[0,1]*2", [0, 1, 0, 1]),
-        ("[1]", [1]),
-        ("[1]*100000", None),
-        ("__import__('os')", None),
-        ("[1]*(2+1)", None),
-    ],
+    *table("sources/megatron.yaml", "lists_are_parsed_and_never_evaluated")
 )
 def test_lists_are_parsed_and_never_evaluated(pattern, expected):
     """Megatron evaluates them; only brackets, digits, * and + are read here."""

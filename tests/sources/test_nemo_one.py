@@ -6,6 +6,7 @@ import pytest
 
 from tests.sources.reading import check, problems_of
 from tests.sources.texts import NEMO_ONE
+from tests.texts import table
 
 VOCABULARY = {"job.model.vocab": 50304}
 
@@ -38,19 +39,7 @@ def test_what_nemo_one_leaves_out_is_one(job_of):
     check(job, {"parallelism.pp": 1, "parallelism.cp": 1, "parallelism.dp": 16})
 
 
-@pytest.mark.parametrize(
-    ("written", "width"),
-    [
-        ("${.num_layers}", 32),
-        ("${model.num_layers}", 32),
-        ("${trainer.devices}", 8),
-        ("${multiply:${.num_layers}, ${..trainer.devices}}", 256),
-        ("${.optim.width}", 4),
-        ("${oc.env:WIDTH,64}", 64),
-        ("${oc.decode:${oc.env:WIDTH,64}}", 64),
-        ("${int_div:${.hidden_size}, 2}", 2048),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/nemo_one.yaml", "interpolations_are_followed"))
 def test_interpolations_are_followed(job_of, written, width):
     """A dot stands beside the key, each further one a section higher."""
     text = NEMO_ONE.replace("${multiply:4, ${.hidden_size}}", written)
@@ -60,15 +49,9 @@ def test_interpolations_are_followed(job_of, written, width):
 
 
 @pytest.mark.parametrize(
-    ("written", "option"),
-    [
-        ("${oc.env:WIDTH}", "--set WIDTH=VALUE"),
-        ("${multiply:4, ${oc.env:WIDTH}}", "--set WIDTH=VALUE"),
-        ("${.nowhere}", "--set model.ffn_hidden_size=VALUE"),
-        ("${own_resolver:4}", "--set model.ffn_hidden_size=VALUE"),
-        ("${.ffn_hidden_size}", "--set model.ffn_hidden_size=VALUE"),
-        ("???", "--set model.ffn_hidden_size=VALUE"),
-    ],
+    *table(
+        "sources/nemo_one.yaml", "interpolations_that_are_not_followed_are_asked_for"
+    )
 )
 def test_interpolations_that_are_not_followed_are_asked_for(job_of, written, option):
     """Nothing stands for them but the answer."""

@@ -7,6 +7,7 @@ from placer.base.errors import InputError
 from placer.formats.jobs.job import Options, open_job
 from tests.sources.test_megatron import PLAIN, facts, refused
 from tests.sources.texts import SHAPE
+from tests.texts import table
 
 LAUNCH = f"torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py {PLAIN}"
 EXPERTS = "--num-experts 8 --moe-token-dispatcher-type alltoall"
@@ -75,13 +76,9 @@ def test_an_open_value_that_decides_nothing_is_not(tmp_path, flag):
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("if [[ $(hostname) == g* ]]; then TP=8; else TP=4; fi", "--set TP=VALUE"),
-        ('if [ "$GPU" = h ]; then TP=2; else TP=4; fi', "--set GPU=VALUE"),
-        ("TP=4\nnvidia-smi | grep -q H100 && TP=8", "--set TP=VALUE"),
-        ("for x in $LIST; do TP=$x; done", "--set LIST=VALUE"),
-    ],
+    *table(
+        "sources/open_scripts.yaml", "a_size_of_a_branch_is_asked_for_by_what_decides"
+    )
 )
 def test_a_size_of_a_branch_is_asked_for_by_what_decides(tmp_path, text, hint):
     """The variable of the condition, or the size where that cannot be set."""
@@ -176,19 +173,7 @@ def test_missing_files_come_first_and_notes_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "counts"),
-    [
-        (
-            "--hybrid-attention-ratio 0.25 --hybrid-mlp-ratio 0.5",
-            "2 attention, 4 MLP, 2 Mamba",
-        ),
-        ("--spec megatron.core.models.mamba.mamba_layer_specs x", "8 Mamba"),
-        (
-            "--linear-attention-type gated_delta_net --linear-attention-freq 4",
-            "2 attention, 6 gated delta net",
-        ),
-        ("--hybrid-override-pattern M*GE", "1 Mamba, 1 gated delta net, 1 attention"),
-    ],
+    *table("sources/open_scripts.yaml", "models_of_mixed_layers_are_refused")
 )
 def test_models_of_mixed_layers_are_refused(tmp_path, arguments, counts):
     """By name, with how many layers there are of each."""
@@ -231,15 +216,7 @@ def test_a_vocabulary_that_is_padded_to_a_size(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
-    [
-        ('{"zero_optimization": {"stage": $S}}', "stage is ${S}, which nothing sets"),
-        (
-            '{"zero_optimization": {"reduce_bucket_size": $(cmd)}}',
-            "reduce_bucket_size is $(cmd), which nothing sets",
-        ),
-        (None, "ds.json is not there"),
-    ],
+    *table("sources/open_scripts.yaml", "what_deepspeeds_json_leaves_open")
 )
 def test_what_deepspeeds_json_leaves_open(tmp_path, written, words):
     """A value of it that is not known, or the whole file, is asked for."""

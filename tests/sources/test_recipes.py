@@ -5,6 +5,7 @@ import pytest
 from placer.base.errors import InputError
 from tests.sources.reading import MODEL, check, problems_of
 from tests.sources.texts import BRIDGE_PYTHON
+from tests.texts import table
 
 PAIRS = [(f"a{number}", f"a{number + 1}") for number in range(60)]
 NAME = "toy_70b_pretrain_64gpu_h100_bf16_config"
@@ -36,15 +37,7 @@ def test_a_recipe(job_of):
 
 
 @pytest.mark.parametrize(
-    ("precision", "expected"),
-    [
-        ("bf16_mixed", ("bf16", 0, 2)),
-        ("bf16_with_fp8_current_scaling_mixed", ("fp8", 2, 1)),
-        ("nemotron_h_bf16_with_fp8_current_scaling_mixed", ("fp8", 4, 1)),
-        ("bf16_with_fp8_subchannel_scaling_mixed", ("fp8", 0, 2)),
-        ("bf16_with_mxfp8_mixed", ("mxfp8", 0, 1)),
-        ("bf16_with_nvfp4_mixed", ("nvfp4", 0, 2)),
-    ],
+    *table("sources/recipes.yaml", "what_a_precision_keeps_and_gathers")
 )
 def test_what_a_precision_keeps_and_gathers(job_of, precision, expected):
     """Inputs of products, layers that stay in bf16, and bytes of a gathered weight."""

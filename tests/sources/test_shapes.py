@@ -9,20 +9,12 @@ import pytest
 from placer.formats.jobs.job import Options, open_job
 from tests.sources import texts
 from tests.sources.reading import check, given, problems_of
+from tests.texts import table
 
 REST = given("sequence", "micro_batch", "micro_batches")
 
 
-@pytest.mark.parametrize(
-    ("lines", "ffn"),
-    [
-        ('"intermediate_size": 33024', 11008),
-        ('"intermediate_size": 32768, "mlp_multiple_of": 256', 11008),
-        ('"intermediate_size": 16384', 5461),
-        ('"expansion_factor": 3.0', 512),
-        ("", 682),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/shapes.yaml", "a_gate_of_neox_takes_a_third"))
 def test_a_gate_of_neox_takes_a_third(job_of, lines, ffn):
     """Two thirds of what is said, half of it for the gate, then up to a multiple."""
     for activation in ("swiglu", "geglu"):
@@ -119,17 +111,7 @@ def NAME() -> Trainer.Config:
 
 
 @pytest.mark.parametrize(
-    ("folder", "module", "name", "layers"),
-    [
-        ("qwen3", ".", "own", 36),
-        ("own", ".", "qwen3_4b", 36),
-        ("own", "torchtitan.models.qwen3", "mine", 36),
-        ("qwen3_5", ".", "qwen35_4b", 0),
-        ("qwen3_5", ".", "qwen3_4b", 0),
-        ("own", ".", "qwen3_5_4b", 0),
-        ("own", ".", "qwen3_vl_4b", 0),
-        ("qwen3", "torchtitan.models.qwen3_5", "qwen3_4b", 0),
-    ],
+    *table("sources/shapes.yaml", "a_model_of_torchtitan_is_not_another")
 )
 def test_a_model_of_torchtitan_is_not_another(tmp_path, folder, module, name, layers):
     """A longer name is of another model, whose shape is asked for."""

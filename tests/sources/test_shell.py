@@ -6,6 +6,7 @@ from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.shell import open_names, read_script
 from placer.formats.jobs.shell.text import opens
+from tests.texts import table
 
 
 def followed(text, files=(), **settings):
@@ -78,25 +79,7 @@ def test_words(text, expected):
     assert words(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("condition", "holds"),
-    [
-        ('[ $X = "8" ]', True),
-        ('[ "$X" == 7 ]', False),
-        ("[[ $X == 8* ]]", True),
-        ("[[ $X != 8 ]]", False),
-        ("[ $X -gt 7 ]", True),
-        ("(( X > 7 ))", True),
-        ('[ -z "$NOT_SET" ]', True),
-        ('[[ -n "$NOT_SET" || $X -eq 8 ]]', True),
-        ('[[ ! -n "$X" ]]', False),
-        ("[ ! -f pretrain.py ]", False),
-        ("test $X -le 8 -a 1 -eq 1", True),
-        ("[[ -v X && ( $X == 8 ) ]]", True),
-        ("true && false", False),
-        ("! true", False),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/shell.yaml", "conditions"))
 def test_conditions(condition, holds):
     """Branches are taken as bash takes them, with what is not set as empty."""
     text = f"X=8\nif {condition}; then go yes; else go no; fi"
@@ -127,44 +110,7 @@ def test_what_nobody_sets_keeps_its_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "causes"),
-    [
-        ("if [ $M = a ]; then X=1; else X=2; fi", None, ["M"]),
-        ("if [ $M = a ]; then X=2; else X=2; fi", "2", []),
-        ("X=1\n[[ $(hostname) == a* ]] && X=2", None, ["$(hostname)"]),
-        ("X=1\n[ -f gone ] || exit 1", "1", []),
-        ("X=1\nif cmd | grep -q b; then X=2; fi", None, ["grep -q b"]),
-        ("case $M in a) X=1 ;; b) X=2 ;; *) exit 1 ;; esac", None, ["M"]),
-        ("case $M in a) X=1 ;; *) exit 1 ;; esac", "1", []),
-        ('X=1\n[ -z "$(cmd)" ] && X=2', "1", []),
-        ("f() { if [ $M = a ]; then return; fi; X=2; }\nX=1; f", None, ["M"]),
-        ("f() { [ $M = a ] && return 0 || return 1; }\nX=1; f && X=2", None, ["M"]),
-        ("X=1\nfor i in 1 2; do [ $M = $i ] && break; X=2; done", None, ["M"]),
-        ("X=1\nfor i in $L; do X=2; done", None, ["L"]),
-        ("X=1\nfor i in $L; do X=1; done", "1", []),
-        ("X=1\nfor f in *.sh; do X=2; done", None, ["*.sh"]),
-        ("X=\nwhile read -r l; do X+=$l; done < file", None, ["read l"]),
-        ("for ((i=0; i<N; i++)); do X=$i; done", None, ["N"]),
-        ("X=0\nwhile true; do ((X++)); done", None, ["a loop of very many passes"]),
-        ("while sleep 9; do X=1; done", None, None),
-        ("( X=1 )\nX=${X:-2}", "2", []),
-        ("T=$1\nX=${T:-8}", "8", []),
-        ("X=1; true; [ $? -eq 0 ] && X=2", "2", []),
-        ("X=1; cmd a; [ $? -eq 0 ] && X=2", None, ["cmd a"]),
-        ("select X in a b; do break; done", None, ["X"]),
-        ("declare -A A=([p]=1)\nX=${A[$G]}", None, ["G"]),
-        ("read -r X < file", None, []),
-        ("mapfile -t X < <(cmd)", None, []),
-        ("printf -v X '%s' $(cmd)", None, []),
-        ("X=$((N * 2))", None, ["N"]),
-        ("X=$[96/4]", "24", []),
-        ("X=$(seq -s, 1 3)", "1,2,3", []),
-        ("P=$(printf '0,%.0s' {1..3})\nX=${P%,}", "0,0,0", []),
-        ("A=1\nfor n in A; do X=${!n}; done", "1", []),
-        ('D=$(cd -- "$(dirname "$0")" &>/dev/null && pwd)\nX=$D', ".", []),
-        ("cat > f <<E\n7\nE\nX=$(cat f)", "7", []),
-        ('#SBATCH -N 2\nX=1\n[ -z "$SLURM_JOB_ID" ] && exit', "1", []),
-    ],
+    *table("sources/shell.yaml", "what_is_not_known_stays_unknown")
 )
 def test_what_is_not_known_stays_unknown(text, expected, causes):
     """A value is known, or open with what decides it; never that of one branch."""

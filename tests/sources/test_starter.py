@@ -11,6 +11,7 @@ from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,13 +175,7 @@ def test_every_launcher_that_is_read_can_be_predicted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "key"),
-    [
-        ("{name: torchrun-c10d}", "launcher.source"),
-        ("{name: magic, source: a.sh, line: 1}", "launcher.name"),
-        ("{name: slurm, source: a.sh, line: 0}", "launcher.line"),
-        ("{source: a.sh, line: 3}", "launcher"),
-    ],
+    *table("sources/starter.yaml", "a_launcher_is_whole_or_refused")
 )
 def test_a_launcher_is_whole_or_refused(tmp_path: Path, section: str, key: str) -> None:
     """A name that is known, a script and a line."""

@@ -7,6 +7,7 @@ import pytest
 from placer.formats.jobs.job import Options, open_job
 from tests.sources import texts
 from tests.sources.reading import MODEL, check, problems_of
+from tests.texts import table
 
 
 def test_torchtitan(job_of):
@@ -42,18 +43,7 @@ def test_torchtitan(job_of):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "sharding", "size"),
-    [
-        (
-            "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4",
-            "ddp",
-            0,
-        ),
-        ("data_parallel_shard_degree = 4", "zero3", 0),
-        ("data_parallel_replicate_degree = 2", "hsdp", 2),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/torchtitan.yaml", "replicas_and_shards"))
 def test_replicas_and_shards(job_of, text, sharding, size):
     """Replicas alone, shards alone, both; without a key the rest shards."""
     text = f"[training]\nseq_len = 8\n[parallelism]\n{text}\n"
@@ -113,12 +103,7 @@ def test_functions_of_a_registry(job_of):
 
 
 @pytest.mark.parametrize(
-    ("said", "mode"),
-    [
-        ("", "op"),
-        ('[activation_checkpoint]\nmode = "selective"\n', "op"),
-        ('[activation_checkpoint]\nmode = "none"\n', "none"),
-    ],
+    *table("sources/torchtitan.yaml", "activations_are_selected_unless_said")
 )
 def test_activations_are_selected_unless_said(job_of, said, mode):
     """``Trainer.Config`` has ``SelectiveAC`` where a file says nothing."""

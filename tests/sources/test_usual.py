@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import placer
-from placer.formats.jobs.hint import host_hint
+from placer.formats.jobs.opened import host_hint
+from tests.texts import table
 
 SCRIPT = """torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py \\
   --tensor-model-parallel-size 4 --num-layers 8 --hidden-size 1024 \\
@@ -53,7 +54,7 @@ def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
 
 def test_what_validation_measured_lies_in_the_intervals():
     """Rates of public runs over the peaks of their GPUs, as the evidence has them."""
-    from placer.formats.jobs.usual import _SHARES
+    from placer.formats.jobs.settle import _SHARES
 
     for precision, share in (
         ("bf16", 528 / 989),
@@ -91,18 +92,7 @@ def test_library_calls_assume_too(script):
     }
 
 
-@pytest.mark.parametrize(
-    ("start", "gpus", "gpu"),
-    [
-        ("", 8, ""),
-        ("#SBATCH --gpus-per-node=4\n", 4, ""),
-        ("#SBATCH --gres=gpu:h100:8\n", 8, "h100"),
-        ("#SBATCH --gres gpu:2\n", 2, ""),
-        ("#SBATCH --nodes=2 --gpus-per-node=h200:4\n", 4, "h200"),
-        ("#SBATCH -G a100:16\n", 8, "a100"),
-        ("# runs on --gres=gpu:h100:4\n", 8, ""),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/usual.yaml", "hosts_that_a_script_asks_for"))
 def test_hosts_that_a_script_asks_for(script, start, gpus, gpu):
     """Requests of sbatch first, then what torchrun starts; comments say nothing."""
     found = host_hint(script(start=start))

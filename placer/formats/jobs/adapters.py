@@ -64,7 +64,6 @@ class _Adapted:
 
     Attributes
     ----------
-    place : Place
     rank : int or None
         None where it is not said.
     targets : sequence of str

@@ -9,10 +9,9 @@ from __future__ import annotations
 from placer.documents import parse_document
 from placer.formats.jobs import adapters
 from placer.formats.jobs.accelerate import named_deepspeed, read_fsdp
-from placer.formats.jobs.findings import Asked, Findings
+from placer.formats.jobs.findings import Asked, Findings, join
 from placer.formats.jobs.fsdp import shard
-from placer.formats.jobs.join import join
-from placer.formats.jobs.named_model import ask_for_model
+from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.settings import Settings, settings_of
 
 _SIZES = {
@@ -30,13 +29,7 @@ _BATCH = {
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a training file of axolotl or LLaMA-Factory.
-
-    Raises
-    ------
-    InputError
-        If it is not YAML.
-    """
+    """Findings of a training file of axolotl or LLaMA-Factory."""
     found = Findings(source)
     settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     _read_mesh(settings)

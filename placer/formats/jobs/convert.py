@@ -1,15 +1,19 @@
-"""Findings as a job: a document, the job that it is, and its file with origins."""
+"""Findings as a job and its file with origins; a complete job with keys changed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import RATE, Assumption
 from placer.base.errors import InputError, Problem, refuse
-from placer.documents import document_of
+from placer.base.naming import entry, named
+from placer.documents import document_of, open_document, parse_document
+from placer.documents.presets import find_file, preset_names
+from placer.documents.recognise import Source, open_text
 from placer.documents.records import entries
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
@@ -18,13 +22,16 @@ from placer.formats.jobs.findings import (
     Fact,
     Findings,
     Place,
+    Scalar,
     Value,
     one_line,
     shown,
 )
+from placer.formats.jobs.registry import FORMATS
 from placer.job.read import decode_job
 
 if TYPE_CHECKING:
+    from placer.documents import Document
     from placer.job.model import Job
 
 _WIDE = 60  # a longer line has its origin close behind
@@ -44,16 +51,12 @@ _ORDER = (
     "compute",
     "launcher",
 )
+# Ways to say how long the work takes: one takes the place of another.
+_PACE = ("micro_batch_time", "tflops_per_gpu", "log")
 
 
 def to_job(found: Findings, name: str, sources: Iterable[str]) -> Job:
-    """The job that findings say, validated as a job file is.
-
-    Raises
-    ------
-    InputError
-        If it is no valid job; each problem is told where its value comes from.
-    """
+    """The job that findings say, validated as a job file is."""
     content = to_document(found, name, sources)
     try:
         return decode_job(document_of(content, found.source))
@@ -156,3 +159,61 @@ def _placed(problem: Problem, found: Findings) -> Problem:
         return problem
     source, line, column = fact.place
     return replace(problem, source=source, line=line, column=column)
+
+
+def changed_job(source: Source, keys: Mapping[str, Scalar]) -> Job:
+    """The job of a preset or a job file with values set by their key paths.
+
+    What the file leaves to defaults follows the new values.
+    """
+    document = _document(source)
+    content, problems = dict(document.top.content), []
+    for key, value in keys.items():
+        if problem := _set(content, key, value):
+            problems.append(problem)
+    refuse(problems)
+    said = [f"changed: {one_line(f'{k}={v}')}" for k, v in keys.items() if k != "name"]
+    content["sources"] = [*content.get("sources", ()), *said]
+    try:
+        return decode_job(document_of(content, document.source))
+    except InputError as error:
+        raise InputError(
+            _at_its_option(problem, keys) for problem in error.problems
+        ) from None
+
+
+def _document(source: Source) -> Document:
+    given = os.fspath(source)
+    found = None if given in preset_names("jobs") else open_text(source, FORMATS)
+    if found is None:
+        return open_document(find_file("jobs", given))
+    return parse_document(found.text, found.shown)
+
+
+def _set(content: dict[str, Any], key: str, value: Scalar) -> Problem | None:
+    """Set a value in a mapping, which is changed; what is wrong with its key."""
+    *sections, last = key.split(".")
+    inside = content
+    for depth, name in enumerate(sections):
+        section = inside.get(name, {})
+        if not isinstance(section, dict):
+            held = ".".join(sections[: depth + 1])
+            message = f"{held} is no mapping in the job, so nothing in it can be set"
+            return Problem(message, _setting_of(key))
+        inside[name] = inside = dict(section)
+    if sections == ["compute"] and last in _PACE:
+        for other in _PACE:
+            inside.pop(other, None)
+    inside[last] = value
+    return None
+
+
+def _at_its_option(problem: Problem, keys: Mapping[str, Scalar]) -> Problem:
+    """A problem of what was set, told of the option that did."""
+    if problem.key in keys:
+        return replace(problem, source=_setting_of(problem.key))
+    return problem
+
+
+def _setting_of(key: str) -> str:
+    return named(key) if key == "name" else entry("settings", f"job.{one_line(key)}")

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.formats.jobs.findings import EVEN_PARTS
-from placer.formats.jobs.megatron.refusals import refuse_fact
+from placer.base.errors import Problem
+from placer.formats.jobs.findings import EVEN_PARTS, Findings, Place
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.models import Model, total_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from placer.formats.jobs.findings import Findings, Place
+    from placer.formats.jobs.megatron.arguments import Arguments
 
+_WORDS = "Megatron refuses this: "
 STRATEGIES = {
     "no_shard": "ddp",
     "optim": "zero1",
@@ -38,6 +39,25 @@ STATE_TYPES = ("main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype")
 _TYPES = {"fp16": 2.0, "bf16": 2.0, "float16": 2.0, "bfloat16": 2.0, "fp8": 1.0}
 _BUCKET = "data_parallel.bucket_parameters"
 _USUAL_BUCKET = 40_000_000
+
+
+def refuse(
+    found: Findings, arguments: Arguments, name: str, message: str, hint: str = ""
+) -> None:
+    """Record that Megatron refuses an argument, and why.
+
+    Nothing while a value is asked for, on which it may depend.
+    """
+    if found.unsure:
+        return
+    place = arguments.place(name) or Place(found.source)
+    found.problems.append(Problem(_WORDS + message, *place, hint=hint))
+
+
+def refuse_fact(found: Findings, key: str, message: str, hint: str = "") -> None:
+    """Record that Megatron refuses the fact of a key, at its place, as `refuse`."""
+    if not found.unsure:
+        found.problem(key, _WORDS + message, hint)
 
 
 def order(found: Findings, replica_major: Place | None) -> None:

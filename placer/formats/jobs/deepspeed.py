@@ -36,13 +36,7 @@ _TRAIN, _MICRO, _STEPS = (
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a DeepSpeed JSON.
-
-    Raises
-    ------
-    InputError
-        If it is not JSON.
-    """
+    """Findings of a DeepSpeed JSON."""
     found = Findings(source)
     settings = settings_of(parse_answer(text, source), found, asked)
     read_deepspeed(settings)

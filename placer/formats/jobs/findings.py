@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError, Problem, refuse
+from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.topology.gpu_kinds import HostHint
 
@@ -26,6 +27,7 @@ DP_MULTIPLE = "dp_multiple"
 EVEN_PARTS = "even_parts"
 
 LONGEST = 2_000_000  # characters of a configuration
+_WORTH: dict[Kind, int] = {"given": 0, "read": 1, "derived": 2, "assumed": 3}
 
 
 class Place(NamedTuple):
@@ -229,13 +231,7 @@ class Asked:
 
 
 def refuse_long(text: str, source: str, most: int = LONGEST) -> None:
-    """Refuse a text that is longer than any description of a job.
-
-    Raises
-    ------
-    InputError
-        If it has more than ``most`` characters.
-    """
+    """Refuse a text that is longer than any description of a job."""
     if len(text) > most:
         message = (
             f"{len(text):,} characters are too many for a job: the most is {most:,}"
@@ -251,3 +247,41 @@ def shown(value: object) -> str:
 def one_line(text: str) -> str:
     """A text without what could end its line, however long it is."""
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def join(findings: Sequence[Findings]) -> Findings:
+    """All that the sources say, each key from the first that says it best.
+
+    A value that is read counts more than one that is derived, and that more than one
+    that is assumed.
+    """
+    joined = Findings(findings[0].source if findings else "")
+    problems: list[Problem] = []
+    for found in findings:
+        for key, fact in found.facts.items():
+            before = joined.facts.get(key)
+            if before is None or _WORTH[fact.kind] < _WORTH[before.kind]:
+                joined.facts[key] = fact
+            elif before.kind == fact.kind == "read" and before.value != fact.value:
+                problems.append(_contradiction(key, before, fact))
+        for name in (
+            "asked",
+            "not_modelled",
+            "ignored",
+            "missing",
+            "notes",
+            "problems",
+            "rules",
+        ):
+            getattr(joined, name).extend(getattr(found, name))
+        joined.unsure |= found.unsure
+        joined.started = joined.started or found.started
+    refuse(problems)
+    return joined
+
+
+def _contradiction(key: str, first: Fact, second: Fact) -> Problem:
+    message = f"{shown(second.value)} here, {shown(first.value)} in {first.origin}"
+    holds = named("settings", {f"job.{key}": shown(second.value)})
+    hint = f"correct one, or say which holds: {holds}"
+    return Problem(message, *second.place, key, hint)

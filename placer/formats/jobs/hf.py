@@ -2,16 +2,25 @@
 
 Source: huggingface/transformers, ``models/*/configuration_*.py``. Types of models are
 named one by one: what a key means, and what its absence means, is each class's own.
+Which layers have experts is the line of ``models/*/modeling_*.py`` in which a decoder
+layer chooses between a feed-forward and experts.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from placer.base.errors import InputError, Problem
+from placer.base.naming import named
 from placer.documents import closest, parse_answer
-from placer.formats.jobs.findings import Asked, Findings
-from placer.formats.jobs.hf_experts import read_experts
+from placer.formats.jobs.findings import Findings
 from placer.formats.jobs.hf_types import HYBRIDS, TYPES, Kind
 from placer.formats.jobs.settings import Settings, settings_of, words_of
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Asked
+    from placer.formats.jobs.hf_types import Experts
+    from placer.formats.jobs.settings import Settings
 
 # A model without any of these is none.
 _NEVER_NONE = (
@@ -25,16 +34,12 @@ _LATENT = {
     "model.rope_head_dim": "qk_rope_head_dim",
     "model.v_head_dim": "v_head_dim",
 }
+_COUNT = ("n_routed_experts", "num_experts", "num_local_experts")
+_VISITED = ("num_experts_per_tok", "experts_per_token", "moe_topk")
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a ``config.json``.
-
-    Raises
-    ------
-    InputError
-        If it is not JSON, or the model is of a type that is not known.
-    """
+    """Findings of a ``config.json``."""
     found = Findings(source)
     settings = settings_of(parse_answer(text, source), found, asked)
     prefix = "text_config." if "text_config.hidden_size" in settings.values else ""
@@ -145,13 +150,7 @@ def _read_nextn(settings: Settings, key: str) -> None:
 
 
 def _kind(settings: Settings, prefix: str) -> Kind:
-    """What the model's type says.
-
-    Raises
-    ------
-    InputError
-        If it is not known, or its layers are not alike.
-    """
+    """What the model's type says."""
     name = settings.text(prefix + "model_type") or settings.text("model_type")
     if settings.found.asked:
         raise InputError(settings.found.asked)
@@ -170,3 +169,90 @@ def _kind(settings: Settings, prefix: str) -> Kind:
     else:
         message, hint = 'the key "model_type" is missing', "is it a config.json?"
     raise InputError([Problem(message, *settings.place(key), key, hint)])
+
+
+def read_experts(settings: Settings, spread: Experts, prefix: str) -> None:
+    """Take the experts of a model, where it has any."""
+    found = settings.found
+    if not settings.integer(*_named(prefix, _COUNT), minimum=0):
+        return
+    settings.copy("model.experts", *_named(prefix, _COUNT), maximum=100_000)
+    settings.copy("model.top_k", *_named(prefix, _VISITED), maximum=100_000)
+    own = f"{prefix}moe_intermediate_size", f"{prefix}intermediate_size"
+    wide = settings.copy("model.expert_ffn", *own)
+    if wide and not found.has("model.ffn"):
+        place = settings.place(*own)
+        found.derive("model.ffn", wide, "every layer has experts", place)
+    _read_shared(settings, spread, prefix, wide or 1)
+    layers = found.integer("model.layers")
+    has_experts, rule = _layers(settings, spread, prefix, layers)
+    found.derive("model.moe_layers", sum(has_experts), rule, settings.place(*own))
+    dense = layers - sum(has_experts)
+    if any(has_experts[:dense]):
+        found.derive("model.dense_first", False, rule, settings.place(*own))
+
+
+def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) -> None:
+    """Experts that every token visits, in widths of a routed one."""
+    found = settings.found
+    key = f"{prefix}shared_expert_intermediate_size"
+    shared = settings.integer(key)
+    if spread == "interleaved":
+        found.derive("model.shared_experts", 1, "Llama4TextMoe has one shared expert")
+    elif shared:
+        found.derive(
+            "model.shared_experts",
+            max(round(shared / wide), 1),
+            f"{shared:,} is {shared / wide:g} experts wide",
+            settings.place(key),
+        )
+        if shared % wide:
+            settings.not_modelled(key, f"{shared / wide:g} experts, not a whole number")
+    else:
+        settings.copy("model.shared_experts", f"{prefix}n_shared_experts", maximum=1000)
+
+
+def _layers(
+    settings: Settings, spread: Experts, prefix: str, layers: int
+) -> tuple[list[bool], str]:
+    """Which layers have experts, and why."""
+    if spread == "sparse_step":
+        step = settings.integer(f"{prefix}decoder_sparse_step") or 1
+        dense = settings.integers(f"{prefix}mlp_only_layers")
+        chosen = [(i + 1) % step == 0 and i not in dense for i in range(layers)]
+        return chosen, f"decoder_sparse_step {step}, mlp_only_layers {len(dense)}"
+    if spread == "after_first":
+        first = settings.integer(f"{prefix}first_k_dense_replace", minimum=0) or 0
+        every = settings.integer(f"{prefix}moe_layer_freq") or 1
+        chosen = [i >= first and i % every == 0 for i in range(layers)]
+        return chosen, f"{layers} layers - first_k_dense_replace {first}"
+    if spread == "interleaved":
+        step = settings.integer(f"{prefix}interleave_moe_layer_step") or 1
+        listed = settings.integers(f"{prefix}moe_layers")
+        chosen = [i in listed if listed else (i + 1) % step == 0 for i in range(layers)]
+        return chosen, f"interleave_moe_layer_step {step}"
+    return [True] * layers, "every layer has experts"
+
+
+def _named(prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(prefix + name for name in names)
+
+
+def ask_for_model(settings: Settings, *keys: str) -> None:
+    """Ask for the shape by the name that stands under one of ``keys``.
+
+    Nothing where another source tells the shape.
+    """
+    place, unknown = settings.place(*keys), settings.unknown(*keys)
+    name = words_of(unknown[1]) if unknown else settings.text(*keys)
+    if not name:
+        return
+    option = f", or {named('settings', {unknown[0]: 'VALUE'})}" if unknown else ""
+
+    def ask(found: Findings) -> None:
+        if not found.has("model.layers"):
+            message = f"the shape of {name} is not in the file"
+            hint = f"join its config.json: {named('job', 'hf:FILE')}{option}"
+            found.ask("model.layers", message, hint, place)
+
+    settings.found.rules.append(ask)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-# How a class spreads experts over layers, see `placer.formats.jobs.hf_experts`.
+# How a class spreads experts over layers, see `placer.formats.jobs.hf`.
 Experts = Literal["", "all", "sparse_step", "after_first", "interleaved"]
 
 HYBRIDS = frozenset(

@@ -28,8 +28,7 @@ from placer.base.naming import entry, named
 from placer.documents import closest
 from placer.documents.tree import CONTROL, visible
 from placer.formats.jobs import report
-from placer.formats.jobs.changed import changed_job
-from placer.formats.jobs.convert import assumptions, to_job, to_text
+from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
 from placer.formats.jobs.findings import (
     GPUS,
     Asked,
@@ -37,9 +36,9 @@ from placer.formats.jobs.findings import (
     Findings,
     Place,
     Scalar,
+    join,
     one_line,
 )
-from placer.formats.jobs.join import join
 from placer.formats.jobs.opened import include, open_source
 from placer.formats.jobs.registry import FORMATS
 from placer.formats.jobs.settle import settle
@@ -90,7 +89,6 @@ class Opened:
 
     Attributes
     ----------
-    found : Findings
     name : str
         Of the job.
     sources : tuple of str
@@ -102,13 +100,7 @@ class Opened:
     sources: tuple[str, ...]
 
     def job(self) -> Job:
-        """The job, validated.
-
-        Raises
-        ------
-        InputError
-            If it is no valid job.
-        """
+        """The job, validated."""
         job = to_job(self.found, self.name, self.sources)
         return replace(job, assumed=assumptions(self.found))
 
@@ -200,13 +192,7 @@ def read_job(
 
 
 def open_job(source: Source | Sequence[Source], options: Options) -> Job | Opened:
-    """A job that is complete as it is, or sources that are joined and settled.
-
-    Raises
-    ------
-    InputError
-        As `read_job`, but for what only the validation of the job finds.
-    """
+    """A job that is complete as it is, or sources that are joined and settled."""
     sources = [source] if isinstance(source, str | PathLike) else list(source)
     if not sources:
         raise InputError([Problem("no job is given")])

@@ -42,7 +42,6 @@ class Listed:
 
     Attributes
     ----------
-    job : Job
     weight : float
         What a second of its step counts beside those of the others.
     """
@@ -115,17 +114,11 @@ def read_job_list(
 
     Parameters
     ----------
-    source : str or path
     note : callable, optional
         Told what was read and assumed of jobs in files of other programs, as that of
         `read_job`.
     machine : Topology, optional
         That they run on, as in `read_job`.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
     """
     return decode_job_list(open_document(os.fspath(source)), note, machine)
 
@@ -133,13 +126,7 @@ def read_job_list(
 def decode_job_list(
     document: Document, note: Note = None, machine: Topology | None = None
 ) -> list[Listed]:
-    """The jobs of a parsed document.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
-    """
+    """The jobs of a parsed document."""
     document.check_format(FORMAT)
     root = document.root
     found: list[Listed] = []

@@ -59,13 +59,7 @@ _FOLDERS = ("models", "../models", "../../models", ".")
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a MaxText configuration, or of the shape of one of its models.
-
-    Raises
-    ------
-    InputError
-        If it is not YAML.
-    """
+    """Findings of a MaxText configuration, or of the shape of one of its models."""
     found = Findings(source)
     settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     name = settings.text("model_name")

@@ -119,13 +119,7 @@ class _Variables:
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a submission's configuration and what it sources.
-
-    Raises
-    ------
-    InputError
-        If the script cannot be followed.
-    """
+    """Findings of a submission's configuration and what it sources."""
     script = read_script(text, source, asked)
     found = Findings(source)
     note_left_out(found, script)

@@ -19,13 +19,7 @@ _STARCODER = Kind("nanotron's Starcoder2Config", gated=False)
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a nanotron configuration.
-
-    Raises
-    ------
-    InputError
-        If it is not YAML.
-    """
+    """Findings of a nanotron configuration."""
     found = Findings(source)
     settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     llama = settings.flag(f"{_MODEL}is_llama_config", f"{_MODEL}is_qwen2_config")

@@ -2,31 +2,87 @@
 
 Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``:
 ``mixed_precision.py`` (types of reductions) and ``comm_overlap.py`` (buckets);
-NVIDIA/NeMo, ``examples/nlp/language_modeling/conf/megatron_gpt_config.yaml``.
+``src/megatron/bridge/recipes/common.py`` (what recipes start from); NVIDIA/NeMo,
+``examples/nlp/language_modeling/conf/megatron_gpt_config.yaml``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import parse_document
 from placer.formats.jobs import adapters, core_rules, mcore
-from placer.formats.jobs.bridge_recipe import (
-    HF_NAME,
-    NAME,
-    gpus_of_name,
-    is_recipe,
-    recipe_values,
-)
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.named_model import ask_for_model
-from placer.formats.jobs.settings import Settings, settings_of
+from placer.formats.jobs.python_config import Library, python_values
+from placer.formats.jobs.settings import Setting, Settings, settings_of
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
+    from placer.formats.jobs.findings import Place, Scalar
+
+HF_NAME, NAME = "model.hf_path", "recipe"
+_LAYOUT = ("pipeline_model_parallel_layout",)
+_TUNING: dict[str, Scalar] = {
+    "train.global_batch_size": 128,
+    "train.micro_batch_size": 1,
+    "dataset.seq_length": 2048,
+    "ddp.grad_reduce_in_fp32": True,
+    "mixed_precision": "bf16_mixed",
+}
+_VISION: dict[str, Scalar] = {
+    "train.global_batch_size": 32,
+    "train.micro_batch_size": 2,
+    "dataset.seq_length": 4096,
+    "ddp.grad_reduce_in_fp32": True,
+    "ddp.overlap_grad_reduce": False,
+    "ddp.overlap_param_gather": False,
+    "ddp.use_distributed_optimizer": True,
+    "mixed_precision": "bf16_mixed",
+}
+_PRETRAINING: dict[str, Scalar] = {
+    "train.global_batch_size": 32,
+    "train.micro_batch_size": 2,
+    "dataset.seq_length": 4096,
+    "ddp.grad_reduce_in_fp32": True,
+    "ddp.overlap_grad_reduce": True,
+    "ddp.overlap_param_gather": True,
+    "ddp.use_distributed_optimizer": True,
+    "ddp.data_parallel_sharding_strategy": "optim_grads_params",
+    "mixed_precision": "bf16_mixed",
+}
+_LORA: dict[str, Scalar] = {"peft.dim": 32}
+_ADAM: tuple[dict[str, Scalar], ...] = ({"use_distributed_optimizer": True}, {})
+_LIBRARY = Library(
+    "megatron",
+    returns={
+        "_pretrain_common": _PRETRAINING,
+        "_sft_common": _TUNING,
+        "_peft_common": _TUNING | _LORA,
+        "_sft_common_vlm": _VISION,
+        "_peft_common_vlm": _VISION | _LORA,
+        "distributed_fused_adam_with_cosine_annealing": _ADAM,
+        "distributed_fused_adam_with_cosine_annealing_samples": _ADAM,
+        "distributed_muon_with_cosine_annealing": ({}, {}),
+    },
+    named=("_mixed", "get_mixed_precision_config", "default_peft_config"),
+    changes={
+        # On GPUs that its backend does not know it leaves all as it is.
+        "apply_flex_dispatcher_backend": ("moe_token_dispatcher_type",),
+        "set_cuda_graph_modules": (),
+        "clear_cuda_graph_modules": (),
+        "set_deepseek_v3_pipeline_model_parallel_layout": _LAYOUT,
+        "set_deepseek_v4_pipeline_model_parallel_layout": _LAYOUT,
+        "apply_determinism_overrides": (),
+    },
+)
+_IS_PYTHON = re.compile(r"^(?:from|import) (?:megatron\.bridge|nemo)\b", re.MULTILINE)
+_FROM_HF = re.compile(r"from_(?:hf_)?pretrained\(\s*['\"]([^'\"]+)['\"]")
+_GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
+
 
 _MODEL, _DDP = "model.", "ddp."
 _FLAGSCALE = (
@@ -48,14 +104,34 @@ _OLDER = (
 _BUCKET = 128 * 1024**2
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo.
+def is_recipe(text: str) -> bool:
+    """Whether a text is Python that configures Megatron-Bridge or NeMo."""
+    return _IS_PYTHON.search(text) is not None
 
-    Raises
-    ------
-    InputError
-        If it is neither, or several recipes are there and none is selected.
+
+def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
+    """Values of the configuration that a recipe returns, by dotted key.
+
+    The name of the model on Hugging Face stands under `HF_NAME`, that of the function
+    under `NAME`.
     """
+    values = python_values(text, source, asked, _LIBRARY)
+    values[NAME] = values.pop("model.name")
+    model = values.get("model")
+    named = _FROM_HF.search(str(model.value)) if model else None
+    if model and named:
+        values[HF_NAME] = Setting(named[1], model.place)
+    return values
+
+
+def gpus_of_name(name: str) -> str:
+    """The number of GPUs that a recipe is named after; empty if there is none."""
+    found = _GPUS.search(name)
+    return found[1] if found else ""
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo."""
     found = Findings(source)
     whole = is_recipe(text)
     if whole:
@@ -84,13 +160,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 
 
 def _refuse_others(settings: Settings) -> None:
-    """Refuse the files of FlagScale, whose sections look like NeMo's.
-
-    Raises
-    ------
-    InputError
-        If it is one of them.
-    """
+    """Refuse the files of FlagScale, whose sections look like NeMo's."""
     sections = {key.partition(".")[0] for key in settings.values}
     keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
     if keys and "trainer" not in sections:

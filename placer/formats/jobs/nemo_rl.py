@@ -12,8 +12,8 @@ from placer.documents.tree import visible
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.named_model import ask_for_model
 from placer.formats.jobs.settings import Setting, Settings, settings_of
 
 _MOST_PARENTS = 20
@@ -23,13 +23,7 @@ _DDP = f"{_MEGATRON}distributed_data_parallel_config."
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a NeMo-RL configuration and of those it is based on.
-
-    Raises
-    ------
-    InputError
-        If one of them is not YAML, is missing, or no policy is enabled.
-    """
+    """Findings of a NeMo-RL configuration and of those it is based on."""
     found = Findings(source)
     values = _with_parents(text, source, asked, [])
     settings = Settings(found, resolved(values, asked), asked)

@@ -36,13 +36,7 @@ _AXES = {
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a gpt-neox configuration.
-
-    Raises
-    ------
-    InputError
-        If it is not YAML.
-    """
+    """Findings of a gpt-neox configuration."""
     found = Findings(source)
     settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     # Keys may be written either way.

@@ -16,7 +16,7 @@ from placer.formats.jobs.python_values import (
 )
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.python_library import Values
+    from placer.formats.jobs.python_config import Values
 
 _ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 _COPIES = ("copy.deepcopy", "deepcopy", "copy.copy", "copy", "cast", "typing.cast")

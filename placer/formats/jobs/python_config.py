@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
 from placer.documents.tree import visible
-from placer.formats.jobs.findings import Asked, Place
+from placer.formats.jobs.findings import Asked, Place, Scalar
 from placer.formats.jobs.python_flow import Reader
 from placer.formats.jobs.python_leaves import leaves
 from placer.formats.jobs.settings import Setting
@@ -25,7 +27,34 @@ from placer.formats.jobs.settings import Setting
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from placer.formats.jobs.python_library import Library
+# Values by dotted key.
+Values = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Library:
+    """Functions and classes of a framework.
+
+    Attributes
+    ----------
+    package : str
+        Its classes are there: a keyword that a call leaves out is a default of the
+        framework. Classes from elsewhere may have defaults of their own.
+    returns : mapping of str to Values or tuple of Values
+        What functions return, by their names.
+    named : tuple of str
+        Ends of names of functions that say what they return: it stands for itself.
+    shapes : tuple of str
+        Functions that look up a model by their first argument.
+    changes : mapping of str to tuple of str
+        What functions may set in their first argument, and nothing else.
+    """
+
+    package: str
+    returns: Mapping[str, Values | tuple[Values, ...]] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def python_values(
@@ -40,11 +69,6 @@ def python_values(
         environment variables.
     library : Library
         What is known of other files.
-
-    Raises
-    ------
-    InputError
-        If it is no Python, there is no such function, or none is selected.
     """
     module = _parsed(text, source)
     try:

@@ -22,7 +22,7 @@ from placer.formats.jobs.python_values import (
 from placer.formats.jobs.settings import Setting, plain_value
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.python_library import Library
+    from placer.formats.jobs.python_config import Library
 
 
 _MOST_STEPS = 50_000
@@ -74,13 +74,7 @@ class Expressions:
         return self.imported.get(head, head) + dot + rest
 
     def count(self, steps: int = 1) -> None:
-        """Take so many steps.
-
-        Raises
-        ------
-        InputError
-            If they are too many to be followed.
-        """
+        """Take so many steps."""
         self.steps += steps
         if self.steps > _MOST_STEPS:
             message = f"more than {_MOST_STEPS:,} steps of Python are not followed"

@@ -18,7 +18,7 @@ from placer.formats.jobs.python_values import truth
 
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Asked
-    from placer.formats.jobs.python_library import Library
+    from placer.formats.jobs.python_config import Library
 
 
 _DEEPEST_CALL = 20

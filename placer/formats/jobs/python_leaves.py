@@ -110,7 +110,6 @@ class Copy:
 
     Attributes
     ----------
-    value : object
     originals : dict of int to list or dict
         What a record or list of the copy was copied from, by its ``id``.
     """

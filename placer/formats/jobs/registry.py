@@ -1,7 +1,7 @@
 """Every format that a job can be read from.
 
-A format is a row of `FORMATS` and a module, loaded when it is first named, with one
-function
+A format is a row of `FORMATS` and a function, whose module is loaded when it is first
+named,
 
     def read(text: str, source: str, asked: Asked) -> Findings
 
@@ -37,19 +37,20 @@ class JobFormat(Format):
 
     Attributes
     ----------
-    module : str
-        Of `placer.formats.jobs`, with the function ``read``.
+    reader : str
+        Module of `placer.formats.jobs` and function, as ``hf.read``.
     logs : bool
         Whether a file may be a log, which may be long.
     """
 
-    module: str = field(kw_only=True)
+    reader: str = field(kw_only=True)
     logs: bool = False
 
     def read(self, text: str, source: str, asked: Asked) -> Findings:
         """Findings of a text, given its source's name and what options say."""
-        module = import_module(f"placer.formats.jobs.{self.module}")
-        findings: Findings = module.read(text, source, asked)
+        module, _, function = self.reader.rpartition(".")
+        read = getattr(import_module(f"placer.formats.jobs.{module}"), function)
+        findings: Findings = read(text, source, asked)
         return findings
 
 
@@ -59,7 +60,7 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="megatron",
             description="Megatron-LM: script, arguments, log, model_config.yaml",
-            module="megatron",
+            reader="megatron.read.read",
             pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
             r"|--tensor-model-parallel-size\b|--activations-checkpoint-method\b"
             r"|\bpretrain_[a-z0-9_]+\.py\b"
@@ -71,52 +72,52 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="mlperf",
             description="MLPerf Training: config_*.sh of a submission",
-            module="mlperf",
+            reader="mlperf.read",
             pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
             r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
         ),
         JobFormat(
             name="swift",
             description="ms-swift: swift or megatron with sft, pt or rlhf",
-            module="swift",
+            reader="swift.read",
             pattern=r"^[^#\n]*\b(?:swift|megatron)[ \t]+(?:sft|pt|rlhf)\b",
             also=("ms-swift",),
         ),
         JobFormat(
             name="hf",
             description="config.json of a Hugging Face model: its shape only",
-            module="hf",
+            reader="hf.read",
             pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
         ),
         JobFormat(
             name="torchtitan",
             description="torchtitan's TOML, or a function of its config_registry.py",
-            module="torchtitan",
+            reader="torchtitan.read",
             pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
         ),
         JobFormat(
             name="deepspeed",
             description="DeepSpeed's JSON: sharding and batches",
-            module="deepspeed",
+            reader="deepspeed.read",
             pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
         ),
         JobFormat(
             name="accelerate",
             description="accelerate launch, or what accelerate config writes",
-            module="accelerate",
+            reader="accelerate.read",
             pattern=r'^\s*"?distributed_type"?\s*:|^[^#\n]*\baccelerate[ \t]+launch\b',
         ),
         JobFormat(
             name="axolotl",
             description="training files of axolotl and LLaMA-Factory",
-            module="axolotl",
+            reader="axolotl.read",
             pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
             also=("llamafactory",),
         ),
         JobFormat(
             name="nemo",
             description="Megatron-Bridge and NeMo: recipes, and YAML over them",
-            module="nemo",
+            reader="nemo.read",
             pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):"
             r"|^(?:from|import) megatron\.bridge\b",
             also=("megatron-bridge", "bridge"),
@@ -124,25 +125,25 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="nemo-rl",
             description="NeMo-RL: the training job of a reinforcement learning run",
-            module="nemo_rl",
+            reader="nemo_rl.read",
             pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
         ),
         JobFormat(
             name="maxtext",
             description="MaxText's YAML, with its model beside it",
-            module="maxtext",
+            reader="maxtext.read",
             pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
         ),
         JobFormat(
             name="nanotron",
             description="nanotron's YAML",
-            module="nanotron",
+            reader="nanotron.read",
             pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
         ),
         JobFormat(
             name="neox",
             description="gpt-neox: YAML or JSON with comments",
-            module="neox",
+            reader="neox.read",
             pattern=r"^\s*[\"']?(?:pipe|model)[_-]parallel[_-]size[\"']?\s*:"
             r"|^\s*\"(?:train[_-]iters|tokenizer[_-]type|init_method)\"\s*:",
             also=("gpt-neox",),
@@ -151,7 +152,7 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="verl",
             description="veRL: the actor's training, from the script that starts it",
-            module="verl",
+            reader="verl.read",
             pattern=r"^[^#\n]*\bactor_rollout_ref\.actor\.",
         ),
     )

@@ -54,10 +54,8 @@ def read_starter(
 
     Parameters
     ----------
-    found : Findings
     words : sequence of Text
         Of the command that starts the job.
-    script : Script
     environment : mapping of str to Text, optional
         Variables set for that command alone.
     """

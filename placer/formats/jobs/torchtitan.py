@@ -8,9 +8,13 @@ and ``pipeline_parallel.py`` (stages and schedules).
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from math import ceil
 from pathlib import PurePath
+from typing import Any
 
+from placer.base.errors import InputError, Problem
 from placer.formats.jobs import adapters, core_rules
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
@@ -20,13 +24,14 @@ from placer.formats.jobs.findings import (
     Place,
 )
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
-from placer.formats.jobs.named_model import ask_for_model
-from placer.formats.jobs.python_config import python_values
-from placer.formats.jobs.python_library import Library
-from placer.formats.jobs.settings import Settings
-from placer.formats.jobs.toml_file import toml_values
+from placer.formats.jobs.hf import ask_for_model
+from placer.formats.jobs.python_config import Library, python_values
+from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.torchtitan_models import SHAPES, SOURCE
 
+_TOML_TABLE = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
+_KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*""")
+_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 _AXES = {"tp": "tensor", "cp": "context", "pp": "pipeline", "ep": "expert"}
 _ONE_CHUNK = ("1F1B", "GPipe")
 _LOOPED = ("Interleaved1F1B", "InterleavedZeroBubble", "LoopedBFS")
@@ -43,14 +48,49 @@ _LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a TOML file, or of one function of a config registry.
+def toml_values(text: str, source: str) -> dict[str, Setting]:
+    """The values of a TOML text by dotted key; lists are values."""
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        message = str(error)
+        at = _TOML_PLACE.search(message)
+        line, column = (int(at[1]), int(at[2])) if at and at[1] else (0, 0)
+        words = f"not TOML: {_TOML_PLACE.sub('', message)}"
+        raise InputError([Problem(words, source, line, column)]) from None
+    places = dict(_places(text, source))
+    return {
+        key: Setting(value, places.get(key, Place(source)))
+        for key, value in _flat(data, "")
+    }
 
-    Raises
-    ------
-    InputError
-        If it is neither, or several functions are there and none is selected.
-    """
+
+def _flat(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _places(text: str, source: str) -> Iterator[tuple[str, Place]]:
+    """Where keys stand that have a line of their own."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        header, key = _TOML_TABLE.match(line), _KEY.match(line)
+        if header:
+            table = f"{_bare(header[1])}."
+        elif key:
+            yield f"{table}{_bare(key[1])}", Place(source, number, key.end() + 1)
+
+
+def _bare(key: str) -> str:
+    """A dotted key without quotes and blanks."""
+    return re.sub(r"""["'\s]""", "", key)
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a TOML file, or of one function of a config registry."""
     found = Findings(source)
     if _is_python(text):
         values = python_values(text, source, asked, _LIBRARY)

@@ -15,9 +15,9 @@ from placer.base.naming import named
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer
+from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.megatron.arguments import Argument
 from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
-from placer.formats.jobs.named_model import ask_for_model
 from placer.formats.jobs.settings import Setting, Settings, plain_value
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import (
@@ -44,13 +44,7 @@ _MOST_DEPTH = 12
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a script that starts a trainer of veRL.
-
-    Raises
-    ------
-    InputError
-        If the script cannot be followed, or starts none or several.
-    """
+    """Findings of a script that starts a trainer of veRL."""
     found = Findings(source)
     settings = Settings(found, _launch(text, source, asked, found), asked)
     _read_gpus(settings)

@@ -61,12 +61,6 @@ def read(text: str, source: str) -> Findings:
 
     Without host names in front of the lines it holds for every node that other sources
     list.
-
-    Raises
-    ------
-    InputError
-        If the matrix of link types is missing, cut or not symmetric, or the islands of
-        GPUs are not alike.
     """
     ignored: list[Problem] = []
     problems: list[Problem] = []

@@ -40,7 +40,6 @@ class Hosts:
         A machine of such hosts.
     gpus : int or None
         Of those that no source counts; None as on the preset.
-    assumed : tuple of Assumption
     """
 
     preset: str
@@ -55,7 +54,6 @@ def assumed_hosts(
 
     Parameters
     ----------
-    findings : sequence of Findings
     gpus_per_node : int or None
         What an option says of hosts that no source counts.
     hint : HostHint

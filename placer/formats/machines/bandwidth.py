@@ -35,14 +35,7 @@ _EMPTY = {"", "-", "x", "n/a", "nan"}
 
 
 def read(text: str, source: str) -> Findings:
-    """The tiers that gaps between the bandwidths show, and what was measured on each.
-
-    Raises
-    ------
-    InputError
-        If it is no square matrix of positive numbers, its two directions differ by
-        more than 1.25, or the fast pairs form no groups.
-    """
+    """The tiers that gaps between bandwidths show, and what was measured on each."""
     matrix = _parse(text, source)
     problems = _asymmetries(matrix, source)
     refuse(problems)

@@ -46,23 +46,14 @@ def machine_of(
 
     Parameters
     ----------
-    tree : Tree
     findings : sequence of Findings
         What it was made of; none of a text.
-    kind : Topology
-    given : Given
-    name : str
     texts : sequence of Text
         What the findings were read from.
     tell : callable
         Told what a user should know.
     names : sequence of str, optional
         Names of all tiers, the node first, instead of those of ``tree`` and ``kind``.
-
-    Raises
-    ------
-    InputError
-        If they do not fit together.
     """
     node = inside_of(findings, kind)
     usual = node.gpus or int(kind.gpus_of_node.max())
@@ -178,7 +169,6 @@ def pod_facts(
 
     Parameters
     ----------
-    findings : sequence of Findings
     labels : mapping of str to str
         Key of the label of each tier; empty where it has none.
     nodes : sequence of str

@@ -49,8 +49,6 @@ class Tree:
         Whether a level is scale-up is decided.
     gpus : list of int or None
         GPUs of each node, None where no source counts them.
-    unavailable : dict of str to str
-    notes : list of str
     """
 
     nodes: tuple[str, ...]
@@ -69,17 +67,11 @@ def combine(
 
     Parameters
     ----------
-    findings : sequence of Findings
     multi_node_nvlink : bool
         Whether GPUs of different nodes can talk over NVLink on this kind of machine;
         decides for levels whose source cannot tell.
     notes : list of str, optional
         Where to put the tree's notes: there they are also where an error follows.
-
-    Raises
-    ------
-    InputError
-        If the sources share no node, name one that is no host name, or disagree.
     """
     facts = renamed(findings)
     names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from placer.topology.affinity import Affinity
@@ -172,11 +172,6 @@ class Findings:
         A name that comes twice is a problem, no name none: that was one before. Whether
         it is a host name is seen later: another source may say which host it stands
         for.
-
-        Raises
-        ------
-        InputError
-            If there are more nodes than a machine may have.
         """
         facts = NodeFacts(domains)
         if name in self.nodes:
@@ -224,3 +219,23 @@ def some(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def same_everywhere(findings: Findings, gpus: int) -> Findings:
+    """The findings, which give every listed node ``gpus`` GPUs."""
+
+    def join(known: Known) -> Findings:
+        nodes = {host: NodeFacts((), gpus) for host in known.hosts}
+        return replace(findings, nodes=nodes)
+
+    return replace(findings, join=join)
+
+
+def kinds_of_hosts(words: Mapping[str, str]) -> list[str]:
+    """A note for each kind of host, given each host's description."""
+    hosts: dict[str, list[str]] = {}
+    for host, kind in words.items():
+        hosts.setdefault(kind, []).append(host)
+    if len(hosts) == 1:
+        return [f"every host: {kind}" for kind in hosts]
+    return [f"{len(names)} hosts ({some(names)}): {k}" for k, names in hosts.items()]

@@ -46,13 +46,7 @@ class Given:
 
     @cached_property
     def kind(self) -> Topology | None:
-        """The machine whose hosts and links are meant; None where none is.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name, or it cannot be read.
-        """
+        """The machine whose hosts and links are meant; None where none is."""
         named = self.hardware if self.gpu is None else hosts_of_gpu(self.gpu)
         return None if named is None else topology_files.read_topology(named)
 
@@ -73,13 +67,7 @@ class Given:
 
 
 def plain_machine(plain: Sequence[Topology], count: int, given: Given) -> Topology:
-    """A machine that is complete by itself, with the uplinks and GPUs that are given.
-
-    Raises
-    ------
-    InputError
-        If it is not alone, or what is given is what it says itself.
-    """
+    """A machine that is complete by itself, with uplinks and GPUs that are given."""
     machine = plain[0]
     _check(machine, count, given)
     if given.gpu is not None and given.kind is not None:

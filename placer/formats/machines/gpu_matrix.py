@@ -10,7 +10,12 @@ from functools import cached_property
 from itertools import islice
 
 from placer.base.errors import MOST_PROBLEMS, Problem
-from placer.formats.machines.findings import Findings, NodeFacts
+from placer.formats.machines.findings import (
+    Findings,
+    NodeFacts,
+    kinds_of_hosts,
+    same_everywhere,
+)
 from placer.formats.machines.islands import (
     Parts,
     island_words,
@@ -19,7 +24,6 @@ from placer.formats.machines.islands import (
     usual_islands,
 )
 from placer.formats.machines.labelled import Lines, are_numbers
-from placer.formats.machines.one_node import kinds_of_hosts, same_everywhere
 from placer.topology.affinity import Affinity
 
 MAX_DEVICES = 256
@@ -135,12 +139,6 @@ def findings_of(
 
     A host without links, or of smaller islands than others, has lost links: it is
     unavailable. So is one with fewer GPUs, where hosts are islands.
-
-    Raises
-    ------
-    InputError
-        If the hosts with the largest islands have some of different sizes, or different
-        ones.
     """
     whole = any(matrix.joined for matrix in matrices.values())
     split = {

@@ -39,12 +39,6 @@ def tiers(
 
     The last level is the whole machine. Bandwidths that ``findings`` measured replace
     those of the hardware.
-
-    Raises
-    ------
-    InputError
-        If ``hardware`` has no NVLink between nodes, or no scale-out tier, where the
-        sources ask for it, or NVLink joins nodes but not all GPUs of one.
     """
     split = hardware.scale_up_tier + 1
     scale_up = hardware.tiers[1 : max(1, split)]
@@ -83,13 +77,7 @@ def tiers(
 def oversubscribed(
     tiers: Sequence[Tier], ratios: Mapping[str, float], sources: list[str]
 ) -> list[Tier]:
-    """The tiers with the ratios that are given for some by name; ``sources`` says so.
-
-    Raises
-    ------
-    InputError
-        If there is no such tier above the innermost, or a ratio is not above 0.
-    """
+    """The tiers with ratios that are given for some by name; ``sources`` says so."""
     names = [tier.name for tier in tiers]
     key = "oversubscription"
     refuse(

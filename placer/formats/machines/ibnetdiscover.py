@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from placer.base.errors import InputError, Problem, refuse
-from placer.formats.machines.adapters import hosts_of_adapters
 from placer.formats.machines.findings import MAX_NODES, Findings, Known, NodeFacts, some
-from placer.formats.machines.infiniband import Fabric, read_fabric
-from placer.formats.machines.link_notes import link_notes
+from placer.formats.machines.infiniband import (
+    Fabric,
+    hosts_of_adapters,
+    link_notes,
+    read_fabric,
+)
 from placer.formats.machines.switches import (
     MAX_HEIGHT,
     display_names,
@@ -37,14 +40,7 @@ _CHASSIS = re.compile(r"[^;]*;([^;:]+)(?::(.*))?")
 
 
 def read(text: str, source: str) -> Findings:
-    """The leaves or sets of leaves, and the spines, that hosts share.
-
-    Raises
-    ------
-    InputError
-        If the file is cut, or no switch is in it. When joined: if no host is on a
-        switch, or hosts are on fabrics that nothing joins.
-    """
+    """The leaves or sets of leaves, and the spines, that hosts share."""
     fabric = read_fabric(text, source)
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     if not switches:
@@ -237,10 +233,8 @@ class Units:
 
     Attributes
     ----------
-    leaves : list of frozenset of str
     of_host : dict of str to int
         No entry for a host whose leaves are part of several sets.
-    notes : list of str
     """
 
     leaves: list[frozenset[str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The printed answer of ``ibnetdiscover``: switches, adapters and the links between.
+"""The printed answer of ``ibnetdiscover``: switches, adapters, hosts and links.
 
 Blocks of ``Switch``, ``Ca`` and ``Rt``; every link stands at both of its ends
 (linux-rdma/rdma-core, ``infiniband-diags/ibnetdiscover.c``).
@@ -7,10 +7,14 @@ Blocks of ``Switch``, ``Ca`` and ``Rt``; every link stands at both of its ends
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from placer.base.errors import MOST_PROBLEMS, Problem, refuse
+from placer.base.hostlist import name_problem
+from placer.formats.machines.findings import some
 
 _ID = r'"([SHR]-[0-9A-Fa-f]{1,16})"'
 _BLOCK = re.compile(rf'(?:Switch|Ca|Rt)\s+[0-9]+\s+{_ID}\s*(?:#\s*"([^"]*)".*)?')
@@ -33,6 +37,9 @@ _LANE = {
     "NDR": 100.0,
     "XDR": 200.0,
 }
+_HOST = re.compile(r"(\S+) (\S+)")
+_SHARP = "Aggregation Node"
+_DEFAULTS = {"localhost", "localhost.localdomain", "ubuntu", "none", "unknown"}
 
 
 @dataclass(slots=True)
@@ -41,12 +48,10 @@ class Link:
 
     Attributes
     ----------
-    node, port : str, int
     other, other_port : str, int
         The other end.
     rate : float, Gb/s
         0 where it is not printed.
-    line : int
     """
 
     node: str
@@ -67,7 +72,6 @@ class Fabric:
         Description of every switch, adapter and router by its id (``S-``, ``H-``).
     links : dict of (str, int) to Link
         By node and port; each link twice.
-    ignored : list of Problem
     """
 
     descriptions: dict[str, str] = field(default_factory=dict)
@@ -76,13 +80,7 @@ class Fabric:
 
 
 def read_fabric(text: str, source: str) -> Fabric:
-    """The fabric.
-
-    Raises
-    ------
-    InputError
-        If a block is missing, comes twice, or a link is shown at one end only.
-    """
+    """The fabric."""
     fabric = Fabric()
     problems: list[Problem] = []
     current = ""
@@ -141,3 +139,136 @@ def _check_ends(fabric: Fabric, source: str) -> None:
         if len(problems) > 4 * MOST_PROBLEMS:
             break
     refuse(problems)
+
+
+@dataclass
+class Adapters:
+    """Adapters with and without a host.
+
+    Attributes
+    ----------
+    hosts : dict of str to str
+        Host of each adapter that has one, by the adapter's id.
+    unnamed : list of str
+        Ids of the others, without those of switches.
+    sharp : int
+        Aggregation nodes, which sit in switches.
+    shared : set of str
+        Names of hosts that several hosts have.
+    """
+
+    hosts: dict[str, str] = field(default_factory=dict)
+    unnamed: list[str] = field(default_factory=list)
+    sharp: int = 0
+    shared: set[str] = field(default_factory=set)
+
+    def notes(self) -> list[str]:
+        """How many adapters have no host, and how to name them."""
+        notes = []
+        if self.sharp:
+            notes.append(f"aggregation nodes (SHARP) inside switches: {self.sharp}")
+        if self.unnamed:
+            total = len(self.unnamed) + len(self.hosts)
+            guids = some([name[2:] for name in self.unnamed])
+            notes.append(
+                f"adapters whose host cannot be told: {len(self.unnamed)} of {total}; "
+                f"names:FILE with lines of GUID and host names them: {guids}"
+            )
+        if self.shared:
+            listed = some(sorted(self.shared))
+            notes.append(f"host names that several hosts have, not used: {listed}")
+        return notes
+
+
+def hosts_of_adapters(fabric: Fabric, aliases: Mapping[str, str]) -> Adapters:
+    """The host of every adapter: by its GUID in ``aliases``, else by its description.
+
+    A name that two adapters share with the device (``gpu1 mlx5_0``) is that of several
+    hosts, and tells none.
+    """
+    found = Adapters()
+    described: dict[str, tuple[str, str]] = {}
+    for name, description in fabric.descriptions.items():
+        if not name.startswith("H-"):
+            continue
+        guid = name[2:].lower()
+        if _SHARP in description:
+            found.sharp += 1
+        elif host := aliases.get(guid) or aliases.get(f"0x{guid}", ""):
+            found.hosts[name] = host
+        elif words := _host_and_device(description):
+            described[name] = words
+        else:
+            found.unnamed.append(name)
+    counts = Counter(described.values())
+    found.shared = {host for (host, _), count in counts.items() if count > 1}
+    for name, (host, _) in described.items():
+        if host in found.shared:
+            found.unnamed.append(name)
+        else:
+            found.hosts[name] = aliases.get(host, host)
+    return found
+
+
+def _host_and_device(description: str) -> tuple[str, str] | None:
+    """The words of ``host mlx5_0``; None for the description of a card."""
+    match = _HOST.fullmatch(description.strip())
+    if not match or name_problem(match[1]) or match[1].lower() in _DEFAULTS:
+        return None
+    return match[1], match[2]
+
+
+def link_notes(
+    fabric: Fabric, adapters: Mapping[str, str], leaves: Mapping[str, set[str]]
+) -> list[str]:
+    """Rates of the hosts' links, and the sums of the leaves' links down and up.
+
+    Parameters
+    ----------
+    adapters : mapping of str to str
+        Host of each adapter.
+    leaves : mapping of str to set of str
+        Leaves of each host that counts.
+    """
+    low = set().union(*leaves.values())
+    rates: Counter[float] = Counter()
+    down: Counter[str] = Counter()
+    up: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for link in fabric.links.values():
+        if link.node not in low:
+            continue
+        if adapters.get(link.other) in leaves:
+            rates[link.rate] += 1
+            down[link.node] += int(link.rate)
+        elif link.other.startswith("S-"):
+            up[link.node] += int(link.rate)
+            pairs[link.node, link.other] += 1
+    listed = ", ".join(
+        f"{count} at {rate:g} Gb/s" if rate else f"{count} without a rate"
+        for rate, count in rates.most_common()
+    )
+    notes = [f"links of the hosts: {listed}"]
+    if up and any(rates):
+        worst = max(down, key=lambda leaf: down[leaf] / max(1, up[leaf]))
+        notes.append(
+            f"the fullest leaf has {down[worst]} Gb/s to its hosts and {up[worst]} "
+            "Gb/s to other switches, parallel links summed"
+        )
+    return notes + _uneven(pairs, fabric)
+
+
+def _uneven(pairs: Counter[tuple[str, str]], fabric: Fabric) -> list[str]:
+    """Pairs of a leaf and a switch above it with fewer links than most pairs."""
+    if not pairs:
+        return []
+    usual = Counter(pairs.values()).most_common(1)[0][0]
+    fewer = sorted(pair for pair, count in pairs.items() if count < usual)
+    if not fewer:
+        return []
+    names = fabric.descriptions
+    listed = some([f'"{names[a]}" to "{names[b]}"' for a, b in fewer])
+    return [
+        f"pairs of a leaf and a switch with fewer than the usual {usual} links: "
+        f"{len(fewer)} of {len(pairs)}: {listed}"
+    ]

@@ -38,7 +38,6 @@ class Inside:
         Where the figures of each are from.
     sizes, members : tuple of int
         As in `placer.topology.model.Islands`; none where a node has no islands.
-    affinity : Affinity
     notes : tuple of str
         What a user should know.
     """
@@ -77,11 +76,6 @@ def inside_of(findings: Sequence[Findings], hardware: Topology) -> Inside:
     none, of its node, which NVLink joins. What leads from island to island then is the
     PCIe that a source tells, or takes the figures of the hardware's first scale-out
     tier. Where no source tells how GPUs are joined, the hardware does.
-
-    Raises
-    ------
-    InputError
-        If sources disagree with each other or with the hardware.
     """
     told = [found for found in findings if found.nvlink is not None]
     _check(told, hardware)

@@ -49,18 +49,11 @@ def usual_islands(
 
     Parameters
     ----------
-    source : str
     hosts : mapping of str to tuple
         By the name of each host, ``""`` for every node: its GPUs, and its islands by
         position among them.
     link : str
         ``NVLink`` or ``XGMI``.
-
-    Raises
-    ------
-    InputError
-        If these islands are of different sizes, or those of a host of as many GPUs cut
-        across them.
     """
     first = max(hosts, key=lambda host: (len(hosts[host][0]), -len(hosts[host][1])))
     names, usual = hosts[first]

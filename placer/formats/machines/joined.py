@@ -14,11 +14,6 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
     """The findings, those that depend on the nodes of others completed.
 
     A source that lists no nodes by itself waits for one that does.
-
-    Raises
-    ------
-    InputError
-        If an id stands for two hosts, or a source does not fit the nodes of others.
     """
     settled = _files_joined(findings)
     if not any(found.join for found in settled):
@@ -63,13 +58,7 @@ def _files_joined(findings: Sequence[Findings]) -> list[Findings]:
 
 
 def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
-    """The nodes of every source, by host name.
-
-    Raises
-    ------
-    InputError
-        If an id stands for two hosts, or a host for two ids of one source.
-    """
+    """The nodes of every source, by host name."""
     aliases: dict[str, str] = {}
     problems = []
     for found in findings:
@@ -99,14 +88,7 @@ def check_nodes(
     facts: Sequence[dict[str, NodeFacts]],
     names: Sequence[str],
 ) -> None:
-    """Refuse nodes that cannot be joined.
-
-    Raises
-    ------
-    InputError
-        If a name is no host name, a source shares no node with those before it, or
-        there is no node at all.
-    """
+    """Refuse nodes that cannot be joined."""
     problems = []
     seen: set[str] = set()
     for found, nodes in zip(findings, facts, strict=True):

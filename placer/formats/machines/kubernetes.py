@@ -2,8 +2,11 @@
 
 What labels mean stands in `placer.formats.machines.node_labels`. Different families
 over the same nodes are read side by side; what they disagree on is reported.
-``Topology`` objects of Kueue or KAI in the same list give the order of their labels,
-and ``ResourceSlice`` objects the GPUs of DRA drivers.
+``ResourceSlice`` objects in the same list tell the GPUs of DRA drivers.
+
+``Topology`` objects of Kueue and KAI, there or in a file of their own, say nothing of
+nodes: ``spec.levels`` lists the keys of labels, outermost first (Kueue, "Topology Aware
+Scheduling"; KAI Scheduler, docs on topology).
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from placer.base.errors import Problem, refuse
 from placer.base.naming import named
 from placer.documents import Value, parse_answer
 from placer.documents.tree import visible
 from placer.formats.machines.findings import Findings, some
 from placer.formats.machines.kubernetes_gpus import count_gpus
-from placer.formats.machines.label_orders import orders_of
 from placer.formats.machines.node_labels import (
     HOSTNAME,
     NEW_TOPOGRAPH,
@@ -55,19 +58,17 @@ _NETWORK = re.compile(r"rdma/[\w./-]+|vpc\.amazonaws\.com/efa")
 _QUANTITY = re.compile(r"([0-9]{1,6})(k?)")
 
 
+_MOST_LEVELS = 16
+_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+
+
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     """What the labels say, the GPUs of nodes, and nodes that are out of use.
 
     Parameters
     ----------
-    text, source : str
     rules : LabelRules, optional
         What labels mean besides the known ones.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, or no node of it can be used.
     """
     file = parse_answer(text, source)
     items = file.top.listed("items")
@@ -302,3 +303,55 @@ def _note_unused(findings: Findings, keys: list[str]) -> None:
             f"labels that look like topology and are not used: {some(keys, 8)}; "
             f"{named('labels', {keys[0]: 'TIER'})} reads one"
         )
+
+
+def read_orders(text: str, source: str) -> Findings:
+    """The orders in a ``Topology``, or in a list of them."""
+    findings = Findings(source)
+    for document in _documents(text):
+        file = parse_answer(document, source, yaml=True)
+        listed = file.top.at("items")
+        items = listed.items() if listed else [file.top]
+        findings.label_orders += orders_of(items)
+        file.fail_if_problems()
+    if not findings.label_orders:
+        hint = "it reads what kubectl get topologies -o yaml prints"
+        refuse([Problem("no Topology in it", source, hint=hint)])
+    findings.notes += [
+        f"labels, outermost first: {' > '.join(reversed(order))}"
+        for order in findings.label_orders
+    ]
+    return findings
+
+
+def orders_of(items: Sequence[Value]) -> tuple[tuple[str, ...], ...]:
+    """Keys of each ``Topology`` among ``items``, innermost first."""
+    return tuple(
+        _keys(item)
+        for item in items
+        if isinstance(item.content, dict) and item.content.get("kind") == "Topology"
+    )
+
+
+def _documents(text: str) -> list[str]:
+    """Documents of a YAML manifest that may hold a Topology, each where it stood."""
+    found, start = [], 0
+    for end in [*_SEPARATOR.finditer(text), None]:
+        document = text[start : end.start() if end else len(text)]
+        if "Topology" in document:
+            found.append("\n" * text.count("\n", 0, start) + document)
+        start = end.end() if end else start
+    return found
+
+
+def _keys(topology: Value) -> tuple[str, ...]:
+    levels = topology.at("spec", "levels")
+    if levels is None:
+        topology.problem('the key "spec.levels" is missing')
+        return ()
+    found = [item.name("nodeLabel", required=True) for item in levels.items()]
+    if len(found) > _MOST_LEVELS:
+        levels.problem(f"more than {_MOST_LEVELS} levels")
+    if len(set(found)) < len(found):
+        levels.problem("a label comes twice")
+    return tuple(found[:_MOST_LEVELS][::-1])

@@ -73,14 +73,8 @@ def lines_of_hosts(
 
     Parameters
     ----------
-    text, source : str
     marker : pattern
         Matches a line of the command's output, which may stand behind a label.
-
-    Raises
-    ------
-    InputError
-        If there are too many hosts.
     """
     text = _COLOURS.sub("", text)
     lines = Lines(text, range(1, text.count("\n") + 2))

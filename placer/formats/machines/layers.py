@@ -22,12 +22,7 @@ class Layer:
 
     Attributes
     ----------
-    name, source : str
-    scale_up : bool or None
-    planned : bool
     bandwidth : float or None, B/s
-    inside : str
-    apart : bool
     key : str
         As in `placer.formats.machines.findings.Level`.
     domain_of_node : ndarray, shape (N,)
@@ -97,7 +92,6 @@ class Filled:
     Attributes
     ----------
     domain_of_node : ndarray, shape (N,)
-    names : tuple of str
     inferred : ndarray, shape (any,)
         Nodes that took the domain of the nodes they share an inner domain with.
     apart : ndarray, shape (any,)
@@ -118,10 +112,8 @@ def filled(layer: Layer, inner: IntArray, inner_names: Sequence[str]) -> Filled:
 
     Parameters
     ----------
-    layer : Layer
     inner : ndarray, shape (N,)
         Domain of each node at the next level inwards.
-    inner_names : sequence of str
     """
     own = layer.domain_of_node
     known = own >= 0

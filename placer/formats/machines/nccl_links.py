@@ -56,14 +56,7 @@ class Joined:
 
 
 def joined(parsed: Parsed, source: str) -> Joined:
-    """Whether links join the GPUs of every host of the file, and to which islands.
-
-    Raises
-    ------
-    InputError
-        If islands are of different sizes, or not the same on every host, or a busid is
-        that of two GPUs.
-    """
+    """Whether links join the GPUs of every host of the file, and to which islands."""
     kind = " and ".join(sorted({link.kind for link in parsed.links})) or "NVLink"
     nodes = {host: _Node(gpus) for host, gpus in parsed.hosts.items()}
     for link in parsed.links:

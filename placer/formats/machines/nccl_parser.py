@@ -32,7 +32,6 @@ class Device:
         The elements above it, and its own.
     host : str
         Hash of the host that its CPU is of; empty where the file gives none.
-    busid : str
     name : str
         How messages call it.
     numa : int or None
@@ -68,13 +67,11 @@ class Parsed:
 
     Attributes
     ----------
-    gpus, nics : list of Device
     ports : list of Device
         Ports of NICs that have a name, which they are called by.
     lanes : dict of int to tuple of (float, int)
         Transfers a second of one lane (GT/s), and lanes, that lead from a PCI element
         to the one above it, where the file tells both.
-    links : list of Link
     unknown : int
         Devices without a class.
     """
@@ -110,13 +107,7 @@ def are_numbered(gpus: Sequence[Device]) -> bool:
 
 
 def parse(text: str, source: str) -> Parsed:
-    """The devices and links of the file.
-
-    Raises
-    ------
-    InputError
-        If it is no topology of NCCL, or larger than that of any node.
-    """
+    """The devices and links of the file."""
     if len(text) > _MAX_LENGTH:
         message = f"{len(text)} characters, a node has at most {_MAX_LENGTH}"
         raise InputError([Problem(message, source)])

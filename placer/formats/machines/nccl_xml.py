@@ -14,10 +14,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
-from placer.formats.machines.findings import Findings
+from placer.formats.machines.findings import Findings, same_everywhere
 from placer.formats.machines.nccl_links import joined
 from placer.formats.machines.nccl_parser import parse
-from placer.formats.machines.one_node import same_everywhere
 from placer.formats.machines.pcie import between_islands
 from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
 from placer.topology.model import MAX_GPUS_OF_NODE
@@ -32,12 +31,6 @@ def read(text: str, source: str) -> Findings:
     """GPUs of a node, their islands, and the NUMA nodes and NICs near each.
 
     It holds for every node that other sources list.
-
-    Raises
-    ------
-    InputError
-        If it is not XML or another kind of XML, has declarations, shows no GPU, or its
-        links join the GPUs to islands that are not alike.
     """
     parsed = parse(text, source)
     if not parsed.gpus:

@@ -1,30 +1,28 @@
-"""NetQ: the topology graph of a fabric, switches and hosts by tier with their links.
+"""NetQ: the topology graph of a fabric, and the compute nodes of NVLink domains.
 
 The answer of ``topologygraph/fetch-topology``: ``nodes`` in groups
 (``compounded_nodes``) with ``id``, ``name`` and ``tier``, and ``links`` from ``src`` to
-``target``; hosts are of tier -1 (NVIDIA/topograph, pkg/providers/netq and
-tests/output/netq). The switches that hosts share are found as for InfiniBand.
+``target``; hosts are of tier -1. The switches that hosts share are found as for
+InfiniBand. The answer of ``GET nmx/v1/compute-nodes``: a list of trays with ``Name``,
+``DomainUUID`` and ``GpuIDList`` (NVIDIA/topograph, pkg/providers/netq and
+tests/output/netq, of both).
 """
 
 from __future__ import annotations
 
 from placer.documents import Value, parse_answer
-from placer.formats.machines.findings import Findings
+from placer.formats.machines.findings import Findings, Level, some
 from placer.formats.machines.ibnetdiscover import waiting
 from placer.formats.machines.infiniband import Fabric, Link
 
 _HOST_TIER = -1
 
 
-def read(text: str, source: str) -> Findings:
-    """The leaves or sets of leaves, and the spines, that hosts share.
+_LEVELS = (Level("nvlink-domain", True),)
 
-    Raises
-    ------
-    InputError
-        If the file is malformed, or no host or no switch is in it. When joined: if
-        hosts are on fabrics that nothing joins.
-    """
+
+def read_netq(text: str, source: str) -> Findings:
+    """The leaves or sets of leaves, and the spines, that hosts share."""
     file = parse_answer(text, source)
     graphs = file.top.items() if isinstance(file.top.content, list) else [file.top]
     fabric = Fabric()
@@ -68,3 +66,28 @@ def _add_link(fabric: Fabric, ids: dict[str, str], link: Value, number: int) -> 
     a, b = (ids[end] for end in ends)
     fabric.links[a, number] = Link(a, number, b, number, 0.0, 0)
     fabric.links[b, number] = Link(b, number, a, number, 0.0, 0)
+
+
+def read_nmx(text: str, source: str) -> Findings:
+    """NVLink domain and GPUs of every node."""
+    file = parse_answer(text, source)
+    listed = file.top.items()
+    if not (listed or file.problems):
+        file.top.problem("no compute node in it")
+    findings = Findings(source, _LEVELS)
+    unwell = []
+    for item in listed:
+        name = item.name("Name", required=True)
+        facts = findings.add_node(item, name, (item.name("DomainUUID"),))
+        facts.gpus = _gpus(item)
+        if item.name("Health") not in ("", "HEALTHY"):
+            unwell.append(f"{name} {item.name('Health')}")
+    file.fail_if_problems()
+    if unwell:
+        findings.notes.append(f"nodes that are not HEALTHY: {some(unwell)}")
+    return findings
+
+
+def _gpus(node: Value) -> int | None:
+    listed = node.at("GpuIDList")
+    return None if listed is None else len(listed.items())

@@ -53,7 +53,6 @@ class LabelLevel:
     ----------
     keys : tuple of str
         The label's keys, of which the first that a node has counts.
-    level : Level
     within : bool
         Whether a value counts within the domains of the level ``level.inside``: the
         same one in two of these is two domains.
@@ -139,7 +138,6 @@ def label_of_names(
         Domain of each node, empty where it has none.
     labels : sequence of mapping
         Of the same nodes.
-    keys : sequence of str
     """
     domains = set(filter(None, column))
     if not are_ids(list(domains)):

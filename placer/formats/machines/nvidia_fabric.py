@@ -48,11 +48,6 @@ def read(text: str, source: str) -> Findings:
     """The NVLink domain and the number of GPUs of every host.
 
     A file without host names is of one host, called as the file is.
-
-    Raises
-    ------
-    InputError
-        If no host can be told, a host's list of GPUs is cut, or no GPU is in it.
     """
     hosts, ignored = lines_of_hosts(text, source, _MARKER)
     findings = Findings(source, (_LEVEL,), ignored=ignored, partial=True)

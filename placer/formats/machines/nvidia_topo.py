@@ -40,12 +40,6 @@ def read(text: str, source: str) -> Findings:
 
     Without host names in front of the lines it holds for every node that other sources
     list.
-
-    Raises
-    ------
-    InputError
-        If a matrix is cut, not symmetric, or holds a cell that is none, or the islands
-        of GPUs are not alike.
     """
     hosts, ignored = lines_of_hosts(text, source, _STYLE.header)
     problems: list[Problem] = []

@@ -81,13 +81,7 @@ class Probed:
 
 
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
-    """What the nodes say: NVLink domains, switches, labels, clouds, and GPUs.
-
-    Raises
-    ------
-    InputError
-        If no line is a probe, one is cut or malformed, or two nodes have one name.
-    """
+    """What the nodes say: NVLink domains, switches, labels, clouds, and GPUs."""
     problems: list[Problem] = []
     probed = list(_probes(text, source, problems))
     if not (probed or problems):

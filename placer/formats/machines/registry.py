@@ -1,7 +1,7 @@
 """Every format that a machine can be read from.
 
-A format is a row of `FORMATS` and a module, loaded when it is first named, with one
-function
+A format is a row of `FORMATS` and a function, whose module is loaded when it is first
+named,
 
     def read(text: str, source: str) -> Findings
 
@@ -43,8 +43,8 @@ class MachineFormat(Format):
 
     Attributes
     ----------
-    module : str
-        Of `placer.formats.machines`, with the function ``read``.
+    reader : str
+        Module of `placer.formats.machines` and function, as ``clouds.read_aws``.
     takes_labels : bool
         Whether that takes `placer.formats.machines.node_labels.LabelRules` too.
     scheduler : str
@@ -52,7 +52,7 @@ class MachineFormat(Format):
         ``kubernetes``, or empty where either may.
     """
 
-    module: str = field(kw_only=True)
+    reader: str = field(kw_only=True)
     takes_labels: bool = False
     scheduler: str = ""
 
@@ -63,7 +63,7 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="slurm",
             description="Slurm topology.conf: switches or blocks",
-            module="slurm_conf",
+            reader="slurm_conf.read_conf",
             pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
             r"(?![^\n]* (?:Level|BlockIndex)=)",
             scheduler="slurm",
@@ -71,21 +71,21 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="slurm-yaml",
             description="Slurm topology.yaml: tree and block topologies",
-            module="slurm_yaml",
+            reader="slurm_yaml.read_yaml",
             pattern=r"^-[ \t]+topology[ \t]*:",
             scheduler="slurm",
         ),
         MachineFormat(
             name="scontrol",
             description="what scontrol show topology prints",
-            module="slurm_scontrol",
+            reader="slurm_conf.read_scontrol",
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
             scheduler="slurm",
         ),
         MachineFormat(
             name="slurm-nodes",
             description="Slurm's nodes and GPUs: scontrol show node, slurm.conf, sinfo",
-            module="slurm_nodes",
+            reader="slurm_nodes.read",
             pattern=r"(?i)^[ \t]*NodeName[ \t]*=[ \t]*\S"
             r"|^[ \t]*(?:NODELIST|HOSTNAMES)[ \t]+(?:\S+[ \t]+){0,5}GRES\b"
             r"|^[ \t]*GRES[ \t]+(?:\S+[ \t]+){0,5}(?:NODELIST|HOSTNAMES)\b",
@@ -94,7 +94,7 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
-            module="configmap",
+            reader="slurm_yaml.read_configmap",
             pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
             before=("slurm", "slurm-yaml"),
             scheduler="slurm",
@@ -102,26 +102,26 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="azslurm",
             description="NVLink blocks as JSON, of Azure's azslurm",
-            module="azslurm",
+            reader="clouds.read_azslurm",
             pattern=r'"blockname"\s*:',
             scheduler="slurm",
         ),
         MachineFormat(
             name="topograph",
             description="topograph's graph JSON",
-            module="topograph_graph",
+            reader="topograph.read_graph",
             pattern=r'"network_layers"\s*:',
         ),
         MachineFormat(
             name="topograph-model",
             description="topograph's simulation model YAML",
-            module="topograph_model",
+            reader="topograph.read_model",
             pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
         ),
         MachineFormat(
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
-            module="kubernetes",
+            reader="kubernetes.read",
             pattern=r'"kind"\s*:\s*"(?:Node|ResourceSlice)(?:List)?"',
             takes_labels=True,
             scheduler="kubernetes",
@@ -129,14 +129,14 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="probe",
             description="what placer probe prints on every node of a job",
-            module="probe",
+            reader="probe.read",
             pattern=r'\{"format": ?"placer/probe"',
             takes_labels=True,
         ),
         MachineFormat(
             name="topologies",
             description="Topology objects of Kueue or KAI: the order of node labels",
-            module="label_orders",
+            reader="kubernetes.read_orders",
             pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
             r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
             scheduler="kubernetes",
@@ -144,51 +144,51 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="aws",
             description="aws ec2 describe-instance-topology",
-            module="aws",
+            reader="clouds.read_aws",
             pattern=r'"NetworkNodes"\s*:',
         ),
         MachineFormat(
             name="gcp",
             description="gcloud compute instances list --format=json",
-            module="gcp",
+            reader="clouds.read_gcp",
             pattern=r'"physicalHost(?:Topology)?"\s*:',
         ),
         MachineFormat(
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
-            module="oci",
+            reader="clouds.read_oci",
             pattern=r'"(?:customer(?:Local|Network)Block'
             r'|(?:local|network)-?[bB]lock-?[iI]d)"\s*:',
         ),
         MachineFormat(
             name="fabric",
             description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
-            module="nvidia_fabric",
+            reader="nvidia_fabric.read",
             pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
             rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
         ),
         MachineFormat(
             name="nmx",
             description="compute nodes of NVLink domains, from NMX or NetQ",
-            module="nmx",
+            reader="netq.read_nmx",
             pattern=r'"DomainUUID"\s*:',
         ),
         MachineFormat(
             name="netq",
             description="NetQ's topology graph: switches and links by tier",
-            module="netq",
+            reader="netq.read_netq",
             pattern=r'"compounded_nodes"\s*:',
         ),
         MachineFormat(
             name="topo-m",
             description="nvidia-smi topo -m, of one node or of many",
-            module="nvidia_topo",
+            reader="nvidia_topo.read",
             pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
         ),
         MachineFormat(
             name="rocm-smi",
             description="rocm-smi --showtopo or amd-smi topology, of one node or many",
-            module="amd_topo",
+            reader="amd_topo.read",
             pattern=rf"^(?:{LABEL})?(?:=+ Link Type between two GPUs =+|"
             r"LINK TYPE TABLE:)[ \t]*$"
             r'|"\(Topology\) Link type between DRM devices '
@@ -197,32 +197,32 @@ FORMATS: dict[str, MachineFormat] = {
         MachineFormat(
             name="nccl",
             description="NCCL's or RCCL's topology XML, of one node",
-            module="nccl_xml",
+            reader="nccl_xml.read",
             pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
         ),
         MachineFormat(
             name="ibnetdiscover",
             description="what ibnetdiscover prints of an InfiniBand fabric",
-            module="ibnetdiscover",
+            reader="ibnetdiscover.read",
             pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
         ),
         MachineFormat(
             name="bandwidth",
             description="measured bandwidths, a CSV matrix of hosts or GPUs",
-            module="bandwidth",
+            reader="bandwidth.read",
             pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
             r"[ ]*[,\t]",
         ),
         MachineFormat(
             name="hosts",
             description="the nodes, as host lists",
-            module="hosts",
+            reader="lists.read_hosts",
             pattern="",
         ),
         MachineFormat(
             name="names",
             description="host names for instance ids, two words a line",
-            module="names",
+            reader="lists.read_names",
             pattern="",
         ),
     )
@@ -236,18 +236,13 @@ def read(
 
     Parameters
     ----------
-    name, text, source : str
     rules : LabelRules, optional
         What node labels mean, for formats that have some.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with the text.
     """
     row = FORMATS[name]
     told = (rules,) if row.takes_labels else ()
-    module = import_module(f"placer.formats.machines.{row.module}")
-    findings: Findings = module.read(text, source, *told)
+    module, _, function = row.reader.rpartition(".")
+    reader = getattr(import_module(f"placer.formats.machines.{module}"), function)
+    findings: Findings = reader(text, source, *told)
     findings.format = name
     return findings

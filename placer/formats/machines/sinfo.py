@@ -44,11 +44,6 @@ def idle_nodes(text: str, source: str) -> list[str]:
     """Names of the nodes that are free, in the order in which they are first listed.
 
     A node in several partitions must be free wherever it is listed.
-
-    Raises
-    ------
-    InputError
-        If the text is no answer of sinfo, with every bad line.
     """
     rows = _of_json if text.lstrip().startswith("{") else _of_table
     found: dict[str, bool] = {}

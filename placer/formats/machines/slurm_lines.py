@@ -63,13 +63,7 @@ class HostLists:
         self._left = 2 * MAX_NODES
 
     def names(self, line: Line, key: str) -> list[str]:
-        """The names under ``key``; none where it is empty or, with a problem, bad.
-
-        Raises
-        ------
-        InputError
-            If the file names far more nodes than a machine may have.
-        """
+        """The names under ``key``; none where it is empty or, with a problem, bad."""
         # Slurm prints (null) for a list that is empty.
         if line.values.get(key, "") in ("", "(null)"):
             return []
@@ -94,12 +88,10 @@ class Lines:
 
     Attributes
     ----------
-    lines : list of Line
     shown : dict of str to str
         Names to show for switches and blocks, from comments such as ``# s1=leaf-1``.
     problems : list of Problem
         Files that cannot be included.
-    num_includes : int
     """
 
     lines: list[Line] = field(default_factory=list)

@@ -45,20 +45,12 @@ def slurm_findings(
 
     Parameters
     ----------
-    source : str
-    switches : sequence of Switch
     blocks : sequence of Block
         In the file's order, which says which blocks are neighbours.
     sizes : sequence of int
         Block sizes, the base first; none when the file gives none.
     shown : mapping of str to str, optional
         Names to show instead of those of switches and blocks.
-
-    Raises
-    ------
-    InputError
-        If a name comes twice, a switch is above itself, a node lies in two blocks, or
-        there are no nodes.
     """
     problem = SwitchProblem()
     _check_names(switches, problem)

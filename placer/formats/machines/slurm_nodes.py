@@ -36,14 +36,7 @@ class _Row(NamedTuple):
 
 
 def read(text: str, source: str) -> Findings:
-    """The nodes, their GPUs, and those that are out of use.
-
-    Raises
-    ------
-    InputError
-        If a host list is bad, a node comes twice in the configuration, or there is
-        none.
-    """
+    """The nodes, their GPUs, and those that are out of use."""
     findings = Findings(source)
     problems: list[Problem] = []
     types: Counter[str] = Counter()

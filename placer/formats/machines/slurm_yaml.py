@@ -1,6 +1,9 @@
 """Slurm's ``topology.yaml``: a list of topologies, of which a tree and blocks are read.
 
-Names and node sets are host-list texts (Slurm, ``topology.yaml`` manual page).
+Names and node sets are host-list texts (Slurm, ``topology.yaml`` manual page). A
+ConfigMap has it, or a ``topology.conf``, as a text under ``data``, as Slinky mounts it
+into its cluster (SlinkyProject's Slurm operator; NVIDIA/topograph,
+docs/engines/slinky.md). The former counts, as it does for Slurm.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
 from placer.formats.machines.blocks import Block, sizes_problem
 from placer.formats.machines.findings import MAX_NODES, hosts_of
+from placer.formats.machines.slurm_conf import read_conf
 from placer.formats.machines.slurm_machine import slurm_findings
 from placer.formats.machines.switches import Switch
 
@@ -27,16 +31,11 @@ _OTHER = {
 }
 
 
-def read(text: str, source: str) -> Findings:
+def read_yaml(text: str, source: str) -> Findings:
     """What the file says: the tree, the blocks, or both over the same nodes.
 
     Of several trees (or sets of blocks) the cluster's default is read, else the first,
     and the others are reported.
-
-    Raises
-    ------
-    InputError
-        If the file is malformed, the switches are no tree, or there are no nodes.
     """
     file = parse_answer(text, source, yaml=True)
     topologies = file.top.items()
@@ -132,3 +131,34 @@ def _sizes(item: Value | None) -> list[int]:
         item.problem(problem)
         return []
     return sizes
+
+
+_READERS = {"topology.yaml": read_yaml, "topology.conf": read_conf}
+
+
+def read_configmap(text: str, source: str) -> Findings:
+    """What the topology in the ConfigMap says; lines are counted in that text."""
+    file = parse_answer(text, source, yaml=True)
+    listed = file.top.at("items")
+    maps = listed.items() if listed else [file.top]
+    found = [
+        (key, inner)
+        for item in maps
+        for key in _READERS
+        if (inner := item.at("data", key))
+    ]
+    holders = {inner.path[:-1] for _, inner in found}
+    if not found:
+        hint = f"it reads {' or '.join(_READERS)} under data"
+        file.top.problem("a ConfigMap without a Slurm topology", hint)
+    if len(holders) > 1:
+        message = f"{len(holders)} ConfigMaps with a Slurm topology"
+        file.top.problem(message, "give the one of the cluster")
+    for _, inner in found:
+        if not isinstance(inner.content, str) or not inner.content.strip():
+            inner.problem("expected the text of the file")
+    file.fail_if_problems()
+    key, inner = found[0]
+    findings = _READERS[key](inner.content, f"{source}:{key}")
+    findings.source = source
+    return findings

@@ -50,13 +50,7 @@ _FOREIGN = (
 
 
 def open_source(source: Source) -> Topology | Text:
-    """A topology as such, or a text with the format it is in.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, preset or format, or the topology is not valid.
-    """
+    """A topology as such, or a text with the format it is in."""
     given = os.fspath(source)
     if is_preset("topologies", given) or is_synthetic(given):
         return topology_files.read_topology(source)
@@ -90,17 +84,10 @@ def read_all(
 
     Parameters
     ----------
-    texts : sequence of Text
     rules : LabelRules, optional
         What node labels mean; the orders that texts give are added.
     tell : callable, optional
         Called with every remark of the readers, also where an error follows.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with a text, the problems of all of them at once; or if
-        they do not fit together.
     """
     rules = rules or LabelRules()
     found: dict[int, Findings] = {}
@@ -138,13 +125,7 @@ def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
 
 
 def refuse_foreign(text: str, source: str) -> None:
-    """Refuse a text that is known to hold no description of a machine.
-
-    Raises
-    ------
-    InputError
-        If it is one.
-    """
+    """Refuse a text that is known to hold no description of a machine."""
     for what, pattern, hint in _FOREIGN:
         if pattern.search(text):
             raise InputError([Problem(f"it is {what}", source, hint=hint)])

@@ -25,10 +25,8 @@ def summaries(
 
     Parameters
     ----------
-    findings : sequence of Findings
     tree : Tree
         What they are together.
-    hardware : Topology
     gpus_per_node : int or None
         GPUs of nodes that no source counts, instead of the hardware's.
     """

@@ -20,7 +20,6 @@ class Switch:
 
     Attributes
     ----------
-    name : str
     place : Problem
         A problem without a message, which says where the switch stands.
     nodes : list of str
@@ -56,8 +55,6 @@ def switch_domains(
 
     Parameters
     ----------
-    switches : sequence of Switch
-    problem : SwitchProblem
     shown : mapping of str to str, optional
         Names to show instead of those of switches.
     """

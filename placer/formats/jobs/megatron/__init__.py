@@ -3,7 +3,3 @@
 Source: NVIDIA/Megatron-LM d98e8a64, ``megatron/training/arguments.py`` unless said
 otherwise; for its fork deepspeedai/Megatron-DeepSpeed 4efb479d, the file of that name.
 """
-
-from placer.formats.jobs.megatron.read import read
-
-__all__ = ["read"]

@@ -33,8 +33,6 @@ class Argument:
     ----------
     flag : str
         As it is written.
-    values : tuple of Text
-    place : Place
     """
 
     flag: str

@@ -81,8 +81,6 @@ class _Config:
 
     Attributes
     ----------
-    document : Document
-    place : Place
     open : dict of str to Text
         By the number that stands for each in the document.
     """

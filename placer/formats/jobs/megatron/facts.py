@@ -1,16 +1,20 @@
-"""What the arguments of Megatron say of a job in so many words."""
+"""What the arguments of Megatron say of a job in so many words.
+
+Models of mixed layers are refused, as no job can say them. Source: ``megatron/core/``:
+``ssm/mamba_hybrid_layer_allocation.py`` and
+``models/gpt/experimental_attention_variant_module_specs.py``.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.core_rules import refuse
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Place, Remark
-from placer.formats.jobs.megatron.mixed import refuse_mixed
-from placer.formats.jobs.megatron.refusals import refuse
 from placer.formats.jobs.megatron.traffic import read_traffic
-from placer.formats.jobs.megatron.vocabulary import read_vocabulary
 
 if TYPE_CHECKING:
     from placer.formats.jobs.megatron.arguments import Arguments
@@ -35,6 +39,36 @@ _LATENT = {  # with what arguments.py gives where nothing is said
     "model.v_head_dim": ("v_head_dim", 128),
 }
 _DEFAULT = "Megatron's default"
+# Tokenizers with one vocabulary only.
+_TOKENIZERS = {
+    "GPT2BPETokenizer": 50257,
+    "Llama2Tokenizer": 32000,
+    "Llama3Tokenizer": 128256,
+}
+# Models by a part of the tokenizer's name, with the size of theirs.
+_OF_MODELS = {
+    "llama-2": 32000,
+    "llama2": 32000,
+    "llama-3": 128256,
+    "llama3": 128256,
+    "mixtral-8x7b": 32000,
+    "gpt2": 50257,
+    "qwen2.5": 151665,
+    "qwen3": 151669,
+    "deepseek-v3": 128815,
+    "deepseek-r1": 128815,
+}
+_PADDED_TO = 128
+_LAYER_SIGNS = {
+    "M": "Mamba",
+    "G": "gated delta net",
+    "-": "MLP",
+    "*": "attention",
+    "E": "experts",
+}
+_MIXED_PROGRAM = re.compile(r"(?:^|/)[\w-]*(?:mamba|hybrid)[\w-]*\.py$")
+_RATIOS = {"attention": "hybrid_attention_ratio", "MLP": "hybrid_mlp_ratio"}
+_VARIANTS = ("experimental_attention_variant", "linear_attention_type")
 
 
 def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> None:
@@ -190,3 +224,105 @@ def _count_experts(found: Findings, arguments: Arguments) -> bool:
     else:
         arguments.fact("model.experts", "num_experts", minimum=0)
     return found.has("model.experts")
+
+
+def read_vocabulary(found: Findings, arguments: Arguments) -> None:
+    """Read or assume the vocabulary, and read how it is padded."""
+    for name in ("tokenizer_type", "tokenizer_model", "vocab_file", "merge_file"):
+        arguments.noted(name)
+    for name in ("padded_vocab_size", "pad_vocab_size_to"):
+        if arguments.noted(name) is not None:
+            arguments.fact("model.vocab", name)
+            arguments.noted("vocab_size")
+            found.derive("model.vocab_multiple", 1, "the vocabulary is padded")
+            return
+    if arguments.fact("model.vocab", "vocab_size") is None:
+        _of_tokenizer(found, arguments)
+    key = "model.vocab_multiple"
+    if arguments.fact(key, "make_vocab_size_divisible_by") is None:
+        found.derive(key, _PADDED_TO, "Megatron's default")
+
+
+def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
+    """Assume what the tokenizer has; nothing where it is not known which one it is."""
+    key = "model.vocab"
+    if arguments.is_open("vocab_size"):
+        return
+    kind = arguments.text("tokenizer_type")
+    if kind in _TOKENIZERS:
+        found.assume(key, _TOKENIZERS[kind], kind, arguments.place("tokenizer_type"))
+        return
+    if arguments.is_open("tokenizer_model"):
+        return  # asked for, if no other source tells the size
+    model, place = arguments.text("tokenizer_model"), arguments.place("merge_file")
+    if size := _by_name(model):
+        where = arguments.place("tokenizer_model")
+        found.assume(key, size, f"tokenizer {model}", where)
+    elif place is not None:
+        found.assume(key, 50257, "GPT-2's, as it has a merge file", place)
+
+
+def _by_name(model: str) -> int:
+    name = model.lower()
+    return next((size for part, size in _OF_MODELS.items() if part in name), 0)
+
+
+def refuse_mixed(found: Findings, arguments: Arguments) -> None:
+    """Refuse a model of mixed layers, with how many it has of each."""
+    layers = found.integer("model.layers")
+    for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
+        if pattern := arguments.text(name):
+            counts = {
+                words: pattern.count(sign) for sign, words in _LAYER_SIGNS.items()
+            }
+            _refuse(found, arguments.place(name), counts)
+            return
+    for name in _VARIANTS:
+        kind = arguments.text(name)
+        if "delta" in kind or "mamba" in kind:
+            linear = _linear(arguments, layers)
+            words = kind.replace("_", " ")
+            counts = {"attention": layers - linear, words: linear}
+            _refuse(found, arguments.place(name), counts)
+            return
+    _refuse_ratios(found, arguments, layers)
+
+
+def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
+    """Mamba layers, of which shares are attention and MLP instead."""
+    spec = arguments.texts("spec")
+    hybrid = next(
+        (
+            name
+            for name in (*_RATIOS.values(), "is_hybrid_model")
+            if arguments.flag(name)
+        ),
+        "spec" if any("mamba" in word for word in spec) else "",
+    )
+    if not (hybrid or _MIXED_PROGRAM.search(arguments.program)):
+        return
+    counts = {
+        kind: round(layers * _ratio(arguments, name)) for kind, name in _RATIOS.items()
+    }
+    counts["Mamba"] = layers - sum(counts.values())
+    place = arguments.place(hybrid) or arguments.place("num_layers")
+    _refuse(found, place, counts)
+
+
+def _ratio(arguments: Arguments, name: str) -> float:
+    text = arguments.text(name)
+    return float(text) if re.fullmatch(r"0?\.[0-9]{1,9}|[01](?:\.0*)?", text) else 0.0
+
+
+def _linear(arguments: Arguments, layers: int) -> int:
+    """Layers without attention proper: all but every n-th, or the ones of a list."""
+    given = arguments.texts("linear_attention_freq")
+    if len(given) == 1 and given[0].isdecimal() and int(given[0][:6]):
+        return layers - layers // int(given[0][:6])
+    return layers if not given else given.count("1")
+
+
+def _refuse(found: Findings, place: Place | None, counts: dict[str, int]) -> None:
+    told = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+    message = f"a model of mixed layers ({told}) is not read"
+    found.problems.append(Problem(message, *(place or Place(found.source))))

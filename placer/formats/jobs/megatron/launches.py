@@ -94,11 +94,6 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
 
     Where no command does, the arguments that variables hold, or that stand in the file
     by themselves.
-
-    Raises
-    ------
-    InputError
-        If there are several and none is selected.
     """
     launches = [
         launch_of_command(command, script.either)
@@ -113,14 +108,7 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
 
 
 def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
-    """The launch that is selected by its number, or the only one.
-
-    Raises
-    ------
-    InputError
-        If there are several different ones and none is selected, or none of that
-        number.
-    """
+    """The launch that is selected by its number, or the only one."""
     count = len(launches)
     if asked.select:
         number = int(asked.select) if asked.select.isdecimal() else 0

@@ -1,14 +1,15 @@
-"""Findings of a Megatron script, log or configuration."""
+"""Findings of a Megatron script, its log, or a configuration in YAML."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from placer.base.errors import InputError, Problem
+from placer.documents import Value, parse_answer
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place, refuse_long
 from placer.formats.jobs.megatron.arguments import Argument, Arguments, name_of
-from placer.formats.jobs.megatron.configs import arguments_of_yaml
 from placer.formats.jobs.megatron.deepspeed import read_deepspeed
 from placer.formats.jobs.megatron.facts import read_facts
 from placer.formats.jobs.megatron.launches import (
@@ -18,25 +19,31 @@ from placer.formats.jobs.megatron.launches import (
     launch_of,
     read_gpus,
 )
-from placer.formats.jobs.megatron.logs import BEGINS, arguments_of_log
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import end, missing_files, note_left_out
+from placer.formats.jobs.shell.text import text_at
 from placer.formats.jobs.starter import read_starter
 
 _RANKS_A_DOMAIN = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
+_MODEL_ARGS = r"^MODEL_ARGS[ ]*:"
+_FLAG = re.compile(r"\s+['\"]?(--[A-Za-z][\w-]*)['\"]?[ ]*:[ ]*((?:[^#]|(?<! )#)*)")
+# Names in YAML that differ from those of the flags.
+_NAMES = {"num_moe_experts": "num_experts"}
+_MOST_ROWS = 20_000  # of a block, and of those of other hosts between
+_BEGINS = r"-{6,} arguments -{6,}"
+_ENDS = re.compile(r"-{6,} end of arguments -{6,}")
+_ROW = re.compile(r"(?:^|[\s:>\]])  ([A-Za-z]\w*) \.* ?(\S.*)$")
+_PADDED = re.compile(
+    r"padded vocab \(size: [0-9]{1,9}\) with [0-9]+ dummy tokens "
+    r"\(new size: ([0-9]{1,9})\)"
+)
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a text, whichever of Megatron's it is.
-
-    Raises
-    ------
-    InputError
-        If the script cannot be followed, or trains nothing.
-    """
-    if re.search(BEGINS, text):
+    """Findings of a text, whichever of Megatron's it is."""
+    if re.search(_BEGINS, text):
         return _of_log(text, source, asked)
     refuse_long(text, source)
     found = Findings(source)
@@ -47,13 +54,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 
 
 def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
-    """Findings of a script that was followed.
-
-    Raises
-    ------
-    InputError
-        If it trains nothing, or several things.
-    """
+    """Findings of a script that was followed."""
     launch = launch_of(script, asked)
     if launch is None:
         raise InputError([*missing_files(script), *_nothing(script)])
@@ -107,3 +108,70 @@ def _nothing(script: Script) -> list[Problem]:
     message = "no command or variable has arguments of Megatron"
     hint = "--tensor-model-parallel-size, --num-layers, --hidden-size, ..."
     return end(script) or [Problem(message, script.source, hint=hint)]
+
+
+def arguments_of_yaml(text: str, source: str) -> list[Argument]:
+    """The arguments of a configuration, whatever sections they stand in."""
+    if re.search(_MODEL_ARGS, text, re.MULTILINE):
+        return list(_flags(text, source))
+    document = parse_answer(text, source, yaml=True)
+    found = list(_arguments(document.top))
+    document.fail_if_problems()
+    return found
+
+
+def _flags(text: str, source: str) -> Iterator[Argument]:
+    """``--flag: value``, a line each; tests have some twice, and the last counts."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _FLAG.match(line)
+        if match:
+            place = Place(source, number, match.start(1) + 1)
+            value = Place(source, number, match.start(2) + 1)
+            written = match[2].strip()
+            yield Argument(match[1], (text_at(written.strip("'\""), value),), place)
+
+
+def _arguments(value: Value) -> Iterator[Argument]:
+    for key, inside in value.entries():
+        if inside.kind == "mapping":
+            yield from _arguments(inside)
+            continue
+        source, line, column = (
+            inside.place.source,
+            inside.place.line,
+            inside.place.column,
+        )
+        place = Place(source, line, column)
+        items = inside.items() if inside.kind == "list" else [inside]
+        values = tuple(text_at(_written(item), place) for item in items)
+        yield Argument(_NAMES.get(key, key), values, place)
+
+
+def _written(value: Value) -> str:
+    """A scalar as an argument has it."""
+    return "null" if value.kind == "null" else str(value.content)
+
+
+def arguments_of_log(text: str, source: str) -> tuple[list[Argument], int]:
+    """The arguments of the first block, and the padded vocabulary, 0 if not told.
+
+    Where lines of several hosts mingle, those of the one whose block it is.
+    """
+    lines = text.split("\n")
+    rows: list[tuple[str, Argument]] = []
+    prefix = None
+    for number, line in enumerate(lines, start=1):
+        begins = re.search(_BEGINS, line)
+        if prefix is None and begins:
+            prefix = line[: begins.start()]
+        elif prefix is not None and (_ENDS.search(line) or len(rows) == _MOST_ROWS):
+            break
+        elif prefix is not None and (match := _ROW.search(line)):
+            value = text_at(match[2].strip(), Place(source, number, match.start(2) + 1))
+            place = Place(source, number, match.start(1) + 1)
+            rows.append((line, Argument(match[1], (value,), place)))
+    own = [argument for line, argument in rows if line.startswith(prefix or "")]
+    padded = _PADDED.search(text)
+    few = 2 * len(own) < len(rows)  # times stand before each line
+    found = [argument for _, argument in rows] if few and len(own) < 9 else own
+    return found, int(padded[1]) if padded else 0

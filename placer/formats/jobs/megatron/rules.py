@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.core_rules import refuse_fact
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
 from placer.formats.jobs.megatron.deepspeed import pipeline_ends
-from placer.formats.jobs.megatron.refusals import refuse_fact
 
 if TYPE_CHECKING:
     from placer.formats.jobs.megatron.arguments import Arguments

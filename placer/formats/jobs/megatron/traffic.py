@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.core_rules import refuse
 from placer.formats.jobs.findings import Findings, Remark
-from placer.formats.jobs.megatron.refusals import refuse
 from placer.job.memory import MODULES
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Integers that ``$(( ))`` computes.
+"""Integers that ``$(( ))`` computes, and the variables that it sets.
 
 Source: GNU Bash Reference Manual, Shell Arithmetic: C's operators, 64 bits.
 """
@@ -8,6 +8,20 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from placer.formats.jobs.shell.text import (
+    Text,
+    filled,
+    readable,
+    roots,
+    text_at,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place
+    from placer.formats.jobs.shell.variables import Environment
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+|[0-9]+)"
@@ -15,21 +29,14 @@ _TOKEN = re.compile(
     r"|(?P<sign>(?:<<|>>|[-+*/%&^|])=(?!=)|\+\+|--|\*\*|<<|>>|<=|>=|==|!=|&&|\|\|"
     r"|[-+*/%<>!~&^|?:()=,]))"
 )
-# Binary operators from the loosest to the tightest.
-_LEVELS = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<=", ">=", "<", ">"),
-    ("<<", ">>"),
-    ("+", "-"),
-    ("*", "/", "%"),
-)
 _COMPARED = ("==", "!=", "<=", ">=")
 _STEPS = {"++": 1, "--": -1}
+_SIGNS: dict[str, Callable[[int], int]] = {
+    "+": operator.pos,
+    "-": operator.neg,
+    "!": lambda a: int(not a),
+    "~": operator.invert,
+}
 _MOST_DEPTH = 60
 _MOST_SIGNS = 10_000
 
@@ -41,25 +48,26 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "||": lambda a, b: int(bool(a or b)),
-    "&&": lambda a, b: int(bool(a and b)),
-    "|": operator.or_,
-    "^": operator.xor,
-    "&": operator.and_,
-    "==": lambda a, b: int(a == b),
-    "!=": lambda a, b: int(a != b),
-    "<=": lambda a, b: int(a <= b),
-    ">=": lambda a, b: int(a >= b),
-    "<": lambda a, b: int(a < b),
-    ">": lambda a, b: int(a > b),
-    "<<": lambda a, b: a << (b & 63),
-    ">>": lambda a, b: a >> (b & 63),
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _quotient,
-    "%": lambda a, b: a - b * _quotient(a, b),
+# Binary operators: how tightly each binds, and what it computes.
+_OPERATORS: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (0, lambda a, b: int(bool(a or b))),
+    "&&": (1, lambda a, b: int(bool(a and b))),
+    "|": (2, operator.or_),
+    "^": (3, operator.xor),
+    "&": (4, operator.and_),
+    "==": (5, lambda a, b: int(a == b)),
+    "!=": (5, lambda a, b: int(a != b)),
+    "<=": (6, lambda a, b: int(a <= b)),
+    ">=": (6, lambda a, b: int(a >= b)),
+    "<": (6, lambda a, b: int(a < b)),
+    ">": (6, lambda a, b: int(a > b)),
+    "<<": (7, lambda a, b: a << (b & 63)),
+    ">>": (7, lambda a, b: a >> (b & 63)),
+    "+": (8, operator.add),
+    "-": (8, operator.sub),
+    "*": (9, operator.mul),
+    "/": (9, _quotient),
+    "%": (9, lambda a, b: a - b * _quotient(a, b)),
 }
 
 
@@ -72,7 +80,6 @@ def evaluate(
 
     Parameters
     ----------
-    expression : str
     value_of : callable
         Integer of a variable.
     assign : callable
@@ -118,6 +125,14 @@ class _Reader:
         self.at += 1
         return word
 
+    def deeper(self, read: Callable[[], int]) -> int:
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise ValueError("nested too deeply")
+        value = read()
+        self.depth -= 1
+        return value
+
     def listed(self) -> int:
         """``a, b``."""
         value = self.assigned()
@@ -130,41 +145,32 @@ class _Reader:
         """``a = b``, ``a += b``."""
         name, sign = self.peek(), "".join(self.tokens[self.at + 1 : self.at + 2])
         if not _is_name(name) or sign[-1:] != "=" or sign in _COMPARED:
-            return self.choice()
+            return self.deeper(self.choice)
         self.at += 2
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
-        value = self.assigned()
-        self.depth -= 1
+        value = self.deeper(self.assigned)
         if sign != "=":
-            value = _wrapped(_OPERATORS[sign[:-1]](self.value_of(name), value))
+            value = _wrapped(_OPERATORS[sign[:-1]][1](self.value_of(name), value))
         self.assign(name, value)
         return value
 
     def choice(self) -> int:
         """``a ? b : c``."""
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
         value = self.binary(0)
-        if self.peek() == "?":
-            self.take()
-            yes = self.assigned()
-            if self.take() != ":":
-                raise ValueError('expected ":"')
-            no = self.choice()
-            value = yes if value else no
-        self.depth -= 1
-        return value
+        if self.peek() != "?":
+            return value
+        self.take()
+        yes = self.assigned()
+        if self.take() != ":":
+            raise ValueError('expected ":"')
+        no = self.deeper(self.choice)
+        return yes if value else no
 
-    def binary(self, level: int) -> int:
-        if level == len(_LEVELS):
-            return self.power()
-        value = self.binary(level + 1)
-        while self.peek() in _LEVELS[level]:
-            sign = self.take()
-            value = _wrapped(_OPERATORS[sign](value, self.binary(level + 1)))
+    def binary(self, least: int) -> int:
+        """Operators that bind as tightly as ``least``, or more."""
+        value = self.power()
+        while (found := _OPERATORS.get(self.peek(), (-1, operator.or_)))[0] >= least:
+            self.take()
+            value = _wrapped(found[1](value, self.binary(found[0] + 1)))
         return value
 
     def power(self) -> int:
@@ -179,23 +185,17 @@ class _Reader:
 
     def unary(self) -> int:
         sign = self.peek()
-        if sign in _STEPS:
-            self.take()
-            if not _is_name(self.peek()):  # two signs of a number
-                return self.unary()
-            name = self.take()
-            value = _wrapped(self.value_of(name) + _STEPS[sign])
-            self.assign(name, value)
-            return value
-        if sign not in ("+", "-", "!", "~"):
+        if sign in _SIGNS:
+            return _SIGNS[self.take()](self.deeper(self.unary))
+        if sign not in _STEPS:
             return self.atom()
         self.take()
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
-        value = self.unary()
-        self.depth -= 1
-        return {"+": value, "-": -value, "!": int(not value), "~": ~value}[sign]
+        if not _is_name(self.peek()):  # two signs of a number
+            return self.unary()
+        name = self.take()
+        value = _wrapped(self.value_of(name) + _STEPS[sign])
+        self.assign(name, value)
+        return value
 
     def atom(self) -> int:
         word = self.take()
@@ -232,3 +232,45 @@ def _number(word: str) -> int:
 def _wrapped(value: int) -> int:
     """The value in 64 bits."""
     return (value + 2**63) % 2**64 - 2**63
+
+
+def calculated(written: Text, place: Place, variables: Environment) -> Text:
+    """The value of an expression; unknown, by what it needs, when a variable is."""
+    missing = [written.text] if written.is_open else []
+    changes: dict[str, int] = {}
+    depth = 0
+
+    def value_of(name: str) -> int:
+        nonlocal depth
+        if name in changes:
+            return changes[name]
+        value = variables.value(name)
+        if isinstance(value, dict):
+            value = value.get("0")
+        if value is None or value.is_open:
+            missing.append((value or unknown(name, place)).text)
+            return 1
+        depth += 1
+        if depth > 200:
+            raise ValueError("variables that stand for each other")
+        found = evaluate(value.text, value_of, changes.__setitem__)
+        depth -= 1
+        return found
+
+    shown = f"$(({readable(written.text).strip()}))"
+    unsure: tuple[str, ...] = ()
+    number = 0
+    try:
+        plain = filled(written.text, "1")
+        number = evaluate(plain, value_of, changes.__setitem__)
+    except (ValueError, RecursionError):
+        unsure = (shown,)
+    unsure = roots("".join(missing)) or unsure
+    for name, change in changes.items():
+        value = text_at(str(change), place)
+        if unsure:
+            value = unknown(name, place, shown, unsure)
+        variables.assign(name, value)
+    if unsure:
+        return unknown(unsure[0], place, shown, unsure)
+    return text_at(str(number), place)

@@ -36,7 +36,6 @@ class Outcome:
 
     Attributes
     ----------
-    holds : bool
     names : tuple of str
         What must be known before that is; empty where it is known.
     absent : tuple of str

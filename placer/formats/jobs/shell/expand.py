@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from placer.formats.jobs.shell.braces import unbraced
-from placer.formats.jobs.shell.calculation import calculated
-from placer.formats.jobs.shell.changes import changed
+from placer.formats.jobs.shell.arithmetic import calculated
 from placer.formats.jobs.shell.lexer import Lexer
-from placer.formats.jobs.shell.pieces import Part, Words
+from placer.formats.jobs.shell.pieces import Part, Words, changed, unbraced
 from placer.formats.jobs.shell.text import (
     Text,
     join,
@@ -29,6 +27,7 @@ from placer.formats.jobs.shell.text import (
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.either import Value
+    from placer.formats.jobs.shell.variables import Environment
 
 _PLAIN = re.compile(r"[^\"'\\$`]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
@@ -44,35 +43,13 @@ _ALL = ("@", "*")
 _MOST_DEPTH = 40
 
 
-class Variables(Protocol):
-    """What expansions ask for."""
-
-    def value(self, name: str) -> Value | None:
-        """The value of a variable or parameter; None when nobody sets it."""
-
-    def assign(self, name: str, value: Text) -> None:
-        """Set a variable."""
-
-    def arguments(self) -> list[Text]:
-        """The positional parameters."""
-
-    def output(self, command: Text, place: Place) -> Text:
-        """What a command prints."""
-
-    def is_empty(self, text: str) -> bool | None:
-        """Whether a text is empty; None where that is not known."""
-
-    def spend(self, size: int) -> None:
-        """Count text that is made, and stop where it is too much."""
-
-
 _BREAK = object()  # between the elements of an array
 
 
 class Expander:
     """Expands words with the variables of a script."""
 
-    def __init__(self, variables: Variables) -> None:
+    def __init__(self, variables: Environment) -> None:
         self.variables = variables
         self._depth = 0
 

@@ -21,7 +21,6 @@ from placer.formats.jobs.shell.builtins import (
     keep_written,
 )
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
-from placer.formats.jobs.shell.control import ControlError, ExitError, ReturnError
 from placer.formats.jobs.shell.loops import follow_count, follow_loop
 from placer.formats.jobs.shell.parser import Parser
 from placer.formats.jobs.shell.script import Command, Script
@@ -41,7 +40,7 @@ from placer.formats.jobs.shell.syntax import (
 )
 from placer.formats.jobs.shell.text import Text, known, opens, readable, roots, text_at
 from placer.formats.jobs.shell.variables import Environment
-from placer.formats.jobs.shell.ways import Ways
+from placer.formats.jobs.shell.ways import ControlError, ExitError, ReturnError, Ways
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.either import Value
@@ -57,7 +56,6 @@ class Shell:
 
     Attributes
     ----------
-    ways : Ways
     passes : int
         Of all loops together.
     """
@@ -73,13 +71,7 @@ class Shell:
         self._locals: list[dict[str, Value | None]] = []
 
     def run(self, text: Text) -> None:
-        """Follow a whole script.
-
-        Raises
-        ------
-        InputError
-            If a part of it is not closed, or there is too much to follow.
-        """
+        """Follow a whole script."""
         self.environment.allow(len(text.text))
         try:
             self.nest(text, ReturnError)

@@ -27,18 +27,23 @@ _OPERATOR = re.compile(
     r"\n|;;&|;;|;&|;|&&|\|\||\|&|\||&>>|&>|&|\(|\)"
     r"|[0-9]*(?:<<<|<<-|<<|<&|<>|<|>>|>&|>\||>)"
 )
+# What ends an expansion, and what is plain in it; and quotations without any inside.
+_NESTED = {
+    "$(": (")", _IN_PARENS),
+    "${": ("}", _IN_BRACES),
+    "$[": ("]", _IN_BRACKETS),
+}
+_LITERAL = {
+    "'": re.compile(r"[^']*+'"),
+    "`": re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL),
+    "$'": re.compile(r"(?:[^'\\]|\\.)*+'", re.DOTALL),
+}
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 MOST_DEPTH = 40
 
 
 def refuse_at(text: Text, offset: int, message: str) -> NoReturn:
-    """Refuse a script for what stands at an offset.
-
-    Raises
-    ------
-    InputError
-        Always.
-    """
+    """Refuse a script for what stands at an offset."""
     raise InputError([Problem(message, *text.place_at(offset))])
 
 
@@ -118,26 +123,24 @@ class Lexer:
     def _past(self, at: int, depth: int) -> int:
         """Offset behind the quotation, escape or expansion that begins at one."""
         raw, sign = self.raw, self.raw[at]
-        if depth > MOST_DEPTH:
-            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
+        self._check(at, depth)
         if sign == "\\":
             return min(at + 2, len(raw))
         if sign == '"':
             return self._end(at + 1, '"', _IN_QUOTES, depth + 1, at)
-        if sign == "'":
-            return self._find(at + 1, "'", at)
-        if sign == "`":
-            return self._backquoted(at)
-        following = raw[at + 1 : at + 2]
-        if following == "(":
-            return self._end(at + 2, ")", _IN_PARENS, depth + 1, at)
-        if following == "{":
-            return self._end(at + 2, "}", _IN_BRACES, depth + 1, at)
-        if following == "[":
-            return self._end(at + 2, "]", _IN_BRACKETS, depth + 1, at)
-        if following == "'":
-            return self._ansi(at)
+        opening = raw[at : at + 2] if sign == "$" else sign
+        if plain := _LITERAL.get(opening):
+            end = plain.match(raw, at + len(opening))
+            if end is None:
+                refuse_at(self.text, at, f"{opening[-1]} is not closed")
+            return end.end()
+        if opening in _NESTED:
+            return self._end(at + 2, *_NESTED[opening], depth + 1, at)
         return at + 1
+
+    def _check(self, at: int, depth: int) -> None:
+        if depth > MOST_DEPTH:
+            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
 
     def _end(
         self, at: int, close: str, plain: re.Pattern[str], depth: int, opened: int
@@ -150,40 +153,13 @@ class Lexer:
             elif raw[at] == close:
                 return at + 1
             elif raw[at] == "(" and close == ")":
-                at = self._nested(at, depth)
-            elif close == '"' and raw.startswith("${", at):
-                at = self._quoted_brace(at, depth)
+                self._check(at, depth)
+                at = self._end(at + 1, ")", _IN_PARENS, depth + 1, at)
+            elif close == '"' and raw.startswith("${", at):  # ' is a plain sign in it
+                self._check(at, depth)
+                at = self._end(at + 2, "}", _IN_QUOTED_BRACES, depth + 1, at)
             elif raw[at] in "\"'\\$`":
                 at = self._past(at, depth)
             else:
                 at += 1
         refuse_at(self.text, opened, f"{raw[opened]} is not closed")
-
-    def _nested(self, at: int, depth: int) -> int:
-        if depth > MOST_DEPTH:
-            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
-        return self._end(at + 1, ")", _IN_PARENS, depth + 1, at)
-
-    def _quoted_brace(self, at: int, depth: int) -> int:
-        """Behind an expansion inside quotation marks, where ' is a plain sign."""
-        if depth > MOST_DEPTH:
-            refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
-        return self._end(at + 2, "}", _IN_QUOTED_BRACES, depth + 1, at)
-
-    def _find(self, at: int, close: str, opened: int) -> int:
-        end = self.raw.find(close, at)
-        if end < 0:
-            refuse_at(self.text, opened, f"{self.raw[opened]} is not closed")
-        return end + 1
-
-    def _backquoted(self, at: int) -> int:
-        end = re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL).match(self.raw, at + 1)
-        if end is None:
-            refuse_at(self.text, at, "` is not closed")
-        return end.end()
-
-    def _ansi(self, at: int) -> int:
-        end = re.compile(r"(?:[^'\\]|\\.)*+'", re.DOTALL).match(self.raw, at + 2)
-        if end is None:
-            refuse_at(self.text, at, "' is not closed")
-        return end.end()

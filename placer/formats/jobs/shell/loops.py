@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.formats.jobs.shell.conditions import HOLDS, Outcome
-from placer.formats.jobs.shell.control import BreakError
 from placer.formats.jobs.shell.text import known, opens, roots, unknown
-from placer.formats.jobs.shell.ways import Frame
+from placer.formats.jobs.shell.ways import BreakError, Frame
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.follow import Shell

@@ -33,7 +33,6 @@ class Manifest(NamedTuple):
 
     Attributes
     ----------
-    image : str
     script : str
         The command on the lines that it has in the manifest.
     """
@@ -43,13 +42,7 @@ class Manifest(NamedTuple):
 
 
 def manifest_of(text: str, source: str) -> Manifest | None:
-    """The command in a manifest of one or more objects; None in what is none.
-
-    Raises
-    ------
-    InputError
-        If it is not well-formed YAML, or a command is no list of texts.
-    """
+    """The command in a manifest of one or more objects; None in what is none."""
     if not (_OPENS.match(text) and _VERSION.search(text)):
         return None
     for above, part in _documents(text):

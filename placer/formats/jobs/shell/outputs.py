@@ -1,13 +1,16 @@
-"""What a command substitution prints, for the few commands that only shape a text."""
+"""What a command substitution prints, for the few commands that only shape a text.
+
+Of the conversions of ``printf`` (POSIX.1-2024) those of `_CONVERSION` are read, of
+which ``%.0s`` prints nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
-from placer.formats.jobs.shell.formats import formatted
 from placer.formats.jobs.shell.lexer import Lexer
 from placer.formats.jobs.shell.text import (
     Text,
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from placer.formats.jobs.shell.expand import Expander
     from placer.formats.jobs.shell.variables import Environment
 
+_CONVERSION = re.compile(r"%([sd%]|\.0s)")
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
+_MOST_TIMES = 10_000
 _MOST_WORDS, _MOST_NUMBERS = 200, 10_000
 _AWAY = r"(?:\s*(?:&>|[0-9]?>)\s*(?:&[0-9]|/dev/null))*"
 _CD_PWD = re.compile(
@@ -30,6 +36,45 @@ _CD_PWD = re.compile(
     re.DOTALL,
 )
 _READ = re.compile(r"\s*(?:cat\s|<)\s*([^\s;|&<>()]+)\s*")
+
+
+def formatted(words: Sequence[Text], place: Place) -> Text | None:
+    """What is printed of a format and its arguments; None where that is not plain.
+
+    The format is used again as long as there are arguments.
+    """
+    if not words:
+        return None
+    form, *given = words[words[0].text == "--" :] if len(words) > 1 else words
+    pieces = [] if form.is_open else _pieces(form.text)
+    if not pieces:
+        return None
+    each = sum(kind != "%" for kind in pieces[1::2])
+    times = -(-len(given) // each) if each and given else 1
+    if times > _MOST_TIMES:
+        return None
+    found: list[Text] = []
+    for _ in range(times):
+        for text, kind in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+            found.append(text_at(text, place))
+            if kind == "%":
+                found.append(text_at("%", place))
+            elif kind:
+                empty = text_at("0" if kind == "d" else "", place)
+                value = given.pop(0) if given else empty
+                if kind != ".0s":
+                    found.append(value)
+    return join(found)
+
+
+def _pieces(form: str) -> list[str]:
+    """Texts and the conversions between them; none where these are not plain."""
+    pieces = _CONVERSION.split(form)
+    texts = [re.sub(r"\\[nt\\]", lambda m: _ESCAPES[m[0]], t) for t in pieces[::2]]
+    if any("\\" in text or "%" in text for text in texts):
+        return []
+    pieces[::2] = texts
+    return pieces
 
 
 def printed(command: Text, place: Place, environment: Environment) -> Text:

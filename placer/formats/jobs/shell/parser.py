@@ -47,13 +47,7 @@ class Parser:
         self._peeked = (-1, "")
 
     def script(self) -> tuple[Node, ...]:
-        """All commands of the text.
-
-        Raises
-        ------
-        InputError
-            If a quotation or a compound command is not closed.
-        """
+        """All commands of the text."""
         commands = self.commands()
         if self.lexer.at < len(self.lexer.raw):
             self._unexpected()

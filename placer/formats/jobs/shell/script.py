@@ -12,7 +12,7 @@ from placer.formats.jobs.shell.slurm import image_of_batch
 from placer.formats.jobs.shell.text import Text, text_of_file
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.shell.control import ExitError
+    from placer.formats.jobs.shell.ways import ExitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,6 @@ class Script:
 
     Attributes
     ----------
-    source : str
     commands : list of Command
         In the order in which they would run.
     variables : dict of str to Text
@@ -86,16 +85,9 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
 
     Parameters
     ----------
-    text, source : str
     asked : Asked
         Its settings count more than what the script assigns; files that the script
         names are looked for by its ``include``.
-
-    Raises
-    ------
-    InputError
-        If the script is not closed where it must be, or makes more text than any job
-        needs.
     """
     from placer.formats.jobs.shell.follow import Shell
 

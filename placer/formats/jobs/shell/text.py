@@ -61,10 +61,8 @@ class Text:
 
     Attributes
     ----------
-    text : str
     starts : tuple of int
         Offsets from which on the text stands at the next place, on one line.
-    places : tuple of Place
     """
 
     text: str
@@ -120,13 +118,7 @@ class Text:
 
 
 def text_of_file(text: str, source: str) -> Text:
-    """The text of a file, with its lines and columns.
-
-    Raises
-    ------
-    InputError
-        If it is longer than any script.
-    """
+    """The text of a file, with its lines and columns."""
     refuse_long(text, source, _LONGEST)
     clean = re.sub(f"[{_OPEN}-{_BETWEEN}]", "?", text)
     lengths = (len(line) + 1 for line in clean.split("\n"))

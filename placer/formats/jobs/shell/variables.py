@@ -50,7 +50,6 @@ class State:
         Of the variables.
     given : list of Text
         The positional parameters.
-    functions : dict of str to Function
     files : dict of str to Text
         That are written, by their names.
     """
@@ -160,13 +159,7 @@ class Environment:
         self._left += MORE_TEXT * length
 
     def spend(self, size: int) -> None:
-        """Count text that is made.
-
-        Raises
-        ------
-        InputError
-            If it is too much.
-        """
+        """Count text that is made."""
         self._left -= size
         if self._left < 0:
             message = "the script makes more text than can be followed"

@@ -1,4 +1,4 @@
-"""Ways of which one is taken, as what is not known decides."""
+"""Ways of which one is taken, as what is not known decides, and how ways end."""
 
 from __future__ import annotations
 
@@ -7,20 +7,45 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.formats.jobs.shell.conditions import HOLDS, Outcome
-from placer.formats.jobs.shell.control import (
-    BreakError,
-    ControlError,
-    ExitError,
-    ReturnError,
-)
 
 if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.variables import Environment, State
 
-_MOST_DEPTH, _MOST_FORKS = 90, 2000
 
+_MOST_DEPTH, _MOST_FORKS = 90, 2000
 # What there was where one way left a function or a loop, and what decides that.
 Left = list[tuple["State", tuple[str, ...]]]
+
+
+class ControlError(Exception):
+    """What comes next is not done."""
+
+
+class ExitError(ControlError):
+    """The script ends here, as it takes variables that nobody sets for empty."""
+
+    def __init__(self, place: Place, names: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.place = place
+        self.names = names
+
+
+class ReturnError(ControlError):
+    """The function or the included file ends here."""
+
+    def __init__(self, status: Outcome) -> None:
+        super().__init__()
+        self.status = status
+
+
+class BreakError(ControlError):
+    """A loop ends here, or with ``is_over`` false its pass; with those inside it."""
+
+    def __init__(self, levels: int, *, is_over: bool) -> None:
+        super().__init__()
+        self.levels = levels
+        self.is_over = is_over
 
 
 class Frame:
