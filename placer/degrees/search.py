@@ -122,6 +122,9 @@ class Search:
             self._place_early(own, lambda: False)
             self.is_hurried = False
         best = self._first()
+        # What is looked at from here on, for more rows, counts as beaten.
+        lost = (self._too_large, len(self._refused))
+        beaten = self._considered - len(self._answers) - sum(lost)
         kin = fronts.of_kind(self._first, own) if own and best else None
         fewer = fronts.by_gpus(self._first, best) if by_gpus else []
         # What is spared comes in line now; it is no better than what it is alike.
@@ -140,8 +143,8 @@ class Search:
             fewer,
             lighter,
             self._considered,
-            self._too_large,
-            len(self._refused),
+            *lost,
+            beaten,
             max(proved_s, self._floor_s()),
             is_cut,
             is_short=len(shown) < count and is_open and self.stop(),
