@@ -121,9 +121,9 @@ def _losers(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _tool(name: str) -> str:
-    """Orders are one tool, each annealing its own."""
+    """The tool, whatever its settings; orders are one."""
     known = ("annealing", "METIS", "Mt-KaHyPar", "Scotch")
-    return name if name.startswith(known) else "orders"
+    return next((tool for tool in known if name.startswith(tool)), "orders")
 
 
 def _zeros(timed: Sequence[Outcome]) -> Iterator[str]:

@@ -24,20 +24,9 @@ INTRODUCTION = """\
 
 Does placer find better placements than tools that map graphs and processes onto
 machines, and than the order a job gets without any? The page is written from results
-alone; each command adds its own, and rows may come from different days:
-
-```
-pip install '.[bench]'    # and the system package scotch
-results=benchmarks/placement.json
-commands=benchmarks/command.json
-python -m benchmarks.placement --json $results [--instances A,B] [--objective time]
-python -m benchmarks.command --json $commands [--large] [--objective hop-cost]
-python -m benchmarks.drawn --draws 128 --peers orders,METIS --json benchmarks/drawn.json
-python -m benchmarks.curve --json benchmarks/curve.json
-python -m benchmarks.placement --json $results --random 50 --seeds 1 \\
-  --commands $commands --drawn benchmarks/drawn.json --curve benchmarks/curve.json \\
-  --page docs/benchmarks.md
-```
+alone, `--page docs/benchmarks.md`; rows may come from different days. `benchmarks/README.md`
+has the commands: `python -m benchmarks.placement`, `benchmarks.drawn`, `benchmarks.curve`
+and `benchmarks.command` add results of their own.
 
 `benchmarks.placement` prints every tool on every case. A peer that is not installed is
 said to be; `--peers ""` runs placer alone and keeps the rows of the others.

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.attempt import NOT_FOR_THIS, PEERS, PLACER, Spec
+from benchmarks.attempt import NOT_FOR_THIS, PLACER, Spec
 from benchmarks.peers import mt_kahypar, orders
-from benchmarks.peers.problem import UNITS
 from benchmarks.results import SAME, Result, Row
 
 CONTRACTED = {"rank": "", "tp": " + tp", "stage": " + stage"}
@@ -188,19 +187,20 @@ def against(result: Result, value: float) -> str:
 
 
 def random_table(results: Sequence[Result]) -> Iterator[str]:
-    """How often placer is better, equal and worse than each tool."""
+    """How often placer is better, equal and worse than the best that a tool found."""
     yield (
-        "| against | machines | placer better | equal | placer worse | median | most |"
+        "| best of | machines | placer better | equal | placer worse | median | most |"
     )
     yield "|---|--:|--:|--:|--:|--:|--:|"
-    shares_of: dict[tuple[int, int, str], list[float]] = {}
+    shares_of: dict[str, list[float]] = {}
     for result in results:
+        best: dict[str, float] = {}
         for row in filter(lambda row: row.is_valid, result.rows[1:]):
-            spec = row.best.spec
-            place = list(PEERS).index(spec.tool), UNITS.index(spec.unit), label(spec)
-            above = row.best.value / result.ours.value - 1
-            shares_of.setdefault(place, []).append(above)
-    for (_, _, name), shares in sorted(shares_of.items()):
+            tool, above = row.best.spec.tool, row.best.value / result.ours.value - 1
+            best[tool] = min(above, best.get(tool, above))
+        for tool, above in best.items():
+            shares_of.setdefault(tool, []).append(above)
+    for name, shares in sorted(shares_of.items()):
         better = sum(share > SAME for share in shares)
         worse = sum(share < -SAME for share in shares)
         yield (

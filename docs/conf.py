@@ -116,7 +116,7 @@ def _type(value):
     if "const" in value:
         return f"`{value['const']}`"
     if "enum" in value:
-        return ", ".join(f"`{option}`" for option in value["enum"])
+        return ", ".join(f"`{option or 'null'}`" for option in value["enum"])
     if "$ref" in value:
         return value["$ref"].rpartition("/")[2]
     if "anyOf" in value:

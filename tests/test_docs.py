@@ -28,7 +28,7 @@ import pytest
 import yaml
 
 from placer.cli.main import main
-from placer.formats.schemas import schema_text
+from placer.formats.schemas import SCHEMAS, schema_text
 from tests.doc_blocks import (
     FENCE,
     ROOT,
@@ -278,7 +278,7 @@ def test_the_page_of_keys_has_every_key() -> None:
     source = [(ROOT / "docs/reference/keys.md").read_text()]
     conf["_fill_keys"](None, "reference/keys", source)
     assert "<!--" not in source[0]
-    for name in ("topology", "job", "workload", "jobs", "folder", "probe"):
+    for name in SCHEMAS:
         schema = json.loads(schema_text(name))
         for key, value in schema["properties"].items():
             (row,) = re.findall(rf"^\| .*`{key}`.* \|$", source[0], re.M)[:1]

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from placer.documents.presets import kept_schemas, preset_names
+from placer.documents.presets import preset_names
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
 
@@ -32,8 +32,6 @@ def test_the_wheel_stands_alone(wheel: Path, tmp_path: Path) -> None:
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert "placer/py.typed" in names
-    for path in kept_schemas().values():
-        assert f"placer/_presets/schemas/{path.name}" in names
     for name in preset_names("topologies"):
         assert f"placer/_presets/topologies/{name}.yaml" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/"))]

@@ -77,3 +77,11 @@ def test_a_name_that_no_system_takes_is_an_unknown_preset():
     """A NUL in the name is an input error."""
     with pytest.raises(InputError, match="no job preset"):
         presets.find_file("jobs", "a\0b")
+
+
+@pytest.mark.parametrize("kind", ["topologies", "jobs"])
+def test_sources_are_whole_where_they_are_shown(kind):
+    """Whoever reads `placer topology show` has no file whose head would say more."""
+    for name in presets.preset_names(kind):
+        text = presets.preset_path(kind, name).read_text(encoding="utf-8")
+        assert "this file" not in text.partition("\nsources:")[2], name

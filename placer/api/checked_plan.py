@@ -40,6 +40,7 @@ def checked_plan(
     seed: int,
     advice: Mapping[str, Any] | None,
     best: Placement | None = None,
+    previous: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently.
 
@@ -57,6 +58,9 @@ def checked_plan(
         What another launch would save; None when no time was left to look.
     best : Placement, optional
         The best that was found, where the one in use is kept instead.
+    previous : mapping, optional
+        What a repair has to do with the plan before, which it is compared with instead
+        of the order in use.
 
     Raises
     ------
@@ -89,7 +93,9 @@ def checked_plan(
             | ({"moves": solution.moves} if solution.moves else {})
         ),
     )
-    if solution.objective == "time" and job.assumed + machine.assumed:
+    if previous is not None:
+        plan = replace(plan, previous=previous)
+    elif solution.objective == "time" and job.assumed + machine.assumed:
         usual = baseline(order_in_use(job), machine, job, seed)
         tried = what_if(machine, model, best or solution.placement, usual)
         plan = replace(plan, what_if=plain(tried))

@@ -35,7 +35,7 @@ from placer.job.orders import closed
 from placer.job.resize import resized
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import kept_topology
-from placer.placement.inputs_left import inputs_left, machine_left
+from placer.placement.inputs_left import allocated, inputs_left, machine_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan
@@ -115,6 +115,7 @@ class _Task:
     job: Job
     plan: Plan
     failed: tuple[str, ...]
+    added: dict[str, list[str]]
     max_moves: int | None
 
     def problem(self, seed: int = 0) -> PlacementProblem:
@@ -299,15 +300,20 @@ def _task(
             # A plan of every usable node owns those that there were, not newer ones.
             before = changed(before, hosts=before.hosts or original.node_names)
     gone = host_names(failed, "failed")
-    left = inputs_left(
-        before, plan, gone, None if added is None else host_names(added, "added")
-    )
+    more = None if added is None else host_names(added, "added")
+    left = inputs_left(before, plan, gone, more)
     machine = machine_left(left, plan, gone)
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]
     failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
     ruled = left.ruled(left.job)
-    return _Task(original, left, machine, ruled, plan, failed_hosts, max_moves)
+    owned = {*allocated(before, plan, is_told=more is not None)}
+    newcomers = dict.fromkeys(more or ())
+    asked = {
+        "added": [host for host in newcomers if host not in owned],
+        "had": [host for host in newcomers if host in owned],
+    }
+    return _Task(original, left, machine, ruled, plan, failed_hosts, asked, max_moves)
 
 
 def _refuse_unlike(plan: Plan, job: Job) -> None:
@@ -324,11 +330,11 @@ def _plan_of(
 ) -> Plan:
     """The new plan, checked, with what it has to do with the old one."""
     model = StepModel(task.machine, task.job)
-    plan = checked_plan(task.left, task.machine, model, found.solution, seed, {})
     seats = task.previous.seats(task.job)
     section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
     section |= {
         "failed": [compress(task.failed)] if task.failed else [],
+        **{key: [compress(hosts)] for key, hosts in task.added.items() if hosts},
         "lost": found.lost,
         "fewest": found.fewest.moves,
         "argument": found.fewest.argument,
@@ -344,7 +350,9 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    plan = changed(plan, previous=section)
+    plan = checked_plan(
+        task.left, task.machine, model, found.solution, seed, {}, previous=section
+    )
     return judged(plan, task.machine, model)
 
 

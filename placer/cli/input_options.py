@@ -153,8 +153,8 @@ def script_options(function: _Function) -> _Function:
         "-v",
         "--verbose",
         is_flag=True,
-        help="Also say where each value of a job from FORMAT:FILE comes from, and how "
-        "a search went.",
+        help="Say more: where each value of a job from FORMAT:FILE comes from, and of "
+        "a search how it went.",
     )
     return tflops(time(settings(select(verbose(function)))))
 

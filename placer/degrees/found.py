@@ -35,10 +35,11 @@ class Found:
         fastest first. Empty unless asked for.
     considered : int
         Legal choices.
-    too_large : int
-        Of them, those that were asked about and do not fit into memory.
-    infeasible : int
-        Those of which no placement was found.
+    too_large, infeasible : int
+        Of them, those that do not fit into memory and those of which no placement was
+        found, among the choices that might have been the best.
+    beaten : int
+        Those with a bound above the best; where time was up first, those not looked at.
     least_s : float, s
         No choice that was not placed has a shorter step; 0 where time was up before
         all were listed.
@@ -60,6 +61,7 @@ class Found:
     considered: int
     too_large: int
     infeasible: int
+    beaten: int
     least_s: float
     is_cut: bool
     is_short: bool = False

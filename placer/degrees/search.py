@@ -122,6 +122,8 @@ class Search:
             self._place_early(own, lambda: False)
             self.is_hurried = False
         best = self._first()
+        # What is looked at from here on, for more rows, counts as beaten.
+        lost, known = (self._too_large, len(self._refused)), len(self._answers)
         kin = fronts.of_kind(self._first, own) if own and best else None
         fewer = fronts.by_gpus(self._first, best) if by_gpus else []
         # What is spared comes in line now; it is no better than what it is alike.
@@ -140,8 +142,8 @@ class Search:
             fewer,
             lighter,
             self._considered,
-            self._too_large,
-            len(self._refused),
+            *lost,
+            self._considered - known - sum(lost),
             max(proved_s, self._floor_s()),
             is_cut,
             is_short=len(shown) < count and is_open and self.stop(),
@@ -334,11 +336,9 @@ class Search:
         # find the best; the others only need less memory.
         fits: set[tuple[float, float, float, str, int]] = set()
         for variant in self.legal.variants(choice):
-            if self.room.is_hopeless(variant):
-                self._too_large += 1
-                continue
-            job = variant.applied(self.legal.job)
-            if not self.room.holds(variant, job):
+            if self.room.is_hopeless(variant) or not self.room.holds(
+                variant, job := variant.applied(self.legal.job)
+            ):
                 self._too_large += 1
                 continue
             again = flops_again(job), layers_again(job), experts_again(job)

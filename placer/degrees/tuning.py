@@ -168,8 +168,6 @@ class Tuning:
     def to_dict(self) -> dict[str, Any]:
         """As ``placer tune --format json`` prints it."""
         found = self.found
-        asked = len(found.placed) + found.too_large + found.infeasible
-        others = found.considered - asked
         # Where the search was cut short some may be better, and nobody knows which.
         is_open = found.least_s < found.rows[0].answer.step_time_s
         return {
@@ -182,8 +180,8 @@ class Tuning:
                 "rules": sum(self.refused.values()),
                 "memory": found.too_large,
                 "infeasible": found.infeasible,
-                "bound": 0 if is_open else others,
-                "undecided": others if is_open else 0,
+                "bound": 0 if is_open else found.beaten,
+                "undecided": found.beaten if is_open else 0,
             },
             "refused": dict(self.refused),
             "rows": self.rows,

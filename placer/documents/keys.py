@@ -3,7 +3,8 @@
     dispatch: str = key(one_of(DISPATCHES), "how tokens reach their experts", "flat")
 
 Reader, writer and digest (`placer.documents.records`) and JSON Schema
-(`placer.documents.schema`) are made from them.
+(`placer.documents.schema`) are made from them; `placer.documents.facts` has the kinds
+of files that placer writes itself.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ def keys_of(record: type) -> tuple[Key, ...]:
             if said is not None:
                 called = said.called or each.name
                 found.append(replace(said, called=called, attribute=each.name))
-        found += [each for each in vars(record).values() if isinstance(each, Key)]
+        own = [each for base in record.__mro__ for each in vars(base).values()]
+        found += [each for each in own if isinstance(each, Key)]
         _KEYS[record] = tuple(sorted(found, key=lambda each: each.rank))
     return _KEYS[record]
 

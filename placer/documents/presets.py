@@ -83,13 +83,7 @@ def find_file(kind: Kind, source: str) -> str:
     return str(preset_path(kind, source))
 
 
-def kept_schemas() -> dict[str, Path]:
-    """JSON Schemas that are files: the newest of each by its name, such as ``plan``."""
-    found = sorted(_folder("schemas").glob("placer-*-*.json"))
-    return {path.stem.split("-")[1]: path for path in found}
-
-
-def _folder(kind: Kind | Literal["schemas"]) -> Path:
+def _folder(kind: Kind) -> Path:
     """Folder of a kind: inside the installed package, else beside it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "_presets" / kind

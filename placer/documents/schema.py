@@ -16,12 +16,14 @@ _NUMBER = r"([0-9][0-9_]*(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)
 def schema_of(record: type) -> dict[str, Any]:
     """JSON Schema of the mapping that a class describes.
 
-    What keys must be there together stands in its ``together``.
+    What keys must be there together stands in its ``together``; one that ``is_open``
+    may have others.
     """
-    return mapping_schema(keys_of(record)) | getattr(record, "together", {})
+    found = mapping_schema(keys_of(record), is_open=getattr(record, "is_open", False))
+    return found | getattr(record, "together", {})
 
 
-def mapping_schema(known: Collection[Key]) -> dict[str, Any]:
+def mapping_schema(known: Collection[Key], *, is_open: bool = False) -> dict[str, Any]:
     """JSON Schema of a mapping with some keys."""
     properties = {each.called: _property(each) for each in known}
     required = [each.called for each in known if each.required]
@@ -29,7 +31,7 @@ def mapping_schema(known: Collection[Key]) -> dict[str, Any]:
         "type": "object",
         "properties": properties,
         **({"required": required} if required else {}),
-        "additionalProperties": False,
+        **({} if is_open else {"additionalProperties": False}),
     }
 
 

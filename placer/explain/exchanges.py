@@ -17,7 +17,7 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
-from placer.explain.units import Units, units_with
+from placer.explain.units import units_with
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
@@ -28,7 +28,7 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.explain.units import Units
+    from placer.explain.units import Peers
     from placer.job.edges import AxisEdges
     from placer.job.model import Job
     from placer.solve.problem.objective import Objective
@@ -114,7 +114,7 @@ class _Trial:
         self._broken_now = broken_rules(topology, job, gpu_of_rank)
         self._edges = hop_edges(replace(job, weights=dict(goal.weights)))
 
-    def of_kind(self, units: Units, tries: int) -> dict[str, Any]:
+    def of_kind(self, units: Peers, tries: int) -> dict[str, Any]:
         """What the exchanges of one kind of unit cost, ``tries`` legal ones priced."""
         legal: list[dict[str, Any]] = []
         illegal: list[dict[str, Any]] = []
@@ -151,7 +151,7 @@ class _Trial:
         broken = broken_rules(self._topology, self._job, placed)
         return [rule for rule in broken if rule not in self._broken_now]
 
-    def _in_order(self, units: Units) -> IntArray:
+    def _in_order(self, units: Peers) -> IntArray:
         """The other units, one of each change of distances before the second of any."""
         change = exchange_changes(
             self._topology, self._edges, self._gpu_of_rank, units
@@ -164,7 +164,7 @@ class _Trial:
         order: IntArray = units.others[np.lexsort((kind, turn))]
         return order
 
-    def _priced(self, units: Units, other: int, placed: IntArray) -> dict[str, Any]:
+    def _priced(self, units: Peers, other: int, placed: IntArray) -> dict[str, Any]:
         value = self._goal.value(placed)
         return {
             "with": units.members[other].tolist(),
@@ -182,7 +182,7 @@ def exchange_changes(
     topology: Topology,
     axes: Sequence[AxisEdges],
     gpu_of_rank: IntArray,
-    units: Units,
+    units: Peers,
 ) -> FloatArray:
     """Change of the sum by the exchange with each unit, 0 for the own; shape (U,).
 
@@ -231,7 +231,7 @@ class _Distances:
 class _Places:
     """Unit and position in it of every rank, -1 and 0 outside all units."""
 
-    def __init__(self, gpu_of_rank: IntArray, units: Units) -> None:
+    def __init__(self, gpu_of_rank: IntArray, units: Peers) -> None:
         count, size = units.members.shape
         self.gpu_of_rank, self.units = gpu_of_rank, units
         self.unit = np.full(len(gpu_of_rank), -1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class Peers:
     """Units of one kind, and the one that is asked about.
 
     Attributes
@@ -63,7 +63,7 @@ def units_with(
     gpu_of_rank: IntArray,
     ranks: IntArray,
     more: Mapping[str, IntArray] = MappingProxyType({}),
-) -> list[Units]:
+) -> list[Peers]:
     """Kinds of units of which one holds all of ``ranks``, smallest units first.
 
     A single rank, what a domain below the cluster holds, the groups of tensor and
@@ -71,14 +71,14 @@ def units_with(
     ``more`` (name -> ranks of each unit, shape (U, k)). Domains that hold
     another number of ranks are left out, and kinds without a second unit of the shape.
     """
-    found: list[Units] = []
+    found: list[Peers] = []
     usual = _kinds(topology, job, gpu_of_rank, ranks)
     for name, rows in dict((*usual, *more.items())).items():
         members = rows[np.argsort(rows[:, 0])]
         own = np.flatnonzero((members == ranks[0]).any(axis=1))
         if not own.size or len(members) < 2:
             continue
-        units = Units(name, members, int(own[0]))
+        units = Peers(name, members, int(own[0]))
         same = [i for i, k in enumerate(found) if np.array_equal(k.members, members)]
         if same:
             kind = found[same[0]]

@@ -1,11 +1,9 @@
-"""JSON Schemas of placer's formats: made from the keys of what reads them, or kept."""
+"""JSON Schemas of placer's formats, made from the keys of what reads them."""
 
 from __future__ import annotations
 
 import json
 from importlib import import_module
-
-from placer.documents.presets import kept_schemas
 
 # Module and class of the keys of a format, and the title of its schema.
 _MADE = {
@@ -20,16 +18,20 @@ _MADE = {
         "JobList",
         "Several jobs for placer allocate",
     ),
+    "plan": ("placer.placement.plan_keys", "PlanFile", "A plan of placer"),
+    "probe": (
+        "placer.formats.machines.probe",
+        "Probed",
+        "A probe: what a node of a job says of itself, one line a node",
+    ),
     "topology": ("placer.topology.read", "File", "A machine for placer"),
     "workload": ("placer.job.roles", "Workload", "Roles with transfers for placer"),
 }
-SCHEMAS = tuple(sorted([*_MADE, *kept_schemas()]))
+SCHEMAS = tuple(sorted(_MADE))
 
 
 def schema_text(name: str) -> str:
     """The JSON Schema of a format, such as ``job``, as it is published."""
-    if name not in _MADE:
-        return kept_schemas()[name].read_text()
     from placer.documents.schema import document_schema
 
     module, record, title = _MADE[name]

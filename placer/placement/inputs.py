@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
-from placer.documents import Document, closest, document_of
+from placer.documents import Document, Value, closest, document_of
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, with_rules
-from placer.placement.plan_rules import form_problems, rules_of
+from placer.placement.plan_rules import RULES, rules_of
 from placer.placement.planned import planned_job
 from placer.placement.tier_names import unknown_tiers
 from placer.topology.allocation import allocate, host_names
@@ -280,10 +280,9 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("hosts", "exclude"):
         if not isinstance(kept.get(key) or "", str):
             yield Problem("expected a host list", key=_path(key))
-    rules = kept.get("rules", {})
-    if not isinstance(rules, dict):
-        yield Problem("expected an object", key=_path("rules"))
-        return
+    document = Document("", kept)
+    rules = RULES.read(Value(document, kept.get("rules", {}), ("inputs", "rules")), {})
+    yield from document.problems
     require = rules.get("require", {})
     if not isinstance(require, dict) or not all(
         isinstance(tier, str) for tier in require.values()
@@ -292,8 +291,6 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
     # A rule that is not understood must not be dropped.
     for key in sorted(rules.keys() - {*_RULES}):
         yield Problem("there is no such rule", key=_path("rules", key))
-    for key, message in form_problems(rules):
-        yield Problem(message, key=_path(key))
 
 
 def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:

@@ -45,8 +45,7 @@ def inputs_left(
     there = {*topology.node_names}
     hosts = inputs.hosts
     if not plan.inputs and added is not None:
-        wanted = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
-        hosts = tuple(name for name in topology.node_names if name in wanted)
+        hosts = tuple(allocated(inputs, plan, is_told=True))
     if hosts is not None:
         # In launch order, newcomers last; what the machine lost is no host of it.
         hosts = tuple(name for name in dict.fromkeys([*hosts, *more]) if name in there)
@@ -57,6 +56,20 @@ def inputs_left(
         text = f"every host has failed: the job needs {ranks:,} GPUs, none is left"
         raise InfeasibleError(text, hints=[f"add hosts: {named('added')}"])
     return replace(inputs, hosts=hosts, exclude=exclude, use_spares=True)
+
+
+def allocated(inputs: Inputs, plan: Plan, *, is_told: bool) -> Iterator[str]:
+    """The hosts that the job had; ``is_told``: what it had is those of the plan.
+
+    That counts of a plan without inputs alone.
+    """
+    every = inputs.topology.node_names
+    if not plan.inputs and is_told:
+        wanted = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
+    else:
+        wanted = {*(every if inputs.hosts is None else inputs.hosts)}
+        wanted -= {*inputs.exclude}
+    yield from (name for name in every if name in wanted)
 
 
 def machine_left(left: Inputs, plan: Plan, failed: Sequence[str]) -> Topology:

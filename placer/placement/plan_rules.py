@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placer.base.hostlist import HostLists
+from placer.documents.facts import TEXT, Facts, facts, whole
+from placer.documents.keys import Key, Kind, list_of, map_of
 from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
 
 if TYPE_CHECKING:
+    from placer.documents.value import Value
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
 
@@ -63,36 +66,35 @@ def rules_of(section: Mapping[str, Any]) -> Rules:
     )
 
 
-def form_problems(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(key, what is wrong) of a section out of a file."""
-    for key in ("avoid", "budgets", "spare_nodes", "avoided_nodes"):
-        if not _is_texts(section.get(key, [])):
-            yield f"rules.{key}", "expected a list of names"
-    for key in ("at_most", "spares"):
-        numbers = section.get(key, {})
-        if not isinstance(numbers, dict) or any(
-            type(number) is not int or number < 1 for number in numbers.values()
-        ):
-            yield f"rules.{key}", "expected whole numbers of at least 1, one a tier"
-    pins = section.get("pin", [])
-    if not isinstance(pins, list) or not all(
-        isinstance(pin, dict) and _is_texts([pin.get("ranks"), pin.get("nodes")])
-        for pin in pins
-    ):
-        yield "rules.pin", "expected a list of ranks and nodes"
-        return
-    try:
-        rules_of({"pin": pins})
-    except ValueError as error:
-        yield "rules.pin", str(error)
-    try:
-        rules_of({"avoid": section.get("avoid", [])})
-    except (ValueError, TypeError) as error:
-        yield "rules.avoid", str(error)
+class _Pin(Facts):
+    ranks = Key(TEXT, "ranks, as `0-3,12`")
+    nodes = Key(TEXT, "hosts that they must be on")
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+class _Rules(Facts):
+    pin = Key(list_of(facts(_Pin)), "ranks on given hosts", None)
+    avoid = Key(list_of(TEXT), "hosts to use only where nothing else fits", None)
+    at_most = Key(map_of(whole(1)), "tier: replicas in one domain at most", None)
+    spares = Key(map_of(whole(1)), "tier: nodes kept free in each domain used", None)
+    budgets = Key(list_of(TEXT), "what is used of each budget", None)
+    spare_nodes = Key(list_of(TEXT), "nodes that are free in these domains", None)
+    avoided_nodes = Key(list_of(TEXT), "nodes to avoid that are used", None)
+
+
+def _read(value: Value, usual: Any) -> Any:
+    """The section; lists of ranks and of hosts in it are looked into."""
+    known = len(value.document.problems)
+    section = facts(_Rules).read(value, usual)
+    if len(value.document.problems) == known:
+        for key in section.keys() & {"pin", "avoid"}:
+            try:
+                rules_of({key: section[key]})
+            except ValueError as error:
+                value.document.problem(str(error), (*value.path, key))
+    return section
+
+
+RULES = Kind(lambda: facts(_Rules).schema(), _read, {})
 
 
 def _names(topology: Topology, mask: np.ndarray) -> list[str]:

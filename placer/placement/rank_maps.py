@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError, Problem, refuse
+from placer.documents import Document
 from placer.documents.tree import visible
-from placer.placement.plan_form import Form
 
 _HOST_LINE = re.compile(
     r"([^\s:]+)(?::([0-9]{1,6})|\s+slots\s*=\s*([0-9]{1,6}))?", re.ASCII
@@ -130,58 +129,42 @@ def _csv(
 
 def _json(text: str, source: str) -> list[Entry]:
     try:
-        form = Form(json.loads(text), source)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError([Problem(f"not JSON: {error}", source)]) from None
+    document = Document(source, data)
     read = {"placer/rank-map": _rank_map, "placer/node-map": _node_map}.get(
-        str(form.data.get("format"))
+        str(data.get("format"))
     )
-    if read is None or form.data.get("version") != 1:
+    if read is None or data.get("version") != 1:
         message = "neither a rank map nor a node map of version 1"
         hint = "those of `placer emit PLAN json` and torchrun-map; a plan is no map"
         raise InputError([Problem(message, source, hint=hint)])
-    entries = read(form)
-    form.fail()
+    entries = read(document)
+    document.fail_if_problems()
     return entries
 
 
-def _rank_map(form: Form) -> list[Entry]:
+def _rank_map(document: Document) -> list[Entry]:
     rows = []
-    for key, row in _objects(form, "ranks"):
-        rank = form.whole(f"{key}.rank", row.get("rank"))
-        gpu = form.whole(f"{key}.gpu", row.get("gpu"))
-        rows.append((rank, Entry(0, row["host"], gpu=gpu, key=key)))
-    form.fail()
+    for row in document.root.items("ranks", required=True):
+        one = row.section()
+        rank, gpu = one.integer("rank", minimum=0), one.integer("gpu", minimum=0)
+        rows.append((rank, Entry(0, one.text("host"), gpu=gpu, key=row.key)))
+    document.fail_if_problems()
     problems: list[Problem] = []
-    entries = _by_rank(rows, form.source, problems)
-    if problems:
-        raise InputError(problems)
+    entries = _by_rank(rows, document.source, problems)
+    refuse(problems)
     return entries
 
 
-def _node_map(form: Form) -> list[Entry]:
-    return [
-        Entry(
-            0,
-            row["host"],
-            min(form.whole(f"{key}.processes", row.get("processes"), 1), MOST_RANKS),
-            key=key,
-        )
-        for key, row in _objects(form, "nodes")
-    ]
-
-
-def _objects(form: Form, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Key and value of the elements of a list that are objects with a host."""
-    rows = form.get(name)
-    if not isinstance(rows, list):
-        form.add(name, "expected a list")
-        return
-    for index, row in enumerate(rows):
-        if isinstance(row, dict) and isinstance(row.get("host"), str):
-            yield f"{name}[{index}]", row
-        else:
-            form.add(f"{name}[{index}]", "expected an object with a host")
+def _node_map(document: Document) -> list[Entry]:
+    entries = []
+    for row in document.root.items("nodes", required=True):
+        one = row.section()
+        ranks = min(one.integer("processes"), MOST_RANKS)
+        entries.append(Entry(0, one.text("host"), ranks, key=row.key))
+    return entries
 
 
 def _by_rank(

@@ -31,6 +31,15 @@ def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
     failed = expand(",".join(about["failed"]))
     if failed:
         yield from wrapped(f"failed: {hosts_text(failed)}", "  ", width)
+    added = expand(",".join(about.get("added", ())))
+    if added:
+        used = len({*added} & {*plan.nodes})
+        count = "all" if used == len(added) else f"{used:,} of {len(added):,}"
+        text = f"added: {hosts_text(added)}, {count if used else 'none'} used"
+        yield from wrapped(text, "  ", width)
+    if had := expand(",".join(about.get("had", ()))):
+        text = f"not added, in the allocation before: {hosts_text(had)}"
+        yield from wrapped(text, "  ", width)
     if given_up := about.get("given_up"):
         dp = plan.job["parallelism"]["dp"]
         names = ", ".join(map(str, given_up[:20])) + ", ..." * (len(given_up) > 20)

@@ -191,7 +191,7 @@ def _alone(facts: Facts) -> str:
     alone = format_seconds(facts["alone_s"])
     if facts["alone_s"] > _SAME * facts["exposed_s"]:
         return f"if it did not wait for this group it would be {alone} shorter"
-    return "the step does not wait for this group alone"
+    return "without this group it would be as long, as others take as long"
 
 
 def _members(members: Sequence[Facts]) -> Iterator[str]:

@@ -25,6 +25,9 @@ _TIE_BREAKERS = {
 # Relative difference of step times that is no difference.
 SAME = 1e-9
 
+# Share of a GPU's memory above which a row has less free than `docs/memory.md` wants.
+_FILLED = 0.9
+
 # Words for what choices differ in.
 _NAMES = {
     "micro_batch": "samples a micro-batch",
@@ -85,6 +88,20 @@ def too_well(rows: Sequence[Row]) -> str:
     return (
         "too well: published runs looked so much slower than what the model liked "
         f"best ({'; '.join(said)})"
+    )
+
+
+def tight(rows: Sequence[Row], limit: float) -> str:
+    """Which rows leave less of the memory free than runs may need beside it."""
+    full = [n for n, row in enumerate(rows, 1) if row["memory_bytes"] > _FILLED * limit]
+    if not (full and limit):
+        return ""
+    which = ", ".join(map(str, full))
+    fill = f"rows {which} fill" if len(full) > 1 else f"row {which} fills"
+    return (
+        f"warning: {fill} more than {_FILLED:z.0%} of a GPU's memory, and runs may "
+        f"hold a tenth more than is worked out; --memory {_FILLED * limit / 1e9:.3g}GB "
+        "leaves that free"
     )
 
 
@@ -170,7 +187,7 @@ def how_sure(found: Mapping[str, Any]) -> str:
         return ""
     before = found["own"]["step_time_s"]
     low, high = (end / before for end in saved["saved_s_interval"])
-    said = f"Row 1 saves {low:z.0%} to {high:z.0%} of the job's own step"
+    said = f"Row 1 likely saves {low:z.0%} to {high:z.0%} of the job's own step"
     if low <= 0 <= high:
         return f"{said}: maybe nothing. Measure both before you change."
     return f"{said}."

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 KEEP, MOVE, INFEASIBLE = "keep", "move", "infeasible"
+# Broken rules that are named; where there are more, all but the last few.
+_MOST_BROKEN = 4
 VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
 Facts = Mapping[str, Any]
@@ -104,14 +106,17 @@ def why_broken(violations: Sequence[str]) -> str:
     """Which rules the order in use breaks; empty where it keeps them."""
     if not violations:
         return ""
-    first, count = violations[0].partition(": the first")[0], len(violations)
+    count = len(violations)
+    shown = violations if count <= _MOST_BROKEN else violations[: _MOST_BROKEN - 1]
+    named = ", ".join(one.partition(": the first")[0] for one in shown)
+    more = f", and {count - len(shown)} more" * (len(shown) < count)
     rules = "a rule of the job" if count == 1 else f"{count} rules of the job"
     broken = f"your order breaks {rules}"
     if all(map(breaks_launch_order, violations)):
         broken = "the launcher cannot start your order"
     elif all(map(uses_needless_hosts, violations)):
         broken = "your order uses nodes to avoid"
-    return f"{broken}: {first}{f', and {count - 1} more' * (count > 1)}"
+    return f"{broken}: {named}{more}"
 
 
 def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:

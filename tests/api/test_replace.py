@@ -159,6 +159,30 @@ def test_stays_inside_the_allocation(small: Case) -> None:
     placer.check(found.plan)
 
 
+def test_hosts_to_add_are_told(small: Case) -> None:
+    """Those that are new, whether any is used, and those that the job had."""
+    topology, job, _ = small
+    hosts = [name for name in topology.node_names if not name.endswith("n5")]
+    plan = placer.place(topology, job, hosts=hosts).plan
+    result = placer.replace(plan, failed=hosts[0], added=["r1-n5", "r2-n5", hosts[1]])
+    added, had = result.plan.previous["added"], result.plan.previous["had"]
+    assert (added, had) == (["r1-n5,r2-n5"], [hosts[1]])
+    told = " ".join(result.summary().split())
+    assert "added: r[1-2]-n[5], 1 of 2 used" in told
+    assert f"not added, in the allocation before: {hosts[1]}" in told
+    alone = changed(plan, inputs={})
+    again = placer.replace(alone, topology, job, failed=hosts[0], added="r1-n5")
+    assert "had" not in again.plan.previous
+
+
+def test_a_repair_is_not_measured_at_other_links() -> None:
+    """It is compared with the plan before, which is no order in use."""
+    job = placer.read_job("llama3.1-405b-256")
+    plan = placer.place("rack:4 node:18 gpu:4", job, time_limit=5).plan
+    assert plan.what_if
+    assert not placer.replace(plan, failed=plan.nodes[0]).plan.what_if
+
+
 def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
     """A plan of every node owns those of its own machine, not what was built since."""
     _, job, _ = small

@@ -117,6 +117,17 @@ def test_published_choices_are_legal_and_fit() -> None:
     assert (1, 8) in {(s.micro_batch, s.micro_batches) for s in ran}
 
 
+def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown() -> None:
+    """Rows that are looked at for the table alone were beaten before."""
+    few, many = (
+        placer.tune("nvl72", "quickstart", gpus=[16], memory=80e9, top=top).to_dict()
+        for top in (1, 6)
+    )
+    assert len(many["rows"]) > len(few["rows"])
+    assert few["pruned"]["memory"]
+    assert few["pruned"] == many["pruned"]
+
+
 def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     """JSON as the contract says; the plan is of the best row and passes its check."""
     command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]

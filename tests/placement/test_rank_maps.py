@@ -77,11 +77,11 @@ def test_by_hand(text: str, wanted: list[int]) -> None:
         (RANK_MAP.replace('"gpu": 0', '"gpu": true', 1), "ranks[1].gpu: expected a"),
         (RANK_MAP.replace('"gpu": 0', '"gpu": 5', 1), "ranks[1]: GPU 5 of n001"),
         (RANK_MAP.replace('"rank": 2', '"rank": 1'), "rank 1 stands there twice"),
-        (RANK_MAP.replace('"ranks"', '"rank"'), "map: ranks: is missing"),
+        (RANK_MAP.replace('"ranks"', '"rank"'), 'map: the key "ranks" is missing'),
         ('{"format": "placer/rank-map", "version": 1, "ranks": [3]}',
-         "map: ranks[0]: expected an object with a host"),
+         "map: ranks[0]: expected a mapping"),
         ('{"format": "placer/node-map", "version": 1, "nodes": '
-         '[{"host": "n000", "processes": 0}]}', "nodes[0].processes: expected a whole"),
+         '[{"host": "n000", "processes": 0}]}', "nodes[0].processes: 0 is not"),
         ('{"format": "placer/node-map", "version": 1, "nodes": '
          '[{"host": "n000", "processes": 1000000000}]}', "n000 has 2 GPUs, more ranks"),
     ],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from placer.report.columns import narrowed
 from placer.report.sweep_table import sweep_text
 from placer.report.tune_table import _SAID_ONCE, _table
+from placer.report.tune_words import tight
 
 CHEAP = "layernorm+moe_act+mla_up_proj"
 
@@ -52,6 +55,23 @@ def test_different_long_words_have_letters() -> None:
     assert " A " in lines[1]
     assert " none " in lines[2]
     assert lines[-1] == f"A: {CHEAP}"
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        ([71e9, 60e9], ""),
+        ([73e9, 60e9], "row 1 fills more than 90% of"),
+        ([60e9, 79e9, 73e9], "rows 2, 3 fill more than 90% of"),
+    ],
+)
+def test_rows_near_the_limit_of_memory_are_told(needs: list[float], said: str) -> None:
+    """With the option that leaves a tenth free; where no limit is known, nothing."""
+    rows = [row(memory_bytes=each) for each in needs]
+    told = tight(rows, 80e9)
+    assert said in told
+    assert ("--memory 72GB" in told) == bool(said)
+    assert not tight(rows, 0.0)
 
 
 def test_a_sweep_is_narrowed_too() -> None:

@@ -120,7 +120,7 @@ def _shown(fabric: Fabric) -> dict[str, str]:
     return display_names(switches, shown)
 
 
-def _unit_names(fabric: Fabric, units: Units) -> list[str]:
+def _unit_names(fabric: Fabric, units: LeafSets) -> list[str]:
     """A name of each set of leaves, none twice."""
     shown = _shown(fabric)
     return joined_names(
@@ -129,7 +129,7 @@ def _unit_names(fabric: Fabric, units: Units) -> list[str]:
 
 
 def _add_levels(
-    findings: Findings, fabric: Fabric, units: Units, leaves: Mapping[str, set[str]]
+    findings: Findings, fabric: Fabric, units: LeafSets, leaves: Mapping[str, set[str]]
 ) -> None:
     names = _unit_names(fabric, units)
     graph = switch_graph(fabric, units.leaves)
@@ -228,7 +228,7 @@ def joined_units(
 
 
 @dataclass
-class Units:
+class LeafSets:
     """Sets of leaves, and the set of each host.
 
     Attributes
@@ -242,7 +242,7 @@ class Units:
     notes: list[str] = field(default_factory=list)
 
 
-def units_of_hosts(leaves_of_host: Mapping[str, set[str]]) -> Units:
+def units_of_hosts(leaves_of_host: Mapping[str, set[str]]) -> LeafSets:
     """The largest sets of leaves that hosts have, and the one that holds each host.
 
     A host with fewer adapters (one may be down) belongs to the one set that holds all
@@ -272,11 +272,11 @@ def _in_order(
     unclear: list[str],
     leaves_of_host: Mapping[str, set[str]],
     by_leaf: Mapping[str, set[int]],
-) -> Units:
+) -> LeafSets:
     """The sets in the order of their first hosts."""
     position = {host: at for at, host in enumerate(leaves_of_host)}
     found = sorted(found, key=lambda pair: min(position[host] for host in pair[1]))
-    units = Units([leaves for leaves, _ in found])
+    units = LeafSets([leaves for leaves, _ in found])
     for number, (_, hosts) in enumerate(found):
         units.of_host |= dict.fromkeys(hosts, number)
     shared = [leaf for leaf, sets in by_leaf.items() if len(sets) > 1]

@@ -11,17 +11,23 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import Problem, capped, refuse
 from placer.base.hostlist import name_problem
+from placer.documents import Document, records
+from placer.documents.facts import TEXT, or_null, whole
+from placer.documents.keys import Key, Kind, integer, key, list_of, map_of
+from placer.documents.tree import Node
 from placer.formats.machines import kubernetes
 from placer.formats.machines.findings import MAX_NODES, Findings, Level, NodeFacts, some
 from placer.formats.machines.switches import switch_levels
 
 if TYPE_CHECKING:
+    from placer.documents import Value
     from placer.formats.machines.node_labels import LabelRules
 
 PROBE = re.compile(r'\{"format": ?"placer/probe"')
@@ -39,20 +45,82 @@ _LONGEST = 1000
 _HOW = "run srun --ntasks-per-node=1 placer probe > FILE"
 
 
+def _words(value: Value, _: Any) -> dict[str, str]:
+    """Names and texts; what is empty or cannot be printed is left out."""
+    found = map_of(TEXT).read(value, {})
+    return {k: v for k, v in found.items() if _is_text(k) and v and _is_text(v)}
+
+
+def _printable(value: Value, usual: Any) -> Any:
+    if value.content is None:
+        return usual
+    if not _is_text(value.content):
+        value.expected("a printable text")
+        return usual
+    return value.content
+
+
+def _host(value: Value, usual: Any) -> Any:
+    text = value.text()
+    if text and (why := name_problem(text)):
+        value.problem(why)
+    return text or usual
+
+
+def _problems(value: Value, _: Any) -> tuple[str, ...]:
+    return tuple(filter(_is_text, list_of(TEXT).read(value, ())))
+
+
+_HOST = Kind(lambda: {"type": "string", "minLength": 1}, _host, "")
+_TEXT = Kind(TEXT.schema, _printable, "")
+_WORDS = Kind(map_of(TEXT).schema, _words, {})
+_LIST = Kind(list_of(TEXT).schema, _problems, ())
+
+
 @dataclass(frozen=True)
 class Probed:
     """One node, as its probe describes it; ``line`` is where it stands."""
 
-    host: str
-    gpus: int
-    gpu: str
-    domain: str
-    address: str
-    pattern: str
-    labels: dict[str, str]
-    cloud: dict[str, str]
-    problems: tuple[str, ...]
+    host: str = key(
+        _HOST,
+        "name of the node: `PLACER_HOST`, Slurm's, a pod's `NODE_NAME`, else its own",
+    )
+    gpus: int = key(integer(0, 1024), "GPUs that are there")
+    gpu: str = key(_TEXT, "what most of them are called; empty where nothing tells", "")
+    memory = Key(or_null(whole()), "the least that one of them has, MiB", None)
+    domain: str = key(
+        or_null(_TEXT),
+        "NVLink domain of several nodes, CLUSTER-UUID.CLIQUE; null where there is none",
+        "",
+        called="nvlink_domain",
+    )
+    address: str = key(
+        _TEXT,
+        "`SLURM_TOPOLOGY_ADDR`, such as spine1.leaf3.n07",
+        "",
+        called="topology_addr",
+    )
+    pattern: str = key(
+        _TEXT,
+        "`SLURM_TOPOLOGY_ADDR_PATTERN`, such as switch.switch.node",
+        "",
+        called="topology_pattern",
+    )
+    labels: dict[str, str] = key(
+        _WORDS, "labels of Kubernetes that the downward API wrote", dict
+    )
+    cloud: dict[str, str] = key(
+        _WORDS, "what the metadata service told, with the cloud's name", dict
+    )
+    nics = Key(whole(), "NICs for RDMA", None)
+    rails = Key(
+        list_of(_TEXT), "the nearest NIC of each GPU; empty where unknown", None
+    )
+    problems: tuple[str, ...] = key(
+        _LIST, "what could not be told, and GPUs that differ", ()
+    )
     line: int = 0
+    is_open = True
 
     def all_labels(self) -> dict[str, str]:
         """Its labels, with those that say what the probe found itself."""
@@ -119,58 +187,20 @@ def _probes(text: str, source: str, problems: list[Problem]) -> Iterator[Probed]
                 message = "this probe is cut or malformed"
                 problems.append(Problem(message, source, number, column))
                 break
-            wrong = _wrong(data)
-            if wrong is None:
-                yield _probed(data, number)
+            here = partial(Node, "mapping", number, column)
+            document = Document(source, data, here)
+            if data.get("version") != 1:
+                message = "expected 1: the probe is of another placer"
+                document.problem(message, ("version",))
+            one = records.read(document.root, Probed, line=number)
+            if document.problems:
+                problems.append(document.problems[0])
             else:
-                key, message = wrong
-                problems.append(Problem(message, source, number, column, key))
-
-
-def _wrong(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The first key of a probe that cannot be used, and why."""
-    if data.get("version") != 1:
-        return "version", "expected 1: the probe is of another placer"
-    host = data.get("host")
-    if not isinstance(host, str) or not host:
-        return "host", "expected a text"
-    if why := name_problem(host):
-        return "host", why
-    gpus = data.get("gpus")
-    if type(gpus) is not int or not 0 <= gpus <= 1024:
-        return "gpus", "expected a number from 0 to 1024"
-    for key in ("gpu", "nvlink_domain", "topology_addr", "topology_pattern"):
-        if not _is_text(data.get(key) or ""):
-            return key, "expected a printable text"
-    for key in ("labels", "cloud"):
-        if not isinstance(data.get(key, {}), dict):
-            return key, "expected an object"
-    if not isinstance(data.get("problems", []), list):
-        return "problems", "expected a list"
-    return None
+                yield one
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST
-
-
-def _probed(data: Mapping[str, Any], line: int) -> Probed:
-    return Probed(
-        host=data["host"],
-        gpus=data["gpus"],
-        gpu=data.get("gpu") or "",
-        domain=data.get("nvlink_domain") or "",
-        address=data.get("topology_addr") or "",
-        pattern=data.get("topology_pattern") or "",
-        labels=_texts(data.get("labels", {})),
-        cloud=_texts(data.get("cloud", {})),
-        problems=tuple(text for text in data.get("problems", []) if _is_text(text)),
-        line=line,
-    )
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {k: v for k, v in values.items() if _is_text(k) and v and _is_text(v)}
 
 
 def _clashes(probed: Sequence[Probed], source: str) -> Iterator[Problem]:

@@ -46,7 +46,7 @@ def settled(
         candidates.append(("best rest", _with_best_rest(problem, incumbent)))
     else:
         candidates.append(("previous plan", _mended(problem, incumbent, previous)))
-        candidates.append(("kept in place", _aligned(problem, incumbent, previous)))
+        candidates.append(("fewer ranks moved", _aligned(problem, incumbent, previous)))
     for how, placements in candidates:
         for gpu_of_rank in placements:
             if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):

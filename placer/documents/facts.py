@@ -1,0 +1,118 @@
+"""Kinds of what programs write as JSON: open mappings, and null as good as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from placer.base.arrays import IntArray
+from placer.base.hostlist import name_problem
+from placer.documents.keys import REQUIRED, Kind, also, keys_of, list_of
+from placer.documents.keys import number as number_between
+from placer.documents.schema import schema_of
+from placer.documents.value import Value
+
+_MOST = 2**31 - 1  # of a count or an index
+
+
+class Facts:
+    """A class of keys of a mapping that may have others besides."""
+
+    is_open = True
+
+
+def facts(record: type[Facts]) -> Kind:
+    """A mapping with these keys, as it is, those that nobody knows included."""
+
+    def read(value: Value, _: Any) -> dict[str, Any]:
+        section = value.section()
+        for each in keys_of(record):
+            each.take(section)
+        return dict(section.content)
+
+    return Kind(lambda: schema_of(record), read, {})
+
+
+def or_null(kind: Kind) -> Kind:
+    """The same, or null, which is as good as absent."""
+
+    def schema() -> dict[str, Any]:
+        found = kind.schema()
+        if "enum" in found:
+            return found | {"enum": [*found["enum"], None]}
+        return found | {"type": [found["type"], "null"]}
+
+    def read(value: Value, usual: Any) -> Any:
+        if value.content is None:
+            return None if usual is REQUIRED else usual
+        return kind.read(value, usual)
+
+    return Kind(schema, read, kind.stand_in)
+
+
+def whole(least: int = 0) -> Kind:
+    """A whole number of 32 bits."""
+    return Kind(
+        lambda: {"type": "integer", "minimum": least, "maximum": _MOST},
+        lambda value, usual: value.integer(usual, minimum=least, maximum=_MOST),
+        least,
+    )
+
+
+NUMBER = number_between(-1e300, 1e300)
+INTERVAL = also(
+    list_of(NUMBER),
+    lambda ends: len(ends) == 2,
+    "expected two numbers",
+    minItems=2,
+    maxItems=2,
+)
+ANY = Kind(
+    lambda: {"type": "object"}, lambda value, _: dict(value.section().content), {}
+)
+
+
+def _is_text(value: Value, usual: Any) -> Any:
+    if isinstance(value.content, str):
+        return value.content
+    value.expected("a text")
+    return usual
+
+
+TEXT = Kind(lambda: {"type": "string"}, _is_text, "")
+
+
+def _names(problem: Callable[[str], str | None]) -> Kind:
+    """A list of names, none empty, as a tuple; there may be many."""
+
+    def read(value: Value, _: Any) -> tuple[str, ...]:
+        if value.kind != "list":
+            value.expected("a list")
+            return ()
+        for index, name in enumerate(value.content):
+            is_name = isinstance(name, str) and name
+            why = problem(name) if is_name else "expected a name"
+            if why:
+                got = Value(value.document, name, (*value.path, index))
+                got.problem(why if is_name else f"{why}, got {got.shown()}")
+        return tuple(value.content)
+
+    items = {"type": "string", "minLength": 1}
+    return Kind(lambda: {"type": "array", "items": items}, read, ())
+
+
+NAMES = _names(lambda _: None)
+HOSTS = _names(name_problem)
+
+
+def _indices(value: Value, _: Any) -> IntArray:
+    return np.array(value.integers(maximum=_MOST), dtype=np.int64)
+
+
+INDICES = Kind(
+    lambda: {"type": "array", "items": whole().schema()},
+    _indices,
+    np.zeros(0, dtype=np.int64),
+)
