@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, inf
+from time import monotonic
 from typing import NamedTuple
 
 from placer.solve.count.engine import Limits, solve
@@ -113,9 +114,11 @@ class Contents:
         _balance(program, parts, made)
         unit = FINE * max(map(abs, program.price)) or 1.0
         program.price = [floor(price / unit) for price in program.price]
+        begun = monotonic()
         bound = solve(program, replace(limits, is_relaxed=True)).bound
-        if unit * bound * WHOLE >= needed:
-            bound = max(bound, solve(program, limits).bound)
+        left = limits.seconds - (monotonic() - begun)
+        if unit * bound * WHOLE >= needed and left > 0:
+            bound = max(bound, solve(program, replace(limits, seconds=left)).bound)
         return unit * (bound - TOLERANCE * abs(bound))
 
     def _shares(

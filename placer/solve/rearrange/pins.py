@@ -2,8 +2,7 @@
 
 First by exchanges that change nothing: equal domains of the machine, and the same after
 turning the ring of replicas. Then by exchanging replicas, which keeps every requirement
-and changes the order of their rings only, or other ranks that stay together. Last by
-exchanging what single nodes, or whole domains, hold.
+and changes the order of their rings only, or other ranks that stay together.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.rules import Limits
 
-# Turns of the ring, exchanges of replicas, and hosts of a pin, tried for an exchange.
-TURNS, EXCHANGES, HOSTS = 64, 400, 16
+# Turns of the ring, and exchanges of replicas, that are tried.
+TURNS, EXCHANGES = 64, 400
 
 
 class PinnedRanks:
@@ -99,10 +98,6 @@ class PinnedRanks:
             moved = self._with_units(gpu_of_rank, units)
             if moved is not None:
                 yield moved
-        for tier in range(len(self.topology.tiers) - 1):
-            moved = self._with_domains(gpu_of_rank, tier)
-            if moved is not None:
-                yield moved
 
     def _turns(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
         """The placement with the ring of replicas turned by 0, 1, ..."""
@@ -175,64 +170,6 @@ class PinnedRanks:
             away += ~near[units].any(axis=1)
         nearest: list[int] = np.argsort(away, kind="stable").tolist()
         return nearest
-
-    def _with_domains(self, gpu_of_rank: IntArray, tier: int) -> IntArray | None:
-        """Pinned ranks brought home by exchanging what domains of ``tier`` hold."""
-        row = self.topology.domain_of_node[tier]
-        node_of_rank = self.topology.node_of_gpu[gpu_of_rank].copy()
-        local = gpu_of_rank - self.topology.first_gpu_of_node[node_of_rank]
-        settled: set[int] = set()
-        for rank, hosts in self.limits.nodes_of_rank.items():
-            here = int(row[node_of_rank[rank]])
-            if int(node_of_rank[rank]) in hosts:
-                settled.add(here)
-                continue
-            for host in sorted(hosts)[:HOSTS]:
-                there = int(row[host])
-                if not {here, there} & settled and self._swap(
-                    node_of_rank, local, row, rank, host
-                ):
-                    settled.add(there)
-                    break
-            else:
-                return None
-        moved: IntArray = self.topology.first_gpu_of_node[node_of_rank] + local
-        return moved
-
-    def _swap(
-        self,
-        node_of_rank: IntArray,
-        local: IntArray,
-        row: IntArray,
-        rank: int,
-        host: int,
-    ) -> bool:
-        """Exchange what two domains hold, ``rank`` going to ``host``, if there is room.
-
-        Nodes change places in order, the fullest on those with the most GPUs.
-        """
-        gpus = self.topology.gpus_of_node
-        need = np.zeros(self.topology.num_nodes, dtype=np.int64)
-        np.maximum.at(need, node_of_rank, local + 1)
-        becomes = np.arange(self.topology.num_nodes)
-        first = int(node_of_rank[rank])
-        here, there = int(row[first]), int(row[host])
-        for source, target in ((here, there), (there, here)):
-            nodes, places = np.flatnonzero(row == source), np.flatnonzero(row == target)
-            nodes = nodes[np.argsort(-need[nodes], kind="stable")]
-            places = places[np.argsort(-gpus[places], kind="stable")]
-            nodes = nodes[need[nodes] > 0]
-            if source == here:
-                nodes = np.append(first, nodes[nodes != first])
-                places = np.append(host, places[places != host])
-            if len(nodes) > len(places):
-                return False
-            places = places[: len(nodes)]
-            if (need[nodes] > gpus[places]).any():
-                return False
-            becomes[nodes] = places
-        node_of_rank[:] = becomes[node_of_rank]
-        return True
 
 
 def _rows(label: IntArray) -> IntArray:

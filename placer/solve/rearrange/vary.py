@@ -1,29 +1,36 @@
 """A placement in other places: what was together is apart, at the same cost.
 
 Equal domains of the machine exchange what they hold (`placer.solve.tree.symmetry`),
-which changes no cost. Each exchange is drawn at random and mended until no node holds a
-stage or a replica again that it held before, and no domain a replica, wherever there
-are enough domains alike.
+which changes no cost. Of each family of domains alike that exchange is taken, at
+random, in which the fewest hold a stage or a replica again that they held before: none,
+wherever there are enough of them. Of several such the one comes first that tells the
+most nodes apart: two whose links have always carried the same groups are as slow.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-from placer.solve.tree.symmetry import Symmetry, on_other_nodes
+from placer.solve.tree.symmetry import (
+    Pair,
+    Symmetry,
+    best_pairs,
+    completed,
+    on_other_nodes,
+)
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
 
-ROUNDS = 20  # passes over a set of domains that mend an exchange
-DRAWS = 20  # exchanges that are tried for one placement
-TRIES = 32  # partners of a node that is to be told apart
-NEVER = 1 << 20  # counts more than all that a place would hold again
+DRAWS = 8  # exchanges that are tried for one placement
+PARTNERS = 32  # contents that are tried for a domain, of all domains alike
+# What an exchange is worth that holds nothing again, and what chance adds at most.
+CLEAN, CHANCE = 1 << 20, 1 << 10
 
 
 def varied(
@@ -41,9 +48,10 @@ def varied(
     seen = {gpu_of_rank.tobytes()}
     yield gpu_of_rank
     for _ in range(count - 1):
-        for _ in range(DRAWS):
-            content = spread.drawn(rng)
-            other = spread.placed(content)
+        drawn = [spread.drawn(rng) for _ in range(DRAWS)]
+        for content in sorted(drawn, key=spread.alike):
+            holder = np.argsort(content[0])
+            other = on_other_nodes(problem.machine, gpu_of_rank, holder)
             if other.tobytes() in seen:
                 continue
             if not problem.allows(other) or problem.avoided(other) > most_avoided:
@@ -69,121 +77,67 @@ class _Spread:
     def __init__(
         self, problem: Problem, gpu_of_rank: IntArray, remembers: bool
     ) -> None:
-        self._machine, self._gpu_of_rank = problem.machine, gpu_of_rank
-        self._symmetry = Symmetry(problem.machine)
-        at = problem.job.parallelism.coordinates
-        node = problem.machine.node_of_gpu[gpu_of_rank]
+        self._machine, self._symmetry = problem.machine, Symmetry(problem.machine)
+        axes, node = problem.job.parallelism, problem.machine.node_of_gpu[gpu_of_rank]
+        at = axes.coordinates
+        used = np.bincount(node, minlength=problem.machine.num_nodes) > 0
+        may_be_used = used | ~problem.limits.avoided
         #: For each tier, which stages and replicas each domain holds at first.
-        self._holds: list[list[BoolArray]] = []
+        self._holds: list[BoolArray] = []
         # For each tier, nodes with ranks at first, and nodes that may have some.
         self._in_use: list[IntArray] = []
         self._open: list[IntArray] = []
-        used = np.bincount(node, minlength=problem.machine.num_nodes) > 0
-        may_be_used = used | ~problem.limits.avoided
         for row in problem.machine.domain_of_node:
             self._in_use.append(np.bincount(row, used).astype(np.int64))
             self._open.append(np.bincount(row, may_be_used).astype(np.int64))
-            own = []
-            for axis in ("pp", "dp"):
-                held = np.zeros((int(row.max()) + 1, int(at[axis].max()) + 1), bool)
-                held[row[node], at[axis]] = True
-                own.append(held)
-            self._holds.append(own)
-        self._held = [[held & remembers for held in own] for own in self._holds]
+            held = np.zeros((int(row.max()) + 1, axes.pp + axes.dp), bool)
+            held[row[node], at["pp"]] = held[row[node], axes.pp + at["dp"]] = True
+            self._holds.append(held)
+        self._held = [held & remembers for held in self._holds]
         # What a node's links carry: its groups along dp, and along pp, by content.
-        self._carries = [
-            _first_of_node(number, node, problem.machine.num_nodes)
-            for number in (
-                at["pp"] * (int(at["cp"].max()) + 1) + at["cp"],
-                at["dp"] * (int(at["cp"].max()) + 1) + at["cp"],
-            )
-        ]
-        self._carried = [_numbered(carries) for carries in self._carries]
-
-    def placed(self, content: list[IntArray]) -> IntArray:
-        """The placement in which every node holds its content."""
-        holder = np.argsort(content[0])
-        return on_other_nodes(self._machine, self._gpu_of_rank, holder)
+        self._carries = np.full((2, problem.machine.num_nodes), -1)
+        for row, axis in zip(self._carries, ("pp", "dp"), strict=True):
+            row[node[::-1]] = (at[axis] * axes.cp + at["cp"])[::-1]
+        self._carried = self._carries[:, None]
 
     def keep(self, content: list[IntArray]) -> None:
         """Count what the domains hold now as held."""
-        for own, held, now in zip(self._holds, self._held, content, strict=True):
-            for first, so_far in zip(own, held, strict=True):
-                so_far |= first[now]
-        self._carried = [
-            _numbered(np.stack([carried, carries[content[0]]]))
-            for carried, carries in zip(self._carried, self._carries, strict=True)
-        ]
+        for first, held, now in zip(self._holds, self._held, content, strict=True):
+            held |= first[now]
+        self._carried = self._with(content)
+
+    def alike(self, content: list[IntArray]) -> int:
+        """How many nodes carry what others do, now and in all placements kept."""
+        columns = (
+            np.unique(rows, axis=1, return_counts=True)[1]
+            for rows in self._with(content)
+        )
+        return sum(int(counts[counts > 1].sum()) for counts in columns)
+
+    def _with(self, content: list[IntArray]) -> IntArray:
+        """What each node has carried, for either axis, and would; (2, kept, N)."""
+        now = self._carries[:, None, content[0]]
+        return np.concatenate((self._carried, now), axis=1)
 
     def drawn(self, rng: np.random.Generator) -> list[IntArray]:
-        """A random exchange of equal domains, mended: what each holds, by tier."""
+        """A random exchange of equal domains: what each holds, by tier."""
         symmetry = self._symmetry
-        top = len(self._holds) - 1
-        content = [np.arange(len(own[0])) for own in self._holds]
-        for tier in range(top, 0, -1):
+        content = [np.arange(len(held)) for held in self._holds]
+        for tier in range(len(content) - 1, 0, -1):
             shape = symmetry.shape[tier - 1]
             for domain, inside in enumerate(symmetry.children[tier]):
-                taken = symmetry.children[tier][int(content[tier][domain])]
                 places, contents = defaultdict(list), defaultdict(list)
                 for child in inside:
                     places[shape[child]].append(child)
-                for child in taken:
+                for child in symmetry.children[tier][int(content[tier][domain])]:
                     contents[shape[child]].append(child)
                 for kind, alike in places.items():
-                    if tier <= self._machine.node_tier:
-                        # A launcher tells the islands of a host apart.
-                        content[tier - 1][alike] = contents[kind]
-                        continue
-                    matched = self._matched(tier - 1, alike, contents[kind], rng)
-                    content[tier - 1][alike] = matched
-        if not self._machine.node_tier:
-            self._tell_apart(content[0], rng)
+                    chosen = contents[kind]
+                    # A launcher tells the islands of a host apart.
+                    if tier > self._machine.node_tier and len(alike) > 1:
+                        chosen = self._matched(tier - 1, alike, chosen, rng)
+                    content[tier - 1][alike] = chosen
         return content
-
-    def _tell_apart(self, content: IntArray, rng: np.random.Generator) -> None:
-        """Exchange contents of alike nodes that would carry the same once more.
-
-        Two nodes whose links have carried the same groups in every placement cannot be
-        told apart.
-        """
-        parent = self._symmetry.parent[0] if self._symmetry.parent else None
-        shape = np.array(self._symmetry.shape[0])
-        family = shape if parent is None else _numbered(np.stack([parent, shape]))
-        members = [np.flatnonzero(family == f) for f in range(int(family.max()) + 1)]
-        for carried, carries in zip(self._carried, self._carries, strict=True):
-            meets = Counter(
-                zip(carried.tolist(), carries[content].tolist(), strict=True)
-            )
-            for node in rng.permutation(len(content)).tolist():
-                if meets[int(carried[node]), int(carries[content[node]])] < 2:
-                    continue
-                for other in rng.permutation(members[family[node]])[:TRIES].tolist():
-                    if self._separates(meets, carried, carries, content, node, other):
-                        break
-
-    def _separates(
-        self,
-        meets: Counter[tuple[int, int]],
-        carried: IntArray,
-        carries: IntArray,
-        content: IntArray,
-        one: int,
-        other: int,
-    ) -> bool:
-        """Exchange the contents of two nodes if fewer then carry the same again."""
-        pair = np.array([one, other])
-        now, then = content[pair], content[pair[::-1]]
-        if self._again(0, pair, then).sum() > self._again(0, pair, now).sum():
-            return False
-        before = [*zip(carried[pair].tolist(), carries[now].tolist(), strict=True)]
-        after = [*zip(carried[pair].tolist(), carries[then].tolist(), strict=True)]
-        meets.subtract(before)
-        if sum(meets[key] for key in after) >= sum(meets[key] for key in before):
-            meets.update(before)
-            return False
-        meets.update(after)
-        content[pair] = then
-        return True
 
     def _matched(
         self,
@@ -191,77 +145,19 @@ class _Spread:
         places: list[int],
         contents: list[int],
         rng: np.random.Generator,
-    ) -> IntArray:
-        """Contents for places, in random order but for what was held before."""
-        chosen = rng.permutation(contents)
-        if len(places) == 1:
-            return chosen
-        here = np.array(places)
-        for _ in range(ROUNDS):
-            again = self._again(tier, here, chosen)
-            bad = np.flatnonzero(again > 0)
-            if not len(bad):
-                break
-            for one in bad.tolist():
-                # Exchange it with whichever leaves the fewest meetings of both.
-                others = rng.permutation(len(here))[:64]
-                swapped = self._again(tier, here[[one]], chosen[others])
-                swapped += self._again(tier, here[others], chosen[[one]])
-                now = self._again(tier, here[[one]], chosen[[one]])
-                now = now + self._again(tier, here[others], chosen[others])
-                best = int(np.argmin(swapped - now))
-                if swapped[best] < now[best]:
-                    other = others[best]
-                    chosen[[one, other]] = chosen[[other, one]]
-        for one in np.flatnonzero(self._again(tier, here, chosen) > 0).tolist():
-            turn = self._turn(tier, here, chosen, one)
-            chosen[turn] = chosen[np.roll(turn, -1)]
-        return chosen
-
-    def _turn(
-        self, tier: int, here: IntArray, chosen: IntArray, start: int
-    ) -> IntArray:
-        """Places in a ring, each of which may take what the next one holds.
-
-        The ring begins at ``start``, by breadth first; it is empty where there is none.
-        """
-        came_from = {start: start}
-        queue = deque([start])
-        while queue:
-            place = queue.popleft()
-            fits = self._again(tier, here[[place]], chosen) == 0
-            if place != start and fits[start]:
-                ring = [place]
-                while ring[-1] != start:
-                    ring.append(came_from[ring[-1]])
-                return np.array(ring[::-1])
-            for other in np.flatnonzero(fits).tolist():
-                if other not in came_from:
-                    came_from[other] = place
-                    queue.append(other)
-        return np.zeros(0, dtype=np.int64)
-
-    def _again(self, tier: int, places: IntArray, contents: IntArray) -> IntArray:
-        """How many stages and replicas each place would hold again.
-
-        No place has ranks on nodes to avoid that had none.
-        """
-        total = np.zeros(max(len(places), len(contents)), dtype=np.int64)
-        for first, so_far in zip(self._holds[tier], self._held[tier], strict=True):
-            total += (first[contents] & so_far[places]).sum(axis=1)
-        is_too_full = self._in_use[tier][contents] > self._open[tier][places]
-        return total + NEVER * is_too_full
-
-
-def _first_of_node(number: IntArray, node: IntArray, nodes: int) -> IntArray:
-    """The number of the first rank of each node; -1 of one without ranks."""
-    found = np.full(nodes, -1)
-    held, first = np.unique(node, return_index=True)
-    found[held] = number[first]
-    return found
-
-
-def _numbered(columns: IntArray) -> IntArray:
-    """Equal numbers for equal columns."""
-    rows = np.atleast_2d(columns)
-    return np.unique(rows, axis=1, return_inverse=True)[1].ravel()
+    ) -> list[int]:
+        """Contents for places, by chance but for what they held before."""
+        worth: dict[Pair, int] = {}
+        for place in places:
+            some = rng.permutation(contents)[:PARTNERS]
+            again = (self._holds[tier][some] & self._held[tier][place]).sum(axis=1)
+            found = rng.integers(1, CHANCE, len(some)) + CLEAN // (1 + again)
+            # No place has ranks on nodes to avoid that had none.
+            fits = self._in_use[tier][some] <= self._open[tier][place]
+            for content, value in zip(
+                some[fits].tolist(), found[fits].tolist(), strict=True
+            ):
+                worth[place, content] = value
+        kind = [0] * (max(contents) + 1)
+        found = completed(best_pairs(worth), places, contents, kind)
+        return [found[place] for place in places]

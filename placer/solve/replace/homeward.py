@@ -100,9 +100,9 @@ class Homeward:
             return None
 
     @property
-    def affected_ranks(self) -> int:
-        """Ranks of units whose cell lost GPUs."""
-        return len(self.affected) * int(self.units.slots.ranks.shape[1])
+    def unit_size(self) -> int:
+        """Ranks of a unit."""
+        return int(self.units.slots.ranks.shape[1])
 
     def walk(
         self, start: IntArray, price: float, seeds: Iterator[int], budget: Budget

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 WALKS = 8  # after the first
+FEW, MORE = 4, 4  # units that pay at the first price, and how many times more each time
+BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,19 +189,20 @@ class _Search:
 
         few = cheap = walked(front.points[0], front.points[0].value)
         allowed = self._allowed(least)
-        # What may be paid, for all ranks whose domain lost some; then for ever more.
-        share = max(self._terms.within, EXACT) * least
-        lowest = share / max(walks.affected_ranks, 1)
+        # What each move must save where a few units are enough; then ever more of them.
+        price = (few.value - allowed) / (FEW * walks.unit_size)
+        in_vain = 0
         for number in range(WALKS):
-            if self._budget.is_over() or few.value <= allowed:
+            is_bracketed = cheap.value <= allowed
+            if self._budget.is_over() or few.value <= allowed or in_vain == BOTH_ENDS:
                 return
-            price, is_bracketed = lowest, cheap.value <= allowed
             if is_bracketed:
                 if cheap.moves <= few.moves:  # nothing lies between
                     return
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
             found = walked(few if number % 2 else cheap, price)
-            lowest = max(lowest / 2, share / problem.job.world_size)
+            in_vain = in_vain + 1 if is_bracketed and found in (few, cheap) else 0
+            price /= MORE
             if found.value <= allowed or not is_bracketed:
                 cheap = found
             else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import pytest
 
-from placer.solve.count.engine import Limits, solve
+from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program
+from placer.solve.programs import contents as asked
 from placer.solve.programs.contents import Contents, Costs, fillings
 
 ROOT = Limits(1, engine="highs")
@@ -36,6 +39,25 @@ def test_parts_that_fit_no_room() -> None:
     found = fillings(program, {3: 2}, Costs([0, 0, 0], [0, 0, 0], [0, 0, 0, 0]))
     program.row(found[2], 3, 3)
     assert solve(program, ROOT).counts is None
+
+
+def test_both_programs_end_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers are counted in the time that the relaxed program leaves."""
+    left: list[float] = []
+
+    def slow(program: Program, limits: Limits) -> Answer:
+        left.append(limits.seconds)
+        sleep(0.05)
+        return solve(program, limits)
+
+    monkeypatch.setattr(asked, "solve", slow)
+    costs = Costs([0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0, 5])
+    contents = Contents(3, 2, [{4: 1, 2: 1}], costs, [])
+    for seconds in (0.04, 10.0):
+        contents.least(Limits(1, seconds, engine="highs"))
+    assert len(left) == 3
+    assert left[:2] == [0.04, 10.0]
+    assert left[2] <= 10.0 - 0.05
 
 
 def test_groups_in_domains_by_hand() -> None:
