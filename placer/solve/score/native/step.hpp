@@ -1,6 +1,6 @@
 // The step of a placement, kept up to date change by change.
 //
-// step = slowest replica's pipeline + gradients and parameters that nothing hides + what is fixed. A stage
+// step = slowest replica's pipeline + synchronisation that nothing hides + what is fixed. A stage
 // of a replica waits for the slowest of its groups of each axis. Replicas that groups join
 // are a block; all of its stages at their slowest say at most what its replicas take, and
 // which replica takes how long is worked out only for blocks that may be the slowest.
