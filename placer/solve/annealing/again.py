@@ -1,4 +1,4 @@
-"""Local search again, from other seeds, for as long as was asked.
+"""Local search again, from other seeds, as long as the effort says.
 
 Every generation searches several times from the same elite pool. What they find is
 offered in their order, so it does not matter how many of them run side by side. Where a

@@ -46,7 +46,7 @@ MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at 
 MOVES_OF_FLOWS = 400  # most leave a maximum of many ports alone
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
-ASKED = 500  # times dearer is a move whose step asks the scorer
+BY_SCORER = 500  # times dearer is a move whose step the scorer prices
 ANNEALED = "annealed"  # what placements found here are called
 BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
@@ -56,7 +56,7 @@ STARTS = 4  # of all that are known, the best
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements annealed on the exact cost, or what walks would begin with.
 
-    The latter where constructions alone are asked for.
+    The latter where constructions alone are wanted.
     """
     if not is_for(problem) or incumbent.is_within(SMALL):
         return
@@ -259,7 +259,11 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
 def _moves(walks: Walks) -> int:
     each = MOVES_OF_FLOWS if walks.units.partners is not None else MOVES_A_UNIT
     moves = min(MOST_MOVES, each * len(walks.evaluator.slots.ranks))
-    return moves // ASKED if getattr(walks.evaluator.kernel, "asks", False) else moves
+    return (
+        moves // BY_SCORER
+        if getattr(walks.evaluator.kernel, "calls_scorer", False)
+        else moves
+    )
 
 
 def _offer(walks: Walks, slots: IntArray, incumbent: Incumbent) -> None:

@@ -62,7 +62,7 @@ def _exchanged(
     unit_at = np.full(len(cell), -1)
     unit_at[slots] = np.arange(len(slots))
     unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
-    held = np.flatnonzero(unit_at >= 0)
+    taken = np.flatnonzero(unit_at >= 0)
     found = np.empty_like(slots)
-    found[unit_at[held]] = held
+    found[unit_at[taken]] = taken
     return found

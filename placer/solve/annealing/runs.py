@@ -73,7 +73,7 @@ class Runs(Units):
         return obeys(problem.machine, problem.job, self.gpu_of_rank(slot_of_unit))
 
     def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
-        """The placement of runs, told as rows (node, units); shape (R,)."""
+        """The placement of runs, given as rows (node, units); shape (R,)."""
         nodes, units = slot_of_unit.T
         return self.problem.machine.gpus_on(np.repeat(nodes, units * self.size))
 
@@ -152,8 +152,7 @@ class RunWalks(Walks):
 
     def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on nodes; the cost."""
-        nodes, lengths = np.ascontiguousarray(slot_of_unit.T, dtype=np.int32)
-        self.annealer.load_runs(nodes, lengths)
+        self.annealer.load_runs(*np.ascontiguousarray(slot_of_unit.T))
         return self.annealer.best
 
     @property
@@ -177,17 +176,14 @@ def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
     of_kind = Rows.pairs(kind, np.arange(len(kind)), int(kind.max()) + 1)
     sizes = {one // size for one in kept_whole(problem.job) if one > size}
     annealer.set_runs(
-        _numbers(room),
-        _numbers(machine.host_of_node),
-        _numbers(np.cumsum(room) - room),
-        _numbers(kind[in_turn]),
-        _numbers(kind),
-        _numbers(machine.node_of_gpu[slots.gpus[:, 0]]),
-        of_kind.start,
-        of_kind.entry,
-        sorted(sizes) or [1],
+        room=room,
+        host=machine.host_of_node,
+        kind=kind[in_turn],
+        kind_of_slot=kind,
+        node_of_slot=machine.node_of_gpu[slots.gpus[:, 0]],
+        slots_of_kind=of_kind,
+        sizes=np.array(sorted(sizes) or [1]),
     )
-    units = len(slots.ranks)
     for axis, tier in problem.job.require.items():
         rows = [
             np.unique(row // size)
@@ -196,12 +192,5 @@ def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
         ]
         groups = Rows.of([row for row in rows if len(row) > 1])
         if len(groups.entry):
-            turned = groups.turned(units)
             domain = machine.domain_of_node[machine.tier_index(tier)]
-            annealer.add_fence(
-                turned.start, turned.entry, groups.start, groups.entry, _numbers(domain)
-            )
-
-
-def _numbers(values: IntArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.ascontiguousarray(values, dtype=np.int32)
+            annealer.add_fence(groups=groups, units=len(slots.ranks), domain=domain)

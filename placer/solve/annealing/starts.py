@@ -22,7 +22,7 @@ Part = tuple[int, int, int]  # group, cell, units
 TRIES = 40  # random fills for each least part
 FILLS = 400  # and for all
 KEPT = 3
-# What one part is worth beside another, when a cell is filled.
+# What parts are worth, one against the other, when a cell is filled.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
 MOST_WIDTHS, MOST_RUNS = 40, 200

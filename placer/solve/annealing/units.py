@@ -142,7 +142,7 @@ class Units:
 
     @cached_property
     def partners(self) -> Rows | None:
-        """Units that each sends to or receives from, where the job tells of ranks."""
+        """Units that each sends to or receives from, where the job names ranks."""
         problem, count = self.problem, len(self.slots.ranks)
         if problem.goal.name != "time" or not has_own_traffic(problem):
             return None

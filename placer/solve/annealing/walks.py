@@ -11,12 +11,12 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.annealing.sets import blocks_of
 from placer.solve.score.evaluator import Compiled, compiled
+from placer.solve.score.groups import Rows
 
 if TYPE_CHECKING:
     from placer.solve.annealing.units import Units
     from placer.solve.run.budget import Budget
     from placer.solve.score._kernel import Annealer
-    from placer.solve.score.groups import Numbers
 
 HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
@@ -72,7 +72,7 @@ class Walks:
         found = compiled(problem, self.units.slots)
         if found is None:
             raise PricedInFull
-        from placer.solve.score._kernel import Annealer, Hops
+        from placer.solve.score._kernel import Annealer
 
         self.evaluator, kernel, width = found, found.kernel, found.width
         if found.slots is not self.units.slots:
@@ -84,18 +84,17 @@ class Walks:
         families = [sets for _, sets in tied]
         for label in units.labels():
             sets = _family(label, stage)
-            if np.diff(sets[1]).max() > 1 or not families:
+            if np.diff(sets.start).max() > 1 or not families:
                 families.append(sets)
         found.load(np.arange(len(ranks)))
-        if isinstance(kernel, Hops):
-            self.annealer = Annealer(kernel, width, families)
-        else:
-            _, start, block = _family(blocks_of(axes, ranks), stage)
-            self.annealer = Annealer(kernel, width, families, start, block, axes.ep > 1)
+        blocks = _family(blocks_of(axes, ranks), stage)
+        self.annealer = Annealer(
+            kernel, width, families, blocks=blocks, has_experts=axes.ep > 1
+        )
         for level, sets in tied:
-            self.annealer.tie(level, [sets])
+            self.annealer.tie(level, sets)
         if (partners := units.partners) is not None:
-            self.annealer.set_partners(partners.start, partners.entry)
+            self.annealer.set_partners(partners)
         self._counted = self.annealer.moves
 
     def set_home(self, slot: IntArray, ranks: IntArray, affected: IntArray) -> None:
@@ -110,8 +109,7 @@ class Walks:
         affected : ndarray, shape (any,)
             Units that are moved first.
         """
-        given = (one.astype(np.int32) for one in (slot, ranks, affected))
-        self.annealer.set_home(*given)
+        self.annealer.set_home(slot, ranks, affected)
         self._counted = self.annealer.moves
 
     def load(self, slot_of_unit: IntArray) -> float:
@@ -127,7 +125,7 @@ class Walks:
         return self.annealer.best, slots
 
     def counted(self) -> list[tuple[str, int, int]]:
-        """Each move, how often it helped and was tried since this was last asked."""
+        """Each move, how often it helped and was tried since the last count."""
         now = self.annealer.moves
         before, self._counted = self._counted, now
         return [
@@ -165,9 +163,7 @@ class Walks:
         return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
 
-def _family(label: IntArray, stage: IntArray) -> tuple[Numbers, Numbers, Numbers]:
-    """Set of each unit, and the units of each set by stage, as rows."""
-    number = np.unique(label, return_inverse=True)[1].reshape(-1)
-    order = np.lexsort((np.arange(len(number)), stage, number))
-    start = np.concatenate(([0], np.cumsum(np.bincount(number))))
-    return number.astype(np.int32), start.astype(np.int32), order.astype(np.int32)
+def _family(label: IntArray, stage: IntArray) -> Rows:
+    """The units of each set, by stage."""
+    size = np.unique(label, return_counts=True)[1]
+    return Rows(np.append(0, np.cumsum(size)), np.lexsort((stage, label)))

@@ -7,7 +7,6 @@ built, or the two costs do not agree on a job, changes are priced in full.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +22,6 @@ from placer.solve.score.step_time import step_kernel
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.score._kernel import Hops, StepTime
-    from placer.solve.score.groups import Numbers
     from placer.solve.score.slots import Slots
 
 
@@ -86,7 +84,7 @@ class Compiled:
 
     def load(self, slot_of_unit: IntArray) -> None:
         """Go to another placement."""
-        self.kernel.load(self.atoms(np.asarray(slot_of_unit)))
+        self.kernel.load(self.atoms(slot_of_unit))
 
     def delta(self, changes: Changes) -> FloatArray:
         """What each change would add to the cost."""
@@ -109,14 +107,10 @@ class Compiled:
         most: FloatArray = found.max(axis=1)
         return most
 
-    @cached_property
-    def _place(self) -> IntArray:
-        return np.arange(self.width, dtype=np.int64)
-
-    def atoms(self, slots: IntArray) -> Numbers:
+    def atoms(self, slots: IntArray) -> IntArray:
         """Slots of atoms, given those of units."""
-        spread = np.asarray(slots)[:, None] * self.width + self._place
-        return spread.ravel().astype(np.int32)
+        spread = slots[:, None] * self.width + np.arange(self.width)
+        return spread.ravel()
 
 
 def compiled(problem: Problem, slots: Slots) -> Compiled | None:

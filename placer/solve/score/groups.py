@@ -9,11 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.base.arrays import IntArray
-
-Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,35 +19,26 @@ class Rows:
 
     Attributes
     ----------
-    start, entry : ndarray of int32
+    start, entry : ndarray of int
     """
 
-    start: Numbers
-    entry: Numbers
+    start: IntArray
+    entry: IntArray
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int] | IntArray]) -> Rows:
         """The rows of some sequences."""
-        parts = [np.asarray(row, dtype=np.int32) for row in rows]
-        start = np.zeros(len(parts) + 1, dtype=np.int32)
-        np.cumsum([len(part) for part in parts], out=start[1:])
-        entry = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        return cls(start, entry)
+        parts = [np.asarray(row, dtype=np.int64) for row in rows]
+        start = np.cumsum([0, *(len(part) for part in parts)])
+        return cls(start, np.concatenate([*parts, np.zeros(0, np.int64)]))
 
     @classmethod
     def pairs(cls, row: IntArray, entry: IntArray, count: int) -> Rows:
         """Rows 0 to ``count`` of pairs (row, entry); equal pairs count once."""
-        if not len(row):
-            return cls(np.zeros(count + 1, np.int32), np.zeros(0, np.int32))
-        span = int(entry.max()) + 1
-        keys = np.unique(np.asarray(row, np.int64) * span + entry)
-        start = np.searchsorted(keys, np.arange(count + 1, dtype=np.int64) * span)
-        return cls(start.astype(np.int32), (keys % span).astype(np.int32))
-
-    def turned(self, count: int) -> Rows:
-        """The rows that each of ``count`` entries is in."""
-        row = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        return Rows.pairs(self.entry.astype(np.int64), row, count)
+        span = int(entry.max(initial=0)) + 1
+        keys = np.unique(row * span + entry)
+        start = np.searchsorted(keys, np.arange(count + 1) * span)
+        return cls(start, keys % span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +58,8 @@ class AtomGroups:
     """
 
     members: Rows
-    weight: Numbers
-    lanes: Numbers
+    weight: IntArray
+    lanes: IntArray
     of_row: IntArray
 
     @property
@@ -92,29 +80,34 @@ def groups_of_atoms(atoms: IntArray, *, in_turn: bool, every: bool) -> AtomGroup
     every : bool
         Whether it matters where each member stands.
     """
+    rows, width = atoms.shape
+    if every:
+        row, entry = np.repeat(np.arange(rows), width), atoms.ravel()
+        weight = np.ones(atoms.size, dtype=np.int64)
+    else:
+        span = int(atoms.max(initial=0)) + 1
+        keys, first, weight = np.unique(
+            atoms + np.arange(rows)[:, None] * span,
+            return_index=True,
+            return_counts=True,
+        )
+        if in_turn:
+            turn = np.argsort(first)
+            keys, weight = keys[turn], weight[turn]
+        row, entry = np.divmod(keys, span)
+    start = np.searchsorted(row, np.arange(rows + 1))
     found: dict[bytes, int] = {}
-    kept: list[IntArray] = []
-    weights: list[IntArray] = []
-    of_row = np.empty(len(atoms), dtype=np.int64)
-    for i, row in enumerate(atoms):
-        if every:
-            names, many = row, np.ones(len(row), dtype=np.int64)
-        else:
-            names, first, many = np.unique(row, return_index=True, return_counts=True)
-            if in_turn:
-                turn = np.argsort(first)
-                names, many = names[turn], many[turn]
-        key = names.tobytes() + many.tobytes()
-        if key not in found:
-            found[key] = len(kept)
-            kept.append(names)
-            weights.append(many)
-        of_row[i] = found[key]
-    lanes = np.bincount(of_row, minlength=len(kept)).astype(np.int32)
-    weight = (
-        np.concatenate(weights).astype(np.int32) if weights else np.zeros(0, np.int32)
-    )
-    return AtomGroups(Rows.of(kept), weight, lanes, of_row)
+    of_row = np.empty(rows, dtype=np.int64)
+    for i, (a, b) in enumerate(
+        zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+    ):
+        key = entry[a:b].tobytes() + weight[a:b].tobytes()
+        of_row[i] = found.setdefault(key, len(found))
+    kept = np.unique(of_row, return_index=True)[1]
+    is_kept = np.isin(row, kept)
+    size = np.diff(start)[kept]
+    members = Rows(np.append(0, np.cumsum(size)), entry[is_kept])
+    return AtomGroups(members, weight[is_kept], np.bincount(of_row), of_row)
 
 
 def pairs_of_atoms(senders: IntArray, receivers: IntArray) -> AtomGroups:
@@ -123,11 +116,6 @@ def pairs_of_atoms(senders: IntArray, receivers: IntArray) -> AtomGroups:
     keys, of_row, many = np.unique(
         senders * span + receivers, return_inverse=True, return_counts=True
     )
-    entry = np.stack((keys // span, keys % span), axis=1).astype(np.int32)
-    start = np.arange(0, entry.size + 1, 2, dtype=np.int32)
-    return AtomGroups(
-        Rows(start, entry.ravel()),
-        np.ones(entry.size, dtype=np.int32),
-        many.astype(np.int32),
-        of_row.reshape(-1),
-    )
+    ends = np.stack(np.divmod(keys, span), axis=1).ravel()
+    members = Rows(np.arange(0, ends.size + 1, 2), ends)
+    return AtomGroups(members, np.ones_like(ends), many, of_row.reshape(-1))

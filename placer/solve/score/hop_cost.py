@@ -31,28 +31,28 @@ def hop_kernel(
     distance = hops.distance[sites.tiers]
     atom = row_of_number(atoms.ranks)
     inside = np.zeros((len(hops.axes), len(distance)), dtype=np.int64)
-    ends = [np.zeros((0, 2), dtype=np.int32)]
-    times, axes = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    parts = [np.zeros((0, 4), dtype=np.int64)]  # one end, the other, times, axis
     for number, axis in enumerate(hops.axes):
         edges = np.sort(atom[axis.edges], axis=1)
         apart = edges[edges[:, 0] != edges[:, 1]]
         inside[number, 0] = len(edges) - len(apart)
         found = pairs_of_atoms(apart[:, 0], apart[:, 1])
-        ends.append(found.members.entry.reshape(-1, 2))
-        times.append(found.lanes)
-        axes.append(np.full(len(found.lanes), number, dtype=np.int32))
-    both = np.concatenate(ends)
-    from_one, to_other = np.concatenate((both, both[:, ::-1])).T
-    order = np.argsort(from_one, kind="stable")
-    first = np.searchsorted(from_one[order], np.arange(len(atoms.ranks) + 1))
+        ends = found.members.entry.reshape(-1, 2)
+        axes = np.full(len(ends), number)
+        parts += [
+            np.stack((*both.T, found.lanes, axes), axis=1)
+            for both in (ends, ends[:, ::-1])
+        ]
+    every = np.concatenate(parts)
+    every = every[np.argsort(every[:, 0], kind="stable")]
     kernel.set_edges(
-        np.ascontiguousarray(distance),
-        np.array([axis.weight for axis in hops.axes]),
-        inside.ravel().tolist(),
-        first.astype(np.int32),
-        to_other[order],
-        np.tile(np.concatenate(times), 2)[order],
-        np.tile(np.concatenate(axes), 2)[order],
+        distance=distance,
+        weights=np.array([axis.weight for axis in hops.axes]),
+        inside=inside.ravel(),
+        first=np.searchsorted(every[:, 0], np.arange(len(atoms.ranks) + 1)),
+        other=every[:, 1],
+        times=every[:, 2],
+        axis=every[:, 3],
     )
     width = slots.ranks.shape[1] // atoms.ranks.shape[1]
     return slots, kernel, width

@@ -1,14 +1,15 @@
 """Operations of the scorer as operations of the compiled step.
 
 What an operation takes is worked out there for all-to-alls, messages and rings; what
-groups inside one atom take, the scorer says once for every site; anything else it is
-asked each time.
+groups inside one atom take, the scorer says once for every site; anything else it says
+each time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from placer.cost.custom import flows_time, group_time
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.network import PlacedNetwork
 from placer.solve.score.groups import (
-    Numbers,
+    AtomGroups,
     Rows,
     groups_of_atoms,
     pairs_of_atoms,
@@ -38,11 +39,12 @@ from placer.solve.score.groups import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placer.cost.collectives import Seconds
     from placer.cost.fabric import Fabric
     from placer.cost.step import StepModel
     from placer.job.traffic import Group, RankTraffic
     from placer.solve.score._kernel import StepTime
-    from placer.solve.score.questions import Question
+    from placer.solve.score.calls import Call
     from placer.solve.score.slots import Sites, Slots
 
 
@@ -54,7 +56,7 @@ class Added:
     ----------
     number : int
     of_row : ndarray, shape (g,)
-        Group that stands for each row of the question; of messages, for each message.
+        Group that stands for each row of a call; of messages, for each message.
     count : int
         Groups.
     """
@@ -81,190 +83,131 @@ class Operations:
     fabric: Fabric
     atoms: Slots
     sites: Sites
-    _atom: IntArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_atom", row_of_number(self.atoms.ranks))
+    @cached_property
+    def atom(self) -> IntArray:
+        """Atom of each rank; shape (R,)."""
+        return row_of_number(self.atoms.ranks)
 
-    @property
-    def num_atoms(self) -> int:
-        """A."""
-        return len(self.atoms.ranks)
-
-    def atom_of(self, ranks: IntArray) -> IntArray:
-        """Atom of each rank."""
-        return self._atom[ranks]
-
-    def add(self, questions: list[Question]) -> Added:
-        """One operation for questions of the same groups, which differ in size."""
-        one = questions[0]
+    def add(self, calls: list[Call]) -> Added:
+        """One operation for calls of the same groups, which differ in size."""
+        one, sizes = calls[0], np.array([float(call.size_bytes) for call in calls])
+        atoms = self.atom[one.members]
         if self.fabric.links:
-            return self._asked(questions)
-        if one.kind in ("send", "pass_on"):
-            return self._messages(one)
+            return self._by_scorer(calls)
+        if one.kind in ("send", "pass_on"):  # the latter around each row
+            others = np.roll(atoms, -1, axis=1)
+            if one.receivers is not None:
+                others = self.atom[one.receivers]
+            found = pairs_of_atoms(atoms.ravel(), others.ravel())
+            return self._add("messages", found, size=sizes[0], thin=self.thin)
+        members = atoms.shape[1]
         if one.kind == "all_to_all":
-            return self._exchange(questions)
-        atoms = self._atom[one.members]
+            found = groups_of_atoms(atoms, in_turn=False, every=False)
+            form = exchange_form(members, sizes, one.copies)
+            return self._add("exchange", found, members=members, **form)
         inside = self.sites.scale_up >= 0 and (atoms == atoms[:, :1]).all()
-        if inside and len(questions) == 1:
+        if inside and len(calls) == 1:
             return self._inside(one, atoms[:, 0])
-        return self._rings(questions)
+        is_even = self.sites.scale_up == 0
+        found = groups_of_atoms(atoms, in_turn=True, every=not is_even)
+        passes, form = 1.0, dict[str, Any]()
+        if one.kind == "all_reduce":
+            in_racks = self.fabric.has_rack_switch
+            passes = 2.0
+            form = all_reduce_form(members, sizes, one.algorithm, in_racks=in_racks)
+        return self._add(
+            "all_reduces" if form else "rings",
+            found,
+            **ring_form(members, passes),
+            **form,
+            members=members,
+            buffer=sizes,
+            is_even=is_even,
+            thin=self.thin,
+        )
 
-    def ask(
-        self, count: int, sizes: int, tell: Callable[[IntArray], FloatArray]
+    def _add(self, sort: str, found: AtomGroups, **form: Any) -> Added:
+        more = {"weight": found.weight} if sort != "messages" else {}
+        number = self.step.add(
+            sort, member=found.members, lanes=found.lanes, **more, **form
+        )
+        return Added(number, found.of_row, found.count)
+
+    def by_scorer(
+        self, count: int, sizes: int, say: Callable[[PlacedNetwork], FloatArray]
     ) -> int:
-        """An operation that is priced by a function of the GPU of every rank."""
-        atoms = self.atoms
-        nobody = Rows.of([[]] * self.num_atoms)  # all are asked for each time
+        """An operation of which the scorer says what groups take, size after size."""
+        atoms, fabric = self.atoms, self.fabric  # not the step, which has it
 
-        def answer(slots: IntArray) -> FloatArray:
-            found = tell(atoms.gpu_of_rank(slots))
-            return np.ascontiguousarray(found, dtype=np.float64).ravel()
+        def scorer(slots: IntArray) -> FloatArray:
+            network = PlacedNetwork(fabric, atoms.gpu_of_rank(slots))
+            return np.ascontiguousarray(say(network), dtype=np.float64).ravel()
 
-        return self.step.add_asked(nobody.start, nobody.entry, count, sizes, answer)
+        return self.step.add("by_scorer", groups=count, sizes=sizes, scorer=scorer)
 
     def flows(self, traffic: RankTraffic) -> int:
         """The slowest flow of a traffic matrix."""
-        fabric = self.fabric
-        if fabric.links:
-
-            def tell(gpu_of_rank: IntArray) -> FloatArray:
-                network = PlacedNetwork(fabric, gpu_of_rank)
-                return np.array([flows_time(network, traffic).seconds])
-
-            return self.ask(1, 1, tell)
-        senders, receivers = traffic.senders, traffic.receivers
-        return self.step.add_flows(
-            self._atom[senders].astype(np.int32),
-            self._atom[receivers].astype(np.int32),
-            senders.astype(np.int32),
-            receivers.astype(np.int32),
-            np.ascontiguousarray(traffic.size_bytes, dtype=np.float64),
-            float(traffic.pair_share),
-            float(traffic.fixed_s),
+        if self.fabric.links:
+            return self.by_scorer(
+                1, 1, lambda network: np.array([flows_time(network, traffic).seconds])
+            )
+        return self.step.add(
+            "flows",
+            from_atom=self.atom[traffic.senders],
+            to_atom=self.atom[traffic.receivers],
+            sender=traffic.senders,
+            receiver=traffic.receivers,
+            size=traffic.size_bytes,
+            pair_share=traffic.pair_share,
+            fixed=traffic.fixed_s,
         )
 
     def relay(self, model: StepModel, group: Group) -> int:
         """The groups of a relay, each hop after hop."""
-        fabric = self.fabric
-        if fabric.links:
+        if self.fabric.links:
+            kinds = model.job.collectives
+            return self.by_scorer(
+                len(group.ranks),
+                1,
+                lambda network: group_time(network, group, kinds).group_seconds,
+            )
+        rows = Rows.of([self.atom[list(ranks)] for ranks in group.ranks])
+        return self.step.add("relay", member=rows, size=float(group.size_bytes))
 
-            def tell(gpu_of_rank: IntArray) -> FloatArray:
-                network = PlacedNetwork(fabric, gpu_of_rank)
-                return group_time(network, group, model.job.collectives).group_seconds
-
-            return self.ask(len(group.ranks), 1, tell)
-        rows = Rows.of([self._atom[list(ranks)] for ranks in group.ranks])
-        return self.step.add_relay(rows.start, rows.entry, float(group.size_bytes))
-
-    def _asked(self, questions: list[Question]) -> Added:
-        one, fabric = questions[0], self.fabric  # a step that asks it keeps no more
+    def _by_scorer(self, calls: list[Call]) -> Added:
+        one = calls[0]
         count = one.members.size if one.kind == "send" else len(one.members)
-
-        def tell(gpu_of_rank: IntArray) -> FloatArray:
-            """What the scorer says of the questions, size after size."""
-            network = PlacedNetwork(fabric, gpu_of_rank)
-            return np.concatenate([each.ask(network) for each in questions])
-
-        return Added(self.ask(count, len(questions), tell), np.arange(count), count)
-
-    def _inside(self, question: Question, atom: IntArray) -> Added:
-        """Groups inside atoms: what the scorer says of a slot of each site."""
-        at = self.sites.of_gpu[self.atoms.gpus[:, 0]]
-        seconds = np.zeros(len(self.sites.rail))
-        alone = replace(question, members=question.members[atom == atom[0]])
-        gpu_of_rank = np.zeros(self.atoms.num_ranks, dtype=np.int64)
-        for site, slot in zip(*np.unique(at, return_index=True), strict=True):
-            gpu_of_rank[self.atoms.ranks[atom[0]]] = self.atoms.gpus[slot]
-            network = PlacedNetwork(self.fabric, gpu_of_rank)
-            seconds[site] = alone.ask(network).max()
-        count = len(atom)
-        groups = Rows.pairs(atom, np.arange(count), self.num_atoms)
-        number = self.step.add_inside(
-            groups.start, groups.entry, atom.astype(np.int32), seconds
+        number = self.by_scorer(
+            count,
+            len(calls),
+            lambda network: np.concatenate([call.seconds(network) for call in calls]),
         )
         return Added(number, np.arange(count), count)
 
-    def _exchange(self, questions: list[Question]) -> Added:
-        one = questions[0]
-        members = one.members.shape[1]
-        found = groups_of_atoms(self._atom[one.members], in_turn=False, every=False)
-        groups = found.members.turned(self.num_atoms)
-        sent, inside = np.zeros(0), 0.0
-        if one.copies:
-            places = np.arange(1, members + 1)
-            sent = np.append(0.0, share_sent(places, one.copies))
-            inside = float(sent[members]) / KERNEL_SHARE
-        number = self.step.add_exchange(
-            groups.start,
-            groups.entry,
-            found.members.start,
-            found.members.entry,
-            found.weight,
-            found.lanes,
-            members,
-            np.array([float(each.size_bytes) / members for each in questions]),
-            sent,
-            inside,
-        )
-        return Added(number, found.of_row, found.count)
+    def _inside(self, call: Call, atom: IntArray) -> Added:
+        """Groups inside atoms: what the scorer says of a slot of each site.
 
-    def _messages(self, question: Question) -> Added:
-        senders, receivers = self._atom[question.members], question.receivers
-        if receivers is None:  # around each row
-            others = np.roll(senders, -1, axis=1)
-        else:
-            others = self._atom[receivers]
-        found = pairs_of_atoms(senders.ravel(), others.ravel())
-        ends = found.members.entry.reshape(-1, 2)
-        groups = found.members.turned(self.num_atoms)
-        number = self.step.add_messages(
-            groups.start,
-            groups.entry,
-            np.ascontiguousarray(ends[:, 0]),
-            np.ascontiguousarray(ends[:, 1]),
-            found.lanes,
-            float(question.size_bytes),
-            self._thin(),
-        )
-        return Added(number, found.of_row, found.count)
+        Each site has an atom of its own, as many at a time as there are atoms.
+        """
+        at = self.sites.of_gpu[self.atoms.gpus[:, 0]]
+        seconds = np.zeros(len(self.sites.rail))
+        names, slots = np.unique(at, return_index=True)
+        most = len(self.atoms.ranks)
+        for first in range(0, len(slots), most):
+            some, sites = slots[first : first + most], names[first : first + most]
+            gpu_of_rank = np.zeros(self.atoms.num_ranks, dtype=np.int64)
+            gpu_of_rank[self.atoms.ranks[: len(some)]] = self.atoms.gpus[some]
+            rows = atom < len(some)
+            network = PlacedNetwork(self.fabric, gpu_of_rank)
+            found = replace(call, members=call.members[rows]).seconds(network)
+            np.maximum.at(seconds, sites[atom[rows]], found)
+        groups = Rows(np.arange(len(atom) + 1), atom)
+        number = self.step.add("inside", member=groups, on_site=seconds)
+        return Added(number, np.arange(len(atom)), len(atom))
 
-    def _rings(self, questions: list[Question]) -> Added:
-        one = questions[0]
-        members = one.members.shape[1]
-        is_even = self.sites.scale_up == 0
-        found = groups_of_atoms(
-            self._atom[one.members], in_turn=True, every=not is_even
-        )
-        groups = found.members.turned(self.num_atoms)
-        moved, outside, inside = ring_forms(members)
-        buffers = np.array([float(each.size_bytes) for each in questions])
-        passes = 1.0 if one.kind == "gather" else 2.0
-        parts = (
-            groups.start,
-            groups.entry,
-            found.members.start,
-            found.members.entry,
-            found.weight,
-            found.lanes,
-            members,
-            buffers,
-            passes * moved,
-            passes * outside,
-            passes * inside,
-            is_even,
-            self._thin(),
-        )
-        if one.kind == "gather":
-            number = self.step.add_rings(*parts)
-        else:
-            ways = all_reduce_forms(
-                members, buffers, one.algorithm, in_racks=self.fabric.has_rack_switch
-            )
-            number = self.step.add_all_reduces(*parts, *ways)
-        return Added(number, found.of_row, found.count)
-
-    def _thin(self) -> Numbers:
+    @cached_property
+    def thin(self) -> IntArray:
         """Of the tiers that matter, those whose uplinks carry less than what sends."""
         fabric, found = self.fabric, []
         for i, t in enumerate(self.sites.tiers.tolist()):
@@ -276,26 +219,45 @@ class Operations:
             fastest = fabric.bandwidth[t:].max()
             if (capacity < gpus * fastest * (1 - 1e-12)).any():
                 found.append(i)
-        return np.array(found, dtype=np.int32)
+        return np.array(found, dtype=np.int64)
 
 
-def ring_forms(members: int) -> tuple[float, FloatArray, FloatArray]:
-    """What a ring makes of its route, from its form.
+def exchange_form(members: int, sizes: FloatArray, copies: int) -> dict[str, Any]:
+    """What an all-to-all sends, of buffers of some sizes.
+
+    Bytes to each other member; where tokens cross to each domain once, the share of
+    that which does, for each number of domains from 0 on, and what arrives of it.
+    """
+    sent, inside = np.zeros(0), 0.0
+    if copies:
+        sent = np.append(0.0, share_sent(np.arange(1, members + 1), copies))
+        inside = float(sent[members]) / KERNEL_SHARE
+    return {"share": sizes / members, "sent": sent, "sent_inside": inside}
+
+
+def ring_form(members: int, passes: float) -> dict[str, Any]:
+    """What a ring makes of its route in so many passes, from its form.
 
     Bytes on every edge for a byte of the buffer; steps between domains and inside them,
     for each number of domains from 0 on.
     """
-    moved = float(ring_pass(_route(members, 1, inner_pace=1.0), 1.0).transfer[0])
-    outside, inside = np.zeros(members + 1), np.zeros(members + 1)
-    for n in range(1, members + 1):
-        outside[n] = ring_pass(_route(members, n, outer_latency=1.0), 0.0).latency[0]
-        inside[n] = ring_pass(_route(members, n, inner_latency=1.0), 0.0).latency[0]
-    return moved, outside, inside
+    domains = np.maximum(np.arange(members + 1), 1)
+
+    def form(size: float, only: int) -> Seconds:
+        """Where one of paces and latencies, inside and between domains, is 1."""
+        parts = [np.full(members + 1, float(i == only)) for i in range(4)]
+        return ring_pass(Route(members, domains, domains, False, *parts), size)
+
+    return {
+        "moved": float(form(1.0, 0).transfer[1]) * passes,
+        "steps_inside": form(0.0, 2).latency * passes,
+        "steps_outside": form(0.0, 3).latency * passes,
+    }
 
 
-def all_reduce_forms(
+def all_reduce_form(
     members: int, buffers: FloatArray, algorithm: str, *, in_racks: bool
-) -> tuple[list[bool], FloatArray, FloatArray, FloatArray, FloatArray, int]:
+) -> dict[str, Any]:
     """What an all-reduce makes of its route, from its forms.
 
     Which may be run, and how they are chosen; by number of domains, buffers out of the
@@ -304,8 +266,7 @@ def all_reduce_forms(
     takes the time of, by size, domains and members of the smallest domain; how many of
     those members matter.
     """
-    is_tuned, known = algorithm == "auto", all_reduces(algorithm)
-    ways = [*(name in known for name in ("ring", "tree", "nvls")), is_tuned, in_racks]
+    known = all_reduces(algorithm)
     domains = np.arange(members + 1)
     trees = tree_buffers(domains)
     counted = trees
@@ -314,7 +275,6 @@ def all_reduce_forms(
         route = Route(members, some, some, False, 0 * one, one, 0 * one, 0 * one)
         counted = known["tree"](route, 1.0).transfer
     switch = RACK_SWITCH if in_racks else NODE_SWITCH
-    shares = np.array([1 / switch.efficiency, 1 / switch.between, NVLS_STEPS])
     heads = min(NVLS_HEADS, members)
     switched = np.zeros((len(buffers), members + 1, heads + 1))
     if "nvls" in known:
@@ -329,12 +289,17 @@ def all_reduce_forms(
         for size, buffer in enumerate(buffers.tolist()):
             form = nvls_all_reduce(route, buffer).transfer / tree_buffers(number)
             switched[size, 1:, 1:] = form.reshape(members, heads)
-    return ways, trees, counted, shares, switched.ravel(), heads
-
-
-def _route(members: int, domains: int, **values: float) -> Route:
-    """The way of a group of which only some things count."""
-    names = ("inner_pace", "outer_pace", "inner_latency", "outer_latency")
-    pace = [np.array([values.get(name, 0.0)]) for name in names]
-    some = np.array([max(members // domains, 1)])
-    return Route(members, np.array([domains]), some, False, *pace)
+    return {
+        "by_ring": "ring" in known,
+        "by_tree": "tree" in known,
+        "by_switch": "nvls" in known,
+        "is_tuned": algorithm == "auto",
+        "in_racks": in_racks,
+        "tree_buffers": trees,
+        "buffers": counted,
+        "inside_share": 1 / switch.efficiency,
+        "between_share": 1 / switch.between,
+        "switch_steps": NVLS_STEPS,
+        "switched": switched.ravel(),
+        "heads": heads,
+    }

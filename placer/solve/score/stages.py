@@ -5,12 +5,11 @@ Shapes: D replicas, P stages; cell ``d P + p`` is stage ``p`` of replica ``d``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.network import PlacedNetwork
 from placer.cost.pipeline_order import Block, blocks
 from placer.cost.schedule import HEAD, WALKED
 from placer.cost.stage_times import (
@@ -21,51 +20,48 @@ from placer.cost.stage_times import (
     tensor_time,
 )
 from placer.solve.problem.colocation import join
+from placer.solve.score.calls import Call, CallNetwork
 from placer.solve.score.groups import Rows
-from placer.solve.score.operations import Added
-from placer.solve.score.questions import Lines, Question, ToldNetwork, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.cost.network import Network
     from placer.cost.step import StepModel
-    from placer.solve.score.operations import Operations
+    from placer.solve.score.operations import Added, Operations
 
-SAME = Lines(np.array([1.0]), np.array([0.0]))
+# s: no operation takes less, or it does not matter; and none hides behind more.
+LEAST, MOST = 1e-9, 64.0
 
 
 def add_stages(model: StepModel, operations: Operations) -> None:
     """Add what tp, cp, ep and pp make stages wait for, and the pipeline."""
-    axes = model.job.parallelism
+    axes, work, paces = model.job.parallelism, model.work, model.paces
     joined = np.arange(axes.dp)
     if model.job.model is not None:
         for name, time in _times(model).items():
             joined = _add_axis(model, operations, name, time, joined)
     cells = _cells(model)[operations.atoms.ranks]
-    atom = np.repeat(np.arange(operations.num_atoms), cells.shape[1])
-    of_atom = Rows.pairs(atom, cells.ravel(), operations.num_atoms)
-    atoms = of_atom.turned(axes.dp * axes.pp)
+    atoms = len(cells)
+    atom = np.repeat(np.arange(atoms), cells.shape[1])
     share = model.volumes.layer_share(axes.pp, axes.vp)
-    numbers = [model.fixed_s, model.work.forward_s, model.work.backward_s]
-    numbers += [share[0, 0], share[-1, -1], model.paces.first, model.paces.last]
-    numbers += [model.work.host_forward_s, model.work.host_backward_s]
-    numbers += model.paces.ends
-    replicas = Rows.pairs(joined, np.arange(axes.dp), int(joined.max()) + 1)
-    _set_pipeline(model, operations)
-    operations.step.set_replicas(
-        axes.dp,
-        axes.pp,
-        np.array(numbers, dtype=np.float64),
-        np.broadcast_to(np.asarray(model.paces.full, float), (axes.pp,)).copy(),
-        of_atom.start,
-        of_atom.entry,
-        atoms.start,
-        atoms.entry,
-        model.fabric.speed_of_gpu is not None,
-        joined.astype(np.int32),
-        replicas.start,
-        replicas.entry,
+    operations.step.set_stages(
+        **_pipeline(model),
+        fixed=model.fixed_s,
+        work_forward=work.forward_s,
+        work_backward=work.backward_s,
+        host_forward=work.host_forward_s,
+        host_backward=work.host_backward_s,
+        share_first=share[0, 0],
+        share_last=share[-1, -1],
+        pace_first=paces.first,
+        pace_last=paces.last,
+        end_first=paces.ends[0],
+        end_last=paces.ends[1],
+        pace_full=np.broadcast_to(np.asarray(paces.full, float), (axes.pp,)).copy(),
+        cells=Rows.pairs(atom, cells.ravel(), atoms),
+        has_speeds=model.fabric.speed_of_gpu is not None,
+        block=joined,
     )
 
 
@@ -100,88 +96,65 @@ def _add_axis(
     joined: IntArray,
 ) -> IntArray:
     """Add an axis; the label of replicas that wait for each other, with its groups."""
-    told = ToldNetwork()
-    time(told)
-    questions = told.asked
-    cell_of_rank, count = (
-        _cells(model),
-        model.job.parallelism.dp * model.job.parallelism.pp,
-    )
+    network = CallNetwork()
+    time(network)
+    calls, axes = network.calls, model.job.parallelism
+    slope, start = _lines(time)
     if name == "pp":
-        questions = questions[:1]  # what closes a ring of chunks is only counted
-    if name == "tp" and _depends_on_place(model, operations, questions[0]):
-        added, cells = _asked_cells(operations, time, count)
-        forward, backward = SAME, _ratio(time)
+        calls = calls[:1]  # what closes a ring of chunks is only counted
+    if name == "tp" and _depends_on_place(model, operations, calls[0]):
+        # Every cell is a group, of which the scorer says what its forward waits.
+        every = np.arange(axes.dp * axes.pp)
+        number = operations.by_scorer(len(every), 1, lambda net: time(net).forward)
+        cells = Rows(np.append(every, len(every)), every)
+        slope, start = slope[:, 1:] / slope[0, 1], np.zeros((2, 1))
     else:
-        added = operations.add(questions)
-        forward, backward = _lines(time, "forward"), _lines(time, "backward")
-        cells = _touched(questions[0], added, cell_of_rank)
-    groups = cells.turned(count)
+        added = operations.add(calls)
+        number, cells = added.number, _touched(calls[0], added, _cells(model))
     operations.step.add_axis(
-        added.number,
-        cells.start,
-        cells.entry,
-        groups.start,
-        groups.entry,
-        forward.slope,
-        forward.start,
-        backward.slope,
-        backward.start,
-        name == "pp",
+        operation=number,
+        cells=cells,
+        forward=slope[0],
+        forward_start=start[0],
+        backward=slope[1],
+        backward_start=start[1],
+        is_hop=name == "pp",
     )
-    return _joined(joined, cells, model.job.parallelism.pp) if name == "ep" else joined
+    return _joined(joined, cells, axes.pp) if name == "ep" else joined
 
 
-def _depends_on_place(
-    model: StepModel, operations: Operations, question: Question
-) -> bool:
+def _depends_on_place(model: StepModel, operations: Operations, call: Call) -> bool:
     """Whether groups overlap in one domain only, and may be in several."""
-    atoms = operations.atom_of(question.members)
+    atoms = operations.atom[call.members]
     is_cut = operations.sites.scale_up < 0 or (atoms != atoms[:, :1]).any()
     return bool(model.job.overlap.tp and is_cut)
 
 
-def _asked_cells(
-    operations: Operations, time: Callable[[Network], StageTime], count: int
-) -> tuple[Added, Rows]:
-    """Every cell as a group, of which the scorer says what its forward waits."""
-    fabric = operations.fabric
+def _lines(time: Callable[[Network], StageTime]) -> tuple[FloatArray, FloatArray]:
+    """What a pass waits for a slowest group of some seconds: the larger of two lines.
 
-    def tell(gpu_of_rank: IntArray) -> FloatArray:
-        return time(PlacedNetwork(fabric, gpu_of_rank)).forward
-
-    cells = np.arange(count)
-    number = operations.ask(count, 1, tell)
-    return Added(number, cells, count), Rows.pairs(cells, cells, count)
+    One is that of short times, the other of times that nothing hides any more. Slopes,
+    and starts, of forward and backward; each shape (2, 2).
+    """
+    seconds = np.array([0.0, LEAST, MOST / 2, MOST])
+    found = [time(CallNetwork(_first(some))) for some in seconds]
+    waits = np.array(
+        [[one.forward[0, 0], one.backward[0, 0]] for one in found]
+    ).T  # (pass, seconds)
+    slope = (waits[:, 1::2] - waits[:, ::2]) / (seconds[1::2] - seconds[::2])
+    return slope, waits[:, ::2] - slope * seconds[::2]
 
 
 def _first(seconds: float) -> Callable[[int], float]:
-    """The answer to the first question, where all add up."""
-    return lambda question: seconds if question == 0 else 0.0
+    """Seconds of the first call, where all add up."""
+    return lambda call: seconds if call == 0 else 0.0
 
 
-def _lines(time: Callable[[Network], StageTime], name: str) -> Lines:
-    """What a pass waits, from the seconds of its slowest group."""
-
-    def waits(seconds: float) -> float:
-        found = time(ToldNetwork(_first(seconds)))
-        return float(getattr(found, name)[0, 0])
-
-    return lines_of(waits)
-
-
-def _ratio(time: Callable[[Network], StageTime]) -> Lines:
-    """What backward waits, from what forward does."""
-    found = time(ToldNetwork(lambda _: 1024.0))
-    forward, backward = found.forward[0, 0], found.backward[0, 0]
-    return Lines(np.array([backward / forward if forward else 0.0]), np.array([0.0]))
-
-
-def _touched(question: Question, added: Added, cell_of_rank: IntArray) -> Rows:
+def _touched(call: Call, added: Added, cell_of_rank: IntArray) -> Rows:
     """Cells that the members of each group are in."""
-    members = question.members
+    members = call.members
     cells = cell_of_rank[members]
-    if question.kind == "send":  # a hop is its sender's
+    if call.kind == "send":  # a hop is its sender's
         return Rows.pairs(added.of_row, cells.ravel(), added.count)
     if len(added.of_row) > len(members):  # a row waits for all of its messages
         width = members.shape[1]
@@ -203,27 +176,25 @@ def _joined(label: IntArray, cells: Rows, stages: int) -> IntArray:
     return np.unique(found, return_inverse=True)[1].reshape(-1)
 
 
-def _set_pipeline(model: StepModel, operations: Operations) -> None:
+def _pipeline(model: StepModel) -> dict[str, Any]:
     """The order of the work of one replica, long runs of it once."""
     job = model.job
     stages, chunks = job.parallelism.pp, job.parallelism.vp
     repetitions = max(0, -(-job.micro_batches // stages) - WALKED)
     walked = blocks(stages, job.micro_batches - repetitions * stages, chunks)
-    head, tail = walked[:HEAD], walked[HEAD:]
-    flat = [np.array([*block], dtype=np.int32).ravel() for block in walked]
-    none = np.zeros(0, dtype=np.int32)
-    keys = max(one.key for block in walked for one in block) + 1
-    operations.step.set_pipeline(
-        stages,
-        chunks * stages,
-        repetitions,
-        job.overlap.pp,
-        np.concatenate(flat[: len(head)]),
-        flat[HEAD - 1] if repetitions else none,
-        np.concatenate(flat[HEAD:]) if tail else none,
-        np.array(_open(head), dtype=np.int32),
-        max(keys, 1),
-    )
+    flat = [np.array([*block], dtype=np.int64).ravel() for block in walked]
+    none = np.zeros(0, dtype=np.int64)
+    return {
+        "stages": stages,
+        "group": chunks * stages,
+        "repetitions": repetitions,
+        "overlap": job.overlap.pp,
+        "head": np.concatenate(flat[:HEAD]),
+        "middle": flat[HEAD - 1] if repetitions else none,
+        "tail": np.concatenate([none, *flat[HEAD:]]),
+        "open": np.array(_open(walked[:HEAD]), dtype=np.int64),
+        "keys": max(1 + max(one.key for block in walked for one in block), 1),
+    }
 
 
 def _open(walked: tuple[Block, ...]) -> list[int]:

@@ -1,8 +1,8 @@
-"""The step time as a compiled evaluator, made of what the scorer asks and answers."""
+"""The step time as a compiled evaluator, made of the calls of the scorer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,8 +64,8 @@ def _add_roles(model: StepModel, step: StepTime, sites: Sites, atoms: Slots) -> 
         for offset in role.offsets:
             ranks = np.arange(role.job.world_size)
             some = Slots(ranks[:, None], atoms.gpus)
-            numbers = atom[ranks + offset].astype(np.int32)
-            step.add_instance(_step(own, sites, some), float(role.steps), numbers)
+            instance = _step(own, sites, some)
+            step.add_instance(instance, float(role.steps), atom[ranks + offset])
     step.set_least_roles(least)
 
 
@@ -74,7 +74,7 @@ def _agrees(model: StepModel, step: StepTime, atoms: Slots) -> bool:
     draw = np.random.default_rng(0)
     count = len(atoms.ranks)
     for slots in (np.arange(count), draw.permutation(len(atoms.gpus))[:count]):
-        step.load(slots.astype(np.int32))
+        step.load(slots)
         known = model.step(atoms.gpu_of_rank(slots)).step_time_s
         if abs(step.value - known) > SAME * known:
             return False
@@ -86,19 +86,15 @@ def set_machine(
 ) -> None:
     """Give a kernel the machine, and the site of each slot."""
     tiers = sites.tiers.tolist()
-
-    def numbers(values: Any) -> Any:
-        return np.ascontiguousarray(values, dtype=np.int32)
-
     kernel.set_machine(
-        [numbers(child) for child in sites.child],
-        np.ascontiguousarray(fabric.bandwidth[tiers]),
-        np.ascontiguousarray(fabric.latency[tiers]),
-        np.ascontiguousarray(fabric.detour[tiers]),
-        [np.ascontiguousarray(fabric.uplink_capacity[t], dtype=float) for t in tiers],
-        sites.scale_up,
-        numbers(sites.rail),
-        np.ascontiguousarray(sites.factor),
-        np.ascontiguousarray(sites.speed),
-        numbers(sites.of_gpu[atoms.gpus[:, 0]]),
+        scale_up=sites.scale_up,
+        child=sites.child,
+        bandwidth=fabric.bandwidth[tiers],
+        latency=fabric.latency[tiers],
+        detour=fabric.detour[tiers],
+        capacity=[np.asarray(fabric.uplink_capacity[t], float) for t in tiers],
+        rail=sites.rail,
+        factor=sites.factor,
+        speed=sites.speed,
+        site=sites.of_gpu[atoms.gpus[:, 0]],
     )

@@ -177,7 +177,7 @@ def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
     problem = Problem.of(machine, job, "time")
     found = follows(problem, ranks_alone(problem), draw, 12)
     assert isinstance(found, Compiled)
-    assert not found.kernel.asks
+    assert not found.kernel.calls_scorer
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -195,7 +195,7 @@ def test_workloads_after_random_changes_cost_what_the_scorer_says(seed: int) -> 
     draw = np.random.default_rng(seed)
     found = follows(problem, ranks_alone(problem), draw, 8)
     assert isinstance(found, Compiled)
-    assert not found.kernel.asks
+    assert not found.kernel.calls_scorer
 
 
 FEATURES: dict[str, Callable[[Topology, Job], object]] = {

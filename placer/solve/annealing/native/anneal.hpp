@@ -107,7 +107,7 @@ struct Annealer {
 
  private:
   static constexpr int REFRESH = 2000;
-  // Blocks may be told so much slower than their replicas.
+  // Blocks may be known as so much slower than their replicas.
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
   Pairs pairs, spread;

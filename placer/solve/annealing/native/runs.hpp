@@ -3,7 +3,7 @@
 // A change replaces some stretches of nodes by others that hold as many units; `seat` says
 // which slots then exchange what they hold. Slots that nothing tells apart are of one kind.
 #pragma once
-#include "../../score/native/layout.hpp"
+#include "../../score/native/given.hpp"
 
 namespace placer {
 
@@ -34,6 +34,22 @@ struct Runs {
   Ints sizes;                   // units of groups of consecutive ranks
   bool has_hosts = false;       // some host has several nodes
   std::vector<Stretch> change;  // the one that is proposed
+
+  void set(const Given& of) {
+    room = of.ints("room");
+    host = of.ints("host");
+    kind = of.ints("kind");
+    kind_of_slot = of.ints("kind_of_slot");
+    node_of_slot = of.ints("node_of_slot");
+    slots_of_kind = of.rows("slots_of_kind");
+    sizes = of.ints("sizes");
+    for (int node = 0, at = 0; node < nodes(); at += room[node++]) first.push_back(at);
+    for (int node = 0; node + 1 < nodes(); ++node) has_hosts |= host[node] == host[node + 1];
+  }
+  void add_fence(const Given& of) {
+    const Rows groups = of.rows("groups");
+    fences.push_back({groups.turned(of.number("units")), groups, of.ints("domain")});
+  }
 
   int places() const { return (int)order.size(); }
   int nodes() const { return (int)room.size(); }

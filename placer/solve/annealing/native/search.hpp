@@ -10,6 +10,11 @@ namespace placer {
 struct Family {
   Ints of_unit;
   Rows units;
+
+  explicit Family(Rows sets) : of_unit(sets.entry.size()), units(std::move(sets)) {
+    for (int set = 0; set < units.count(); ++set)
+      for (const int* u = units.begin(set); u != units.end(set); ++u) of_unit[*u] = set;
+  }
 };
 
 // Units of each set must lie in one domain of a level.

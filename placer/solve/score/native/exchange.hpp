@@ -1,26 +1,21 @@
-// All-to-alls: placer.cost.exchange.all_to_all_cost, group by group.
+// All-to-alls and messages: placer.cost.exchange, all_to_all_cost and send_cost.
 #pragma once
 #include "operation.hpp"
 
 namespace placer {
 
-struct Exchange : Operation {
-  Rows member, weight;        // atoms of each group, and how many of each are members
-  Ints lanes;                 // groups alike that are kept once
-  int members = 0;            // of a group
+struct Exchange : OnUplinks {
+  Ints weight;                // how many members each atom of a group has
+  int members;                // of a group
   Reals share;                // bytes to each other member, one a run
   Reals sent;                 // [domains] share that goes to other domains, if once each
-  double sent_inside = 0.0;   // and of what arrives, to each member
-  Reals load;                 // [tier, child], bytes for a share of one byte
-  Ints offset;                // where tiers begin in load
-  double least_outside = 0.0; // no group across tiers takes less for such a share
+  double sent_inside;         // and of what arrives, to each member
 
-  void start() {
-    prepare();
-    const Machine& m = *machine;
-    offset.assign(m.tiers + 1, 0);
-    for (int t = 0; t < m.tiers; ++t) offset[t + 1] = offset[t] + (int)m.capacity[t].size();
-    load.assign(offset[m.tiers], 0.0);
+  Exchange(const Cost& cost, const Given& of)
+      : OnUplinks(cost, of, (int)of.reals("share").size(), 1), weight(of.ints("weight")),
+        members(of.number("members")), share(of.reals("share")), sent(of.reals("sent")),
+        sent_inside(of.real("sent_inside")) {
+    const Machine& m = machine;
     around.resize(m.tiers + 1);
     seen.resize(m.tiers + 1);
     by_rail.resize(m.tiers + 1);
@@ -32,70 +27,32 @@ struct Exchange : Operation {
     }
     on_site.assign(m.rail.size(), 0);
     sites_seen.resize(m.rail.size());
-    loads_seen.resize(load.size());
     double fastest = 0.0;
     for (int t = m.first_outer(); t < m.tiers; ++t) fastest = std::max(fastest, m.bandwidth[t]);
     // The smaller part of a group that is cut sends to half of it or more. Latencies
     // that do not grow with the tier, or slow GPUs, would make another member the last.
-    const double crossing = sent.empty() ? 1.0 : sent[std::min(2, members)];
     bool grows = true;
     for (int t = 1; t < m.tiers; ++t) grows &= m.latency[t] >= m.latency[t - 1];
     for (double f : m.factor) grows &= f >= 1.0;
     const bool plain = sent.empty() && grows && !m.has_rails;
-    least_outside = plain && fastest > 0 ? members / 2.0 * crossing / fastest : 0.0;
-  }
-
-  void rebuild() override {
-    std::fill(load.begin(), load.end(), 0.0);
-    for (int g = 0; g < groups; ++g) add_load(g, 1.0, false);
-    for (int g = 0; g < groups; ++g) price(g);
-    kept.kept.clear();
-    changed.clear();
-  }
-
-  void before_move(const Ints& moved) override {
-    loads_seen.wipe();
-    loads.clear();
-    for (int g : moved) add_load(g, -1.0, true);
-  }
-  void after_move(const Ints& moved) override {
-    for (int g : moved) add_load(g, 1.0, true);
-  }
-
-  void settle() override {
-    changed.clear();
-    for (int g : touched) price(g);
-    const Machine& m = *machine;
-    for (const Load& was : loads) {
-      const double now = load[offset[was.tier] + was.child];
-      const double most = std::max(now, was.value) / m.capacity[was.tier][was.child];
-      if (now == was.value || most <= least_outside) continue;
-      const int last = layout->end[was.tier][was.child];
-      for (int slot = layout->first[was.tier][was.child]; slot < last; ++slot) {
-        const int atom = layout->atom_at[slot];
-        if (atom < 0) continue;
-        for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
-          if (marks.mark(*g)) price(*g);
-      }
-    }
+    least_outside = plain && fastest > 0 ? members / 2.0 / fastest : 0.0;
   }
 
  private:
-  struct Load { int tier, child; double value; };
-  std::vector<Load> loads;
-  Marks loads_seen, sites_seen;
+  double least_outside;       // no group across tiers takes less for a share of one byte
+  Marks sites_seen;
   std::vector<Ints> around, by_rail;  // [tier][child] members there, and on a rail
-  std::vector<Marks> seen;
+  mutable std::vector<Marks> seen;
   Ints on_site, sites;
 
   // Members of a group by site, and by child of every tier.
   void count(int g) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     sites.clear();
     sites_seen.wipe();
-    const int* w = weight.begin(g);
+    const int* w = weight.data() + member.start[g];
     for (const int* a = member.begin(g); a != member.end(g); ++a, ++w) {
-      const int site = layout->site_of(*a);
+      const int site = layout.site_of(*a);
       if (sites_seen.mark(site)) sites.push_back(site), on_site[site] = 0;
       on_site[site] += *w;
     }
@@ -114,10 +71,10 @@ struct Exchange : Operation {
   }
   int within(int t, int site) const {
     if (t == 0) return 1;
-    return t < machine->tiers ? around[t][machine->child[t][site]] : members;
+    return t < machine.tiers ? around[t][machine.child[t][site]] : members;
   }
   int on_rail(int t, int site) const {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     if (t == 0) return 1;
     if (t < m.tiers) return by_rail[t][(size_t)m.child[t][site] * m.rails + m.rail[site]];
     int total = 0;
@@ -126,35 +83,30 @@ struct Exchange : Operation {
     return total;
   }
   int domains() const {
-    const int t = machine->first_outer();
+    const int t = machine.first_outer();
     if (t == 0) return members;
-    if (t == machine->tiers) return 1;
+    if (t == machine.tiers) return 1;
     int found = 0;
-    Marks& fresh = const_cast<Marks&>(seen[t]);
-    fresh.wipe();
-    for (int site : sites) found += fresh.mark(machine->child[t][site]);
+    seen[t].wipe();
+    for (int site : sites) found += seen[t].mark(machine.child[t][site]);
     return found;
   }
 
-  void add_load(int g, double sign, bool keep) {
-    const Machine& m = *machine;
+  void add_load(int g, double sign) override {
+    const Machine& m = machine;
     count(g);
     const double each = sign * lanes[g] * (sent.empty() ? 1.0 : sent[domains()]);
     for (int site : sites)
       for (int t = m.first_outer(); t < m.tiers; ++t) {
         const int outside = members - within(t, site);
         if (!outside) break;
-        const int place = offset[t] + m.child[t][site];
-        if (keep && loads_seen.mark(place)) {
-          loads.push_back({t, m.child[t][site], load[place]});
-          kept.keep(load[place]);
-        }
-        load[place] += each * on_site[site] * outside;
+        add(0, t, m.child[t][site], each * on_site[site] * outside);
       }
   }
+  double harmless(int tier, int child) const override { return least_outside * machine.capacity[tier][child]; }
 
-  void price(int g) {
-    const Machine& m = *machine;
+  void price(int g) override {
+    const Machine& m = machine;
     count(g);
     const bool once = !sent.empty();
     const int number = once ? domains() : 0, outer = m.first_outer();
@@ -175,7 +127,7 @@ struct Exchange : Operation {
             outside += share[run] * peers * crossing / m.bandwidth[t];
             latency += m.latency[t] * peers * messages;
             if (before < members)
-              shared = std::max(shared, load[offset[t] + m.child[t][site]] * share[run] /
+              shared = std::max(shared, load[m.uplink(t, m.child[t][site])] * share[run] /
                                             m.capacity[t][m.child[t][site]]);
           }
           if (m.detour[t] > 0 && peers)
@@ -186,9 +138,52 @@ struct Exchange : Operation {
         total += on_site[site] * seconds;
         worst = std::max(worst, seconds);
       }
-      tell(g, run, worst, total / members);
+      set(g, run, worst, total / members);
     }
   }
+};
+
+struct Messages : OnUplinks {
+  double size;
+  Ints thin;                  // tiers whose uplinks may hold a message up
+
+  // Groups are a sender and its receiver.
+  Messages(const Cost& cost, const Given& of)
+      : OnUplinks(cost, of, 1, 2), size(of.real("size")), thin(of.ints("thin")) {}
+
+ private:
+  // Below what one GPU sends by itself no uplink holds anybody up.
+  double harmless(int tier, int child) const override {
+    double most = 0.0;
+    for (int t = tier; t < machine.tiers; ++t) most = std::max(most, machine.bandwidth[t]);
+    return machine.capacity[tier][child] / most;
+  }
+  void add_load(int p, double sign) override {
+    if (thin.empty()) return;
+    const Machine& m = machine;
+    const int from = sender(p), to = receiver(p), common = m.tier(from, to);
+    for (int t : thin) {
+      if (t > common) break;
+      add(0, t, m.child[t][from], sign * lanes[p]);
+      add(1, t, m.child[t][to], sign * lanes[p]);
+    }
+  }
+  void price(int p) override {
+    const Machine& m = machine;
+    const int from = sender(p), to = receiver(p), common = m.tier(from, to);
+    double seconds = size / m.bandwidth[common] / std::min(m.factor[from], m.factor[to]);
+    for (int t : thin) {
+      if (t > common) break;
+      const int up = m.child[t][from], down = m.child[t][to];
+      seconds = std::max(seconds, load[m.uplink(t, up)] * size / m.capacity[t][up]);
+      seconds = std::max(seconds, load[m.uplinks() + m.uplink(t, down)] * size / m.capacity[t][down]);
+    }
+    seconds += m.latency[common];
+    if (m.has_rails && m.rail[from] != m.rail[to]) seconds += m.detour[common];
+    set(p, 0, seconds, seconds);
+  }
+  int sender(int p) const { return layout.site_of(member.begin(p)[0]); }
+  int receiver(int p) const { return layout.site_of(member.begin(p)[1]); }
 };
 
 }  // namespace placer

@@ -36,31 +36,36 @@ struct Uplinks {
 // placer.cost.exchange.flows_cost: the slowest flow of a step.
 //
 // A change touches the ports of the flows of whoever moves, and the uplinks on their way.
-// What a flow takes depends on much more, so the slowest is looked for where it is asked:
+// What a flow takes depends on much more, so the slowest is looked for where it is wanted:
 // until then its time is that of a flow that was slowest once, no more than the slowest now.
 struct Flows : Operation {
   struct Flow { int from, to, sender, receiver; double bytes; };  // atoms, ranks
   std::vector<Flow> flows;
-  double pair_share = 1.0, fixed = 0.0;
+  double pair_share, fixed;
 
-  void start() {
-    prepare();
-    const Machine& m = *machine;
-    ranks = 0;
+  Flows(const Cost& cost, const Given& of)
+      : Operation(cost, Rows{}, 1, 1), pair_share(of.real("pair_share")), fixed(of.real("fixed")) {
+    const Ints from = of.ints("from_atom"), to = of.ints("to_atom");
+    const Ints sender = of.ints("sender"), receiver = of.ints("receiver");
+    const Reals bytes = of.reals("size");
+    for (size_t i = 0; i < from.size(); ++i) flows.push_back({from[i], to[i], sender[i], receiver[i], bytes[i]});
     for (const Flow& flow : flows) ranks = std::max({ranks, flow.sender + 1, flow.receiver + 1});
     first_uplink = 2 * ranks;
-    offset.assign(m.tiers + 1, 0);
-    for (int t = 0; t < m.tiers; ++t)
-      offset[t + 1] = offset[t] + (t < m.first_outer() ? 0 : (int)m.capacity[t].size());
-    first_alone = first_uplink + 2 * offset[m.tiers];
+    first_alone = first_uplink + 2 * machine.uplinks();
     busy.assign(first_alone + (pair_share < 1.0 ? flows.size() : 0), 0.0);
     outside.assign(first_uplink, 0.0);
     inside = waits = outside;
     flows_seen.resize(flows.size());
     entries_seen.resize(busy.size());
-    const int atoms = (int)layout->site.size();
-    of_flow = rows(atoms, [](const Flow& f) { return std::pair{f.from, f.to}; });
-    by_port = rows(first_uplink, [this](const Flow& f) { return std::pair{f.sender, ranks + f.receiver}; });
+    Rows atoms, ports;
+    for (const Flow& f : flows) {
+      atoms.entry.insert(atoms.entry.end(), {f.from, f.to});
+      ports.entry.insert(ports.entry.end(), {f.sender, ranks + f.receiver});
+      atoms.start.push_back((int)atoms.entry.size());
+    }
+    ports.start = atoms.start;
+    of_flow = atoms.turned((int)layout.site.size());
+    by_port = ports.turned(first_uplink);
   }
   bool is_rough() const override { return !is_exact; }
   const Reals& entries() const override { return busy; }
@@ -76,7 +81,8 @@ struct Flows : Operation {
     keep();
     changed.clear();
   }
-  void before_atoms(const Ints& atoms) override {
+  void touch(const Ints& atoms) override {
+    if (is_of_kind) kept.keep(excess.sum);
     moved_flows.clear();
     flows_seen.wipe();
     touched_entries.clear();
@@ -93,7 +99,7 @@ struct Flows : Operation {
   void settle() override {
     changed.clear();
     for (int entry : touched_entries) settle_entry(entry);
-    tell_slowest(seconds_of(slowest));
+    set_slowest(seconds_of(slowest));
   }
   void undo() override {
     Operation::undo();
@@ -106,7 +112,7 @@ struct Flows : Operation {
       const double own = seconds_of((int)i);
       if (own > most) most = own, slowest = (int)i;
     }
-    tell_slowest(std::max(most, 0.0));
+    set_slowest(std::max(most, 0.0));
     is_exact = true;
   }
   int part_of(int entry, Random& random) override {
@@ -116,17 +122,17 @@ struct Flows : Operation {
     } else if (entry >= first_alone) {
       flow = entry - first_alone;
     } else {
-      const int half = offset[machine->tiers], place = (entry - first_uplink) % half;
+      const int half = machine.uplinks(), place = (entry - first_uplink) % half;
       const bool is_down = entry - first_uplink >= half;
-      int t = machine->first_outer();
-      while (offset[t + 1] <= place) ++t;
-      const int child = place - offset[t], begin = layout->first[t][child], end = layout->end[t][child];
+      int t = machine.first_outer();
+      while (machine.uplink(t + 1, 0) <= place) ++t;
+      const int child = place - machine.uplink(t, 0), begin = layout.first[t][child], end = layout.end[t][child];
       for (int tries = 0; tries < TRIES && flow < 0 && end > begin; ++tries) {
-        const int atom = layout->atom_at[begin + random.below(end - begin)];
+        const int atom = layout.atom_at[begin + random.below(end - begin)];
         if (atom < 0 || !of_flow.size(atom)) continue;
         const int f = of_flow.begin(atom)[random.below(of_flow.size(atom))];
-        const int a = machine->child[t][layout->site_of(flows[f].from)];
-        const int b = machine->child[t][layout->site_of(flows[f].to)];
+        const int a = machine.child[t][layout.site_of(flows[f].from)];
+        const int b = machine.child[t][layout.site_of(flows[f].to)];
         if (a != b && (is_down ? b : a) == child) flow = f;
       }
     }
@@ -142,41 +148,24 @@ struct Flows : Operation {
   // themselves where a pair cannot fill a NIC.
   Reals busy;
   Reals outside, inside, waits;  // of each port: by its NIC, by NVLink, latencies
-  Ints offset, touched_entries, moved_flows;
+  Ints touched_entries, moved_flows;
   Rows of_flow, by_port;         // flows of each atom, of each port
   Marks flows_seen, entries_seen;
 
-  template <class Ends> Rows rows(int count, const Ends& ends) const {
-    Rows found;
-    found.start.assign(count + 1, 0);
-    const auto each = [&](const auto& use) {
-      for (size_t i = 0; i < flows.size(); ++i) {
-        const auto [one, other] = ends(flows[i]);
-        use(one, (int)i);
-        if (other != one) use(other, (int)i);
-      }
-    };
-    each([&](int row, int) { ++found.start[row + 1]; });
-    for (int row = 0; row < count; ++row) found.start[row + 1] += found.start[row];
-    Ints next(found.start.begin(), found.start.end() - 1);
-    found.entry.resize(found.start.back());
-    each([&](int row, int flow) { found.entry[next[row]++] = flow; });
-    return found;
-  }
   void touch_entry(int entry) {
     if (entries_seen.mark(entry)) touched_entries.push_back(entry);
   }
   int uplink(bool down, int t, int child) const {
-    return first_uplink + (down ? offset[machine->tiers] : 0) + offset[t] + child;
+    return first_uplink + (down ? machine.uplinks() : 0) + machine.uplink(t, child);
   }
   void raise(double& place, double by) {
     kept.set(place, place + by);
   }
   // A flow as it lies now, with a sign.
   void add(int number, double sign) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     const Flow& f = flows[number];
-    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    const int a = layout.site_of(f.from), b = layout.site_of(f.to), t = m.tier(a, b);
     const double pace = sign * f.bytes / m.bandwidth[t];
     const int ends[] = {f.sender, ranks + f.receiver}, sites[] = {a, b};
     for (int end = 0; end < 2; ++end) {
@@ -203,15 +192,15 @@ struct Flows : Operation {
     else if (entry >= first_alone) change_entry(entry, alone(flows[entry - first_alone]));
   }
   double alone(const Flow& f) const {
-    const Machine& m = *machine;
-    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    const Machine& m = machine;
+    const int a = layout.site_of(f.from), b = layout.site_of(f.to), t = m.tier(a, b);
     if (t <= m.scale_up) return m.latency[t];
     return f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share + m.latency[t];
   }
   double seconds_of(int number) const {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     const Flow& f = flows[number];
-    const int a = layout->site_of(f.from), b = layout->site_of(f.to), t = m.tier(a, b);
+    const int a = layout.site_of(f.from), b = layout.site_of(f.to), t = m.tier(a, b);
     const int sends = f.sender, receives = ranks + f.receiver;
     double most = std::max({outside[sends], inside[sends], outside[receives], inside[receives]});
     for (int u = m.first_outer(); u <= t; ++u)
@@ -220,7 +209,7 @@ struct Flows : Operation {
       most = std::max(most, f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share);
     return most + std::max(waits[sends], waits[receives]);
   }
-  void tell_slowest(double most) {
+  void set_slowest(double most) {
     if (seconds[0] != most + fixed) {
       kept.set(seconds[0], most + fixed);
       changed.assign(1, 0);
@@ -231,10 +220,9 @@ struct Flows : Operation {
 
 // placer.cost.custom.group_time of a relay: the hops of a row one after the other.
 struct Relay : PricedAnew {
-  Rows member;   // atoms, in turn
-  double size = 0.0;
+  double size;
 
-  void start() { prepare(); }
+  Relay(const Cost& cost, const Given& of) : PricedAnew(cost, of.rows("member")), size(of.real("size")) {}
 
  private:
   Uplinks uplinks;
@@ -242,7 +230,7 @@ struct Relay : PricedAnew {
 
   // Rows of one length run side by side.
   void price() override {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     sums.assign(groups, 0.0);
     int longest = 0;
     for (int row = 0; row < member.count(); ++row) longest = std::max(longest, member.size(row));
@@ -259,13 +247,13 @@ struct Relay : PricedAnew {
           sums[row] += own;
         });
       }
-    for (int g = 0; g < groups; ++g) tell(g, 0, sums[g], sums[g]);
+    for (int g = 0; g < groups; ++g) set(g, 0, sums[g], sums[g]);
   }
   template <class Use> void each(int length, int hop, const Use& use) {
     for (int row = 0; row < member.count(); ++row) {
       if (member.size(row) != length) continue;
-      const int a = layout->site_of(member.begin(row)[hop]), b = layout->site_of(member.begin(row)[hop + 1]);
-      use(row, a, b, machine->tier(a, b));
+      const int a = layout.site_of(member.begin(row)[hop]), b = layout.site_of(member.begin(row)[hop + 1]);
+      use(row, a, b, machine.tier(a, b));
     }
   }
 };

@@ -12,6 +12,15 @@ struct Hops : Cost {
   std::vector<int> first{0};           // edges of each atom
   std::vector<Edge> edges;
 
+  void set_edges(const Given& of) {
+    distance = of.reals("distance");
+    weights = of.reals("weights");
+    for (int count : of.ints("inside")) inside.push_back(count);
+    first = of.ints("first");
+    const Ints other = of.ints("other"), times = of.ints("times"), axis = of.ints("axis");
+    for (size_t e = 0; e < other.size(); ++e) edges.push_back({other[e], times[e], axis[e]});
+  }
+
   double value() override {
     double sum = 0.0;
     for (size_t a = 0; a < weights.size(); ++a) {

@@ -25,8 +25,11 @@ struct Machine {
   Reals factor, speed;
   int rails = 1;
   bool has_rails = false;
+  Ints first_uplink{0};         // of a tier, in lists of all uplinks
 
   int first_outer() const { return scale_up + 1; }
+  int uplinks() const { return first_uplink.back(); }
+  int uplink(int t, int c) const { return first_uplink[t] + c; }
   int tier(int a, int b) const {
     int t = 0;
     while (t + 1 < tiers && child[t + 1][a] != child[t + 1][b]) ++t;
@@ -43,17 +46,24 @@ struct Layout {
   // Slots follow the tree: those of child d of tier t are first[t][d] .. end[t][d].
   std::vector<Ints> first, end;
 
-  int site_of(int atom) const { return site[slot_of[atom]]; }
+  int site_of(int atom) const { return site_at[atom]; }
   void exchange(int one, int other) {
     std::swap(atom_at[one], atom_at[other]);
-    if (atom_at[one] >= 0) slot_of[atom_at[one]] = one;
-    if (atom_at[other] >= 0) slot_of[atom_at[other]] = other;
+    for (int slot : {one, other})
+      if (const int atom = atom_at[slot]; atom >= 0) slot_of[atom] = slot, site_at[atom] = site[slot];
   }
   void load(const Ints& slots) {
     slot_of = slots;
     std::fill(atom_at.begin(), atom_at.end(), -1);
-    for (size_t atom = 0; atom < slots.size(); ++atom) atom_at[slots[atom]] = (int)atom;
+    site_at.resize(slots.size());
+    for (size_t atom = 0; atom < slots.size(); ++atom) {
+      atom_at[slots[atom]] = (int)atom;
+      site_at[atom] = site[slots[atom]];
+    }
   }
+
+ private:
+  Ints site_at;                 // of an atom
 };
 
 // Rows of entries, one after the other.
@@ -63,6 +73,25 @@ struct Rows {
   const int* begin(int row) const { return entry.data() + start[row]; }
   const int* end(int row) const { return entry.data() + start[row + 1]; }
   int size(int row) const { return start[row + 1] - start[row]; }
+
+  // The rows that each of so many entries is in, once each.
+  Rows turned(int entries) const {
+    Rows found;
+    found.start.assign(entries + 1, 0);
+    Ints last(entries, -1), next;
+    const auto each = [&](const auto& use) {
+      std::fill(last.begin(), last.end(), -1);
+      for (int row = 0; row < count(); ++row)
+        for (const int* e = begin(row); e != end(row); ++e)
+          if (last[*e] != row) last[*e] = row, use(*e, row);
+    };
+    each([&](int e, int) { ++found.start[e + 1]; });
+    for (int e = 0; e < entries; ++e) found.start[e + 1] += found.start[e];
+    next.assign(found.start.begin(), found.start.end() - 1);
+    found.entry.resize(found.start.back());
+    each([&](int e, int row) { found.entry[next[e]++] = row; });
+    return found;
+  }
 };
 
 // Marks that are wiped all at once.

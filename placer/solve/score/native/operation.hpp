@@ -1,7 +1,6 @@
 // An operation: groups of atoms, all of which run it at once, and what each takes.
 #pragma once
-#include <functional>
-#include "layout.hpp"
+#include "cost.hpp"
 #include "random.hpp"
 
 namespace placer {
@@ -37,13 +36,14 @@ struct Drawn {
 };
 
 // What every operation of a step has in common. A change of the layout is four calls:
-// `before` and `after` tell of the groups that move, `settle` prices what changed, and
-// `undo` takes all of it back.
+// `touch` and `moved` tell of the groups that move, `settle` prices what changed, and `undo`
+// takes all of it back.
 struct Operation {
-  const Machine* machine = nullptr;
-  const Layout* layout = nullptr;
-  int groups = 0, sizes = 1;
+  const Machine& machine;
+  const Layout& layout;
+  Rows member;                // atoms of each group
   Rows of_atom;               // groups of each atom
+  int groups, sizes;
   Reals seconds;              // [size][group]
   Reals mean;                 // of the members of each group, or as seconds
   Ints changed;               // groups whose seconds `settle` changed
@@ -52,22 +52,28 @@ struct Operation {
   bool is_of_kind = false;
   Excess excess;
   Drawn above;
-  // What the scorer itself says, where it is not worked out here.
-  std::function<void(const Ints& slot_of, Reals& seconds)> ask;
 
+  Operation(const Cost& cost, Rows members, int groups, int sizes)
+      : machine(cost.machine), layout(cost.layout), member(std::move(members)),
+        of_atom(member.turned((int)layout.site.size())), groups(groups), sizes(sizes),
+        seconds((size_t)groups * sizes, 0.0), mean(groups, 0.0) {
+    marks.resize(groups);
+  }
+  Operation(const Cost& cost, Rows members, int sizes = 1)
+      : Operation(cost, members, members.count(), sizes) {}
   virtual ~Operation() = default;
   virtual void rebuild() = 0;
   virtual void settle() = 0;
   virtual void before_move(const Ints&) {}
   virtual void after_move(const Ints&) {}
-  virtual bool is_slow() const { return false; }  // priced last, where still asked for
+  virtual bool is_slow() const { return false; }   // priced last, where still of use
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
 
   double of(int size, int group) const { return seconds[(size_t)size * groups + group]; }
 
   // The groups that the atoms of a change are in, once each.
-  void touch(const Ints& atoms) {
+  virtual void touch(const Ints& atoms) {
     if (is_of_kind) kept.keep(excess.sum);
     touched.clear();
     marks.wipe();
@@ -75,9 +81,7 @@ struct Operation {
       for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
         if (marks.mark(*g)) touched.push_back(*g);
     before_move(touched);
-    before_atoms(atoms);
   }
-  virtual void before_atoms(const Ints&) {}
   void moved() { after_move(touched); }
   virtual void undo() {
     kept.undo();
@@ -109,37 +113,15 @@ struct Operation {
   }
   // An atom that has a part in an entry, as drawn; -1: none is known.
   virtual int part_of(int entry, Random& random) {
-    if (!atoms_of.count()) {
-      std::vector<Ints> found(groups);
-      for (int atom = 0; atom < of_atom.count(); ++atom)
-        for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g) found[*g].push_back(atom);
-      for (const Ints& some : found) {
-        atoms_of.entry.insert(atoms_of.entry.end(), some.begin(), some.end());
-        atoms_of.start.push_back((int)atoms_of.entry.size());
-      }
-    }
-    return atoms_of.size(entry) ? atoms_of.begin(entry)[random.below(atoms_of.size(entry))] : -1;
+    return member.size(entry) ? member.begin(entry)[random.below(member.size(entry))] : -1;
   }
 
  protected:
   Ints touched;
   Marks marks;
-  Reals answer;
-  Rows atoms_of;  // of each group, once asked for
   // One size each where entries are groups.
   size_t number() const { return &entries() == &seconds ? (size_t)groups : entries().size(); }
-  void tell_asked() {
-    answer.assign(seconds.size(), 0.0);
-    ask(layout->slot_of, answer);
-    for (int g = 0; g < groups; ++g)
-      for (int s = 0; s < sizes; ++s) tell(g, s, answer[(size_t)s * groups + g], answer[g]);
-  }
-  void prepare() {
-    marks.resize(groups);
-    seconds.assign((size_t)groups * sizes, 0.0);
-    mean.assign(groups, 0.0);
-  }
-  void tell(int group, int size, double value, double average) {
+  void set(int group, int size, double value, double average) {
     double& place = seconds[(size_t)size * groups + group];
     if (place != value) {
       if (is_of_kind && size == 0) excess.sum += excess.of(value) - excess.of(place);
@@ -152,7 +134,11 @@ struct Operation {
 
 // All groups are priced anew after each change.
 struct PricedAnew : Operation {
+  using Operation::Operation;
   bool is_slow() const override { return true; }
+  void touch(const Ints&) override {
+    if (is_of_kind) kept.keep(excess.sum);
+  }
   void rebuild() override {
     price();
     keep();
@@ -165,6 +151,106 @@ struct PricedAnew : Operation {
 
  private:
   virtual void price() = 0;
+};
+
+// What the scorer says of all groups, each time.
+struct ByScorer : PricedAnew {
+  nb::object scorer;
+
+  ByScorer(const Cost& cost, const Given& of)
+      : PricedAnew(cost, Rows{}, of.number("groups"), of.number("sizes")), scorer(of.of("scorer")) {}
+
+ private:
+  void price() override {
+    nb::gil_scoped_acquire gil;
+    const Reals found = numbers<double>(scorer(array(layout.slot_of)));
+    for (int g = 0; g < groups; ++g)
+      for (int s = 0; s < sizes; ++s) set(g, s, found[(size_t)s * groups + g], found[g]);
+  }
+};
+
+// Groups inside one atom each take what the scorer said of its site.
+struct Inside : Operation {
+  Reals on_site;
+
+  Inside(const Cost& cost, const Given& of) : Operation(cost, of.rows("member")), on_site(of.reals("on_site")) {}
+  void rebuild() override {
+    for (int g = 0; g < groups; ++g) price(g);
+    keep();
+    changed.clear();
+  }
+  void settle() override {
+    changed.clear();
+    for (int g : touched) price(g);
+  }
+
+ private:
+  void price(int g) {
+    const double seconds = on_site[layout.site_of(*member.begin(g))];
+    set(g, 0, seconds, seconds);
+  }
+};
+
+// Groups whose loads on uplinks add up.
+struct OnUplinks : Operation {
+  Ints lanes;                 // groups alike that are kept once
+
+  OnUplinks(const Cost& cost, const Given& of, int sizes, int ways)
+      : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(ways * machine.uplinks(), 0.0) {
+    loads_seen.resize(load.size());
+  }
+  void rebuild() override {
+    std::fill(load.begin(), load.end(), 0.0);
+    for (int g = 0; g < groups; ++g) add_load(g, 1.0);
+    for (int g = 0; g < groups; ++g) price(g);
+    kept.kept.clear();
+    changed.clear();
+  }
+  void before_move(const Ints& moved) override {
+    loads_seen.wipe();
+    loads.clear();
+    for (int g : moved) add_load(g, -1.0);
+  }
+  void after_move(const Ints& moved) override {
+    for (int g : moved) add_load(g, 1.0);
+  }
+  void settle() override {
+    changed.clear();
+    for (int g : touched) price(g);
+    for (const Load& was : loads) {
+      const double now = load[was.place];
+      if (now == was.value || std::max(now, was.value) <= harmless(was.tier, was.child)) continue;
+      const int last = layout.end[was.tier][was.child];
+      for (int slot = layout.first[was.tier][was.child]; slot < last; ++slot) {
+        const int atom = layout.atom_at[slot];
+        if (atom < 0) continue;
+        for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
+          if (marks.mark(*g)) price(*g);
+      }
+    }
+  }
+
+ protected:
+  Reals load;                 // [way][uplink]
+
+  void add(int way, int tier, int child, double by) {
+    const int place = way * machine.uplinks() + machine.uplink(tier, child);
+    if (loads_seen.mark(place)) {
+      loads.push_back({tier, child, place, load[place]});
+      kept.keep(load[place]);
+    }
+    load[place] += by;
+  }
+
+ private:
+  struct Load { int tier, child, place; double value; };
+  std::vector<Load> loads;
+  Marks loads_seen;
+
+  virtual void add_load(int group, double sign) = 0;
+  virtual void price(int group) = 0;
+  // A load of an uplink that makes nobody slower.
+  virtual double harmless(int tier, int child) const = 0;
 };
 
 }  // namespace placer

@@ -1,7 +1,7 @@
 // The longest path through a replica's pipeline: placer.cost.pipeline_walk.
 #pragma once
 #include <cmath>
-#include "layout.hpp"
+#include "given.hpp"
 
 namespace placer {
 
@@ -14,6 +14,19 @@ struct Pipeline {
   std::vector<Step> head, middle, tail;
   Ints open;                    // keys of results that nobody used before the middle
   Reals arrived, clock, free, last, moved;
+
+  void set(const Given& of) {
+    stages = of.number("stages");
+    group = of.number("group");
+    repetitions = of.number("repetitions");
+    overlap = of.flag("overlap");
+    head = steps(of.ints("head"));
+    middle = steps(of.ints("middle"));
+    tail = steps(of.ints("tail"));
+    open = of.ints("open");
+    moved.assign(open.size(), 0.0);
+    arrived.assign(of.number("keys"), 0.0);
+  }
 
   // work: 2 p + 4 entries, hop: p.
   double seconds(const double* work, const double* hop) {
@@ -37,6 +50,11 @@ struct Pipeline {
   }
 
  private:
+  static std::vector<Step> steps(const Ints& s) {
+    std::vector<Step> found;
+    for (size_t i = 0; i + 4 < s.size(); i += 5) found.push_back({s[i], s[i + 1], s[i + 2], s[i + 3], s[i + 4]});
+    return found;
+  }
   void run(const std::vector<Step>& steps, const double* work, const double* hop) {
     for (const Step& s : steps) {
       double end = clock[s.stage];

@@ -8,28 +8,27 @@
 namespace placer {
 
 struct Rings : Operation {
-  Rows member, weight;       // atoms by first appearance, or every member where order counts
+  Ints weight;               // how many members each atom of a group has
   Ints lanes;                // groups alike that are kept once
-  int members = 0;
+  int members;
   Reals buffer;              // bytes of each size
-  double moved = 0.0;        // of a byte of the buffer on every edge
+  double moved;              // of a byte of the buffer on every edge
   Reals steps_outside, steps_inside;  // [domains]
-  bool is_even = false;      // nothing inside a scale-up domain tells its members apart
+  bool is_even;              // nothing inside a scale-up domain tells its members apart
   Ints thin;                 // tiers whose uplinks groups may have to share
 
-  void start() {
-    prepare();
-    const Machine& m = *machine;
+  // Atoms by first appearance, or every member where order counts.
+  Rings(const Cost& cost, const Given& of)
+      : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), weight(of.ints("weight")),
+        lanes(of.ints("lanes")), members(of.number("members")), buffer(of.reals("buffer")),
+        moved(of.real("moved")), steps_outside(of.reals("steps_outside")),
+        steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), thin(of.ints("thin")),
+        rings(groups), was(groups), pace(groups, 0.0) {
     int count = 0;
-    for (int s = 0; s < (int)m.rail.size(); ++s) count = std::max(count, m.scale_up_domain(s) + 1);
+    for (int s = 0; s < (int)machine.rail.size(); ++s) count = std::max(count, machine.scale_up_domain(s) + 1);
     seen.resize(count);
     at.assign(count, 0);
-    rings.assign(groups, Ring{});
-    was.assign(groups, Ring{});
-    pace.assign(groups, 0.0);
-    offset.assign(m.tiers + 1, 0);
-    for (int t = 0; t < m.tiers; ++t) offset[t + 1] = offset[t] + (int)m.capacity[t].size();
-    for (int way = 0; way < 2; ++way) load[way].assign(offset[m.tiers], 0.0);
+    for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
   }
 
   bool is_slow() const override { return true; }
@@ -79,7 +78,7 @@ struct Rings : Operation {
   std::vector<Ring> rings, was;
   Reals pace;
   Marks seen;
-  Ints at, order, sites, size_of, rails_of, changed_rings, offset;
+  Ints at, order, sites, size_of, rails_of, changed_rings;
   Reals load[2];
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
@@ -90,14 +89,14 @@ struct Rings : Operation {
 
   // Members in the order of the ring: domain after domain, in that of the ranks inside.
   void scan(int g, Ring& ring) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     seen.wipe();
     order.clear();
     size_of.clear();
-    const int *begin = member.begin(g), *end = member.end(g), *w = weight.begin(g);
+    const int *begin = member.begin(g), *end = member.end(g), *w = weight.data() + member.start[g];
     ring.factor = 1e300;
     for (const int* a = begin; a != end; ++a) {
-      const int site = layout->site_of(*a), d = m.scale_up_domain(site);
+      const int site = layout.site_of(*a), d = m.scale_up_domain(site);
       if (seen.mark(d)) at[d] = (int)order.size(), order.push_back(site), size_of.push_back(0);
       size_of[at[d]] += w[a - begin];
       ring.factor = std::min(ring.factor, m.factor[site]);
@@ -139,25 +138,25 @@ struct Rings : Operation {
     scan_more(ring);
   }
   void by_domain(int g) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     Ints place(order.size(), 0);
     for (size_t d = 1; d < order.size(); ++d) place[d] = place[d - 1] + size_of[d - 1];
     sites.assign(members, 0);
     for (const int* a = member.begin(g); a != member.end(g); ++a) {
-      const int site = layout->site_of(*a);
+      const int site = layout.site_of(*a);
       sites[place[at[m.scale_up_domain(site)]]++] = site;
     }
   }
   void rails(int g) {
     rails_of.assign(order.size(), 0);
     for (const int* a = member.begin(g); a != member.end(g); ++a) {
-      const int site = layout->site_of(*a);
-      rails_of[at[machine->scale_up_domain(site)]] |= 1 << machine->rail[site];
+      const int site = layout.site_of(*a);
+      rails_of[at[machine.scale_up_domain(site)]] |= 1 << machine.rail[site];
     }
   }
   // A hop from domain number d of the ring to the next one.
   void cross(Ring& ring, int d, int from, int to, double& pace, double& latency) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     const int t = m.tier(from, to);
     pace = std::max(pace, 1 / m.bandwidth[t]);
     latency += m.latency[t];
@@ -175,7 +174,7 @@ struct Rings : Operation {
                            steps_inside[r.domains] * r.inner_latency;
     // On the way to a ring of as many NICs everywhere: what its domains have on the mean.
     const double average = std::max(r.inner_pace, r.outer_pace * r.spread) * moved * buffer[0] + latency;
-    for (int s = 0; s < sizes; ++s) tell(g, s, moved * buffer[s] * of_pace + latency, average);
+    for (int s = 0; s < sizes; ++s) set(g, s, moved * buffer[s] * of_pace + latency, average);
   }
   virtual void price_all() {
     if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
@@ -185,7 +184,7 @@ struct Rings : Operation {
 
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
   template <class Alone> void share(std::vector<Hop> Ring::*hops, const Alone& alone_of, Reals& found) {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     has.assign(members + 2, 0);
     from_hop.resize(groups + 1);
     from_hop[0] = 0;
@@ -207,7 +206,7 @@ struct Rings : Operation {
       const double width = 1.0 / flows - (next <= top ? 1.0 / next : 0.0);
       for (int t : thin)
         for (int way = 0; way < 2; ++way)
-          std::fill(load[way].begin() + offset[t], load[way].begin() + offset[t + 1], 0.0);
+          std::fill_n(load[way].begin() + m.uplink(t, 0), m.capacity[t].size(), 0.0);
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
@@ -215,8 +214,8 @@ struct Rings : Operation {
         for (const Hop& hop : r.*hops)
           for (int t : thin) {
             if (t > hop.tier) break;
-            load[0][offset[t] + m.child[t][hop.from]] += more;
-            load[1][offset[t] + m.child[t][hop.to]] += more;
+            load[0][m.uplink(t, m.child[t][hop.from])] += more;
+            load[1][m.uplink(t, m.child[t][hop.to])] += more;
           }
       }
       for (int g = 0; g < groups; ++g) {
@@ -230,7 +229,7 @@ struct Rings : Operation {
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
               const int child = m.child[t][way ? hop.to : hop.from];
-              const double here = std::max(own, load[way][offset[t] + child] / m.capacity[t][child]);
+              const double here = std::max(own, load[way][m.uplink(t, child)] / m.capacity[t][child]);
               *sums += width * here;
               slowest = std::max(slowest, here);
             }
@@ -252,11 +251,18 @@ struct Rings : Operation {
 // between domains (placer.cost.trees), by reducing switches, or by the fastest that NCCL's
 // tuner considers. What the forms of a ring say comes doubled.
 struct AllReduces : Rings {
-  bool by_ring = false, by_tree = false, by_switch = false, is_tuned = false, in_racks = false;
+  bool by_ring, by_tree, by_switch, is_tuned, in_racks;
   Reals tree_buffers, buffers;     // [domains] out of a domain; as the form of a tree sees it
-  double inside_share = 1.0, between_share = 1.0, switch_steps = 0.0;
+  double inside_share, between_share, switch_steps;
   Reals switched;                  // [size][domains][heads] bytes that a switch takes the time of
-  int heads = 1;
+  int heads;
+
+  AllReduces(const Cost& cost, const Given& of)
+      : Rings(cost, of), by_ring(of.flag("by_ring")), by_tree(of.flag("by_tree")), by_switch(of.flag("by_switch")),
+        is_tuned(of.flag("is_tuned")), in_racks(of.flag("in_racks")), tree_buffers(of.reals("tree_buffers")),
+        buffers(of.reals("buffers")), inside_share(of.real("inside_share")),
+        between_share(of.real("between_share")), switch_steps(of.real("switch_steps")),
+        switched(of.reals("switched")), heads(of.number("heads")) {}
 
  private:
   Reals tree_pace_of;
@@ -273,7 +279,7 @@ struct AllReduces : Rings {
     return found < 0 ? -1 : odd ? (found + 1) % count : count - 1 - found;
   }
   void scan_more(Ring& ring) override {
-    const Machine& m = *machine;
+    const Machine& m = machine;
     ring.tree.clear();
     ring.tree_pace = ring.tree_latency = 0.0;
     if (!has_trees() || ring.domains < 2) return;
@@ -325,7 +331,7 @@ struct AllReduces : Rings {
         const int at = (s * (members + 1) + r.domains) * (heads + 1) + std::min(r.fewest, heads);
         least = std::min(least, switched[at] * pace + switch_steps * r.inner_latency + 2.0 * levels);
       }
-      tell(g, s, least, least);
+      set(g, s, least, least);
     }
   }
 };

@@ -1,20 +1,20 @@
 // The step of a placement, kept up to date change by change.
 //
-// step = slowest replica's pipeline + what windows leave exposed + what is fixed. A stage
+// step = slowest replica's pipeline + synchronisation that nothing hides + what is fixed. A stage
 // of a replica waits for the slowest of its groups of each axis. Replicas that groups join
 // are a block; all of its stages at their slowest say at most what its replicas take, and
 // which replica takes how long is worked out only for blocks that may be the slowest.
 #pragma once
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
-#include "asked.hpp"
-#include "cost.hpp"
+#include <string>
 #include "exchange.hpp"
 #include "flows.hpp"
-#include "messages.hpp"
 #include "pipeline.hpp"
 #include "rings.hpp"
+#include "sync.hpp"
 
 namespace placer {
 
@@ -36,22 +36,6 @@ struct Axis {
   bool is_hop = false;            // a message to the next stage
   Rows of_block, groups_of_block; // the same of (block, stage)
   Reals slowest;                  // of each (block, stage)
-};
-
-// Largest seconds of some groups of an operation, all of one stage or all there are.
-struct Peak {
-  int operation, size;
-  Ints groups;
-};
-
-// What windows of compute leave exposed: weight x the largest of 0 and the entries,
-// each a sum of peaks less what hides it, and less what so many windows before it leave.
-struct Window {
-  double weight = 1.0;
-  std::vector<Ints> peaks;
-  std::vector<Reals> times;
-  Reals hidden;
-  int seen = 0;
 };
 
 // Groups of one kind of the user's own, or the traffic: what its slowest takes, so many times,
@@ -78,10 +62,7 @@ struct StepTime : Cost {
   double least_roles_s = 0.0;            // what no placement changes
   Ints changed_instances;
   std::vector<Axis> axes;
-  std::vector<Peak> peaks;
-  std::vector<Window> windows;
-  mutable Reals left;  // what each of them leaves
-  std::function<double(const Reals&)> ask_exposed;  // in place of windows
+  Sync sync;
   Pipeline pipeline;
   int replicas = 0, stages = 0;
   double fixed = 0.0;
@@ -103,6 +84,53 @@ struct StepTime : Cost {
   int ring_groups = 0;
   bool is_late = false;                  // slow operations are not priced yet
 
+  int add(const std::string& sort, const Given& of) {
+    using Make = std::unique_ptr<Operation> (*)(const Cost&, const Given&);
+    static const std::map<std::string, Make> SORTS = {
+        {"all_reduces", &built<AllReduces>}, {"by_scorer", &built<ByScorer>}, {"exchange", &built<Exchange>},
+        {"flows", &built<Flows>},            {"inside", &built<Inside>},      {"messages", &built<Messages>},
+        {"relay", &built<Relay>},            {"rings", &built<Rings>},
+    };
+    operations.push_back(SORTS.at(sort)(*this, of));
+    return (int)operations.size() - 1;
+  }
+  void add_axis(const Given& of) {
+    axes.push_back({of.number("operation"), of.rows("cells"), {}, {of.reals("forward"), of.reals("forward_start")},
+                    {of.reals("backward"), of.reals("backward_start")}, of.flag("is_hop"), {}, {}, {}});
+  }
+  bool calls_scorer() const {
+    for (const auto& op : operations)
+      if (dynamic_cast<const ByScorer*>(op.get())) return true;
+    for (const Instance& one : instances)
+      if (one.step->calls_scorer()) return true;
+    return false;
+  }
+  // The replicas, when all else is known.
+  void set_stages(const Given& of) {
+    pipeline.set(of);
+    stages = of.number("stages");
+    fixed = of.real("fixed");
+    work_forward = of.real("work_forward");
+    work_backward = of.real("work_backward");
+    share_first = of.real("share_first");
+    share_last = of.real("share_last");
+    pace_first = of.real("pace_first");
+    pace_last = of.real("pace_last");
+    host_forward = of.real("host_forward");
+    host_backward = of.real("host_backward");
+    end_first = of.real("end_first");
+    end_last = of.real("end_last");
+    pace_full = of.reals("pace_full");
+    has_speeds = of.flag("has_speeds");
+    cells_of_atom = of.rows("cells");
+    block_of_replica = of.ints("block");
+    replicas = (int)block_of_replica.size();
+    Rows blocks;
+    for (int block : block_of_replica) blocks.entry.push_back(block), blocks.start.push_back((int)blocks.entry.size());
+    replicas_of_block = blocks.turned(1 + *std::max_element(block_of_replica.begin(), block_of_replica.end()));
+    start();
+  }
+
   double at_most() const { return longest_s + exposed_s + fixed + of_cycle(of_roles(&StepTime::at_most)); }
   double at_least() override {
     const double rest = (joins_nobody ? longest_s : 0.0) + exposed_s + fixed;
@@ -118,7 +146,7 @@ struct StepTime : Cost {
     for (const Instance& one : instances) most = std::max(most, one.steps * (one.step->*seconds)());
     return most;
   }
-  // Roles, and what is exposed beside them.
+  // Roles, and what they leave exposed.
   double of_cycle(double roles) const {
     if (roles == 0.0) return own_s;
     double sum = roles;
@@ -137,15 +165,14 @@ struct StepTime : Cost {
   // The slowest replica. Blocks that may not be it are passed over.
   double pipeline_s() {
     if (joins_nobody) return longest_s;
-    by_length.resize(block_s.size());
-    for (size_t b = 0; b < by_length.size(); ++b) by_length[b] = (int)b;
-    std::sort(by_length.begin(), by_length.end(), [&](int a, int b) { return block_s[a] > block_s[b]; });
     double most = 0.0;
-    for (int b : by_length) {
-      if (block_s[b] <= most) break;
+    const auto look_at = [&](int b) {
+      if (block_s[b] <= most) return;
       for (const int* d = replicas_of_block.begin(b); d != replicas_of_block.end(b); ++d)
         most = std::max(most, replica_s(*d));
-    }
+    };
+    look_at((int)(std::max_element(block_s.begin(), block_s.end()) - block_s.begin()));
+    for (size_t b = 0; b < block_s.size(); ++b) look_at((int)b);
     return most;
   }
   double replica_s(int replica) {
@@ -167,12 +194,12 @@ struct StepTime : Cost {
     joins_nobody = blocks == replicas;
     block_s.assign(blocks, 0.0);
     slow.assign(cells, 1.0);
-    peak_s.assign(peaks.size(), 0.0);
+    peak_s.assign(sync.parts.size() * sync.stages, 0.0);
     cells_seen.resize(cells);
     blocks_seen.resize(blocks);
     memory.assign(size_t(1) << 16, Known{});
-    peaks_of.assign(operations.size(), {});
-    for (size_t k = 0; k < peaks.size(); ++k) peaks_of[peaks[k].operation].push_back((int)k);
+    parts_of.assign(operations.size(), {});
+    for (size_t k = 0; k < sync.parts.size(); ++k) parts_of[sync.parts[k].operation].push_back((int)k);
     axes_of.assign(operations.size(), {});
     for (const Kind& kind : kinds)
       for (int o : kind.operations) operations[o]->is_of_kind = true;
@@ -188,25 +215,16 @@ struct StepTime : Cost {
       }
       return found;
     };
-    auto turned = [&](const Rows& of) {
-      std::vector<Ints> rows(cells);
-      for (int row = 0; row < of.count(); ++row)
-        for (const int* c = of.begin(row); c != of.end(row); ++c) rows[*c].push_back(row);
-      Rows found;
-      for (const Ints& row : rows) {
-        found.entry.insert(found.entry.end(), row.begin(), row.end());
-        found.start.push_back((int)found.entry.size());
-      }
-      return found;
-    };
     for (size_t a = 0; a < axes.size(); ++a) {
       axes_of[axes[a].operation].push_back((int)a);
+      axes[a].groups = axes[a].cells.turned(replicas * stages);
       axes[a].of_block = in_blocks(axes[a].cells);
-      axes[a].groups_of_block = turned(axes[a].of_block);
+      axes[a].groups_of_block = axes[a].of_block.turned(cells);
       axes[a].slowest.assign(cells, 0.0);
     }
     of_atom_in_blocks = in_blocks(cells_of_atom);
-    atoms_of_block = turned(of_atom_in_blocks);
+    atoms_of_block = of_atom_in_blocks.turned(cells);
+    atoms_of_cell = cells_of_atom.turned(replicas * stages);
     now.resize((axes.size() + 1) * stages);
     work.resize(2 * stages + 4);
     hop.resize(stages);
@@ -234,8 +252,8 @@ struct StepTime : Cost {
       slow[c] = slowness(c, atoms_of_block);
     }
     for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk_block((int)b);
-    for (size_t k = 0; k < peaks.size(); ++k) peak_s[k] = largest(peaks[k]);
-    exposed_s = exposed();
+    for (size_t k = 0; k < peak_s.size(); ++k) peak_s[k] = peak((int)k);
+    exposed_s = sync.exposed(peak_s);
     own_s = of_kinds();
     longest_s = *std::max_element(block_s.begin(), block_s.end());
     is_open = false;
@@ -315,16 +333,19 @@ struct StepTime : Cost {
   double block_before(size_t i) const { return blocks_before[i]; }
 
  private:
+  template <class T> static std::unique_ptr<Operation> built(const Cost& cost, const Given& of) {
+    return std::make_unique<T>(cost, of);
+  }
   using Key = uint64_t;
   struct Known { Key key = 0; double seconds = 0.0; };
   struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
-  std::vector<Ints> peaks_of, axes_of;
+  std::vector<Ints> parts_of, axes_of;
   Rows of_atom_in_blocks, atoms_of_block;
   Marks cells_seen, blocks_seen, instances_seen;
   Ints instance_of;  // of each atom, -1: of none that counts
   Journal<double> values;
-  Ints atoms, dirty_blocks, by_length;
+  Ints atoms, dirty_blocks;
   Reals blocks_before, work, hop, now, slow, peak_s;
   Pairs made;
   Before before;
@@ -399,13 +420,11 @@ struct StepTime : Cost {
           dirty(*c);
         }
     }
-    if (peaks_of[o].empty()) return;
     bool differs = false;
-    for (int k : peaks_of[o]) {
-      const double most = largest(peaks[k]);
-      if (most != peak_s[k]) values.set(peak_s[k], most), differs = true;
-    }
-    if (differs) exposed_s = exposed();
+    for (int part : parts_of[o])
+      for (int k = part * stages; k < (part + 1) * stages; ++k)
+        if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
+    if (differs) exposed_s = sync.exposed(peak_s);
   }
   void price_speeds() {
     cells_seen.wipe();
@@ -426,28 +445,14 @@ struct StepTime : Cost {
     }
     longest_s = *std::max_element(block_s.begin(), block_s.end());
   }
-  double largest(const Peak& peak) const {
-    const Operation& op = *operations[peak.operation];
+  // Number k of the peaks: of each part, each stage.
+  double peak(int k) const {
+    const Sync::Part& part = sync.parts[k / stages];
+    const Operation& op = *operations[part.operation];
     double most = 0.0;
-    for (int g : peak.groups) most = std::max(most, op.of(peak.size, g));
+    for (const int* g = part.groups.begin(k % stages); g != part.groups.end(k % stages); ++g)
+      most = std::max(most, op.of(part.size, *g));
     return most;
-  }
-  double exposed() const {
-    if (ask_exposed) return ask_exposed(peak_s);
-    double sum = 0.0;
-    left.clear();
-    for (const Window& w : windows) {
-      double most = 0.0, seen = 0.0;
-      for (int i = 0; i < w.seen; ++i) seen += left[left.size() - 1 - i];
-      for (size_t i = 0; i < w.hidden.size(); ++i) {
-        double entry = -w.hidden[i] - seen;
-        for (size_t j = 0; j < w.peaks[i].size(); ++j) entry += w.times[i][j] * peak_s[w.peaks[i][j]];
-        most = std::max(most, entry);
-      }
-      left.push_back(most);
-      sum += w.weight * most;
-    }
-    return sum;
   }
   double walk_block(int block) {
     const int first = block * stages;
@@ -480,7 +485,7 @@ struct StepTime : Cost {
         backward += axes[a].backward.at(waits);
       }
       const double slower = now[axes.size() * stages + p];
-      // Layers take no less than their launches, of so much of a full chunk; `end` is beside them.
+      // Layers take no less than their launches, of so much of a full chunk; `end` comes besides.
       const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
         return std::max(work * slower * pace + share * added, work * slower * end + share * host);
       };

@@ -1,0 +1,144 @@
+"""What the scorer wants of its network, and what it makes of the seconds.
+
+The cost of a placement has two halves: the network prices operations, and the scorer
+adds them up. A network that notes calls, and says of each what it is to say, shows the
+second half without a placement: which groups run what, and how their seconds become
+seconds of a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
+from placer.cost.exchange import ExchangeCost
+from placer.cost.links import LinkLoad
+from placer.cost.network import hop_by_hop
+
+if TYPE_CHECKING:
+    from placer.cost.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One operation that groups run at once.
+
+    Attributes
+    ----------
+    kind : str
+        The method of `Network` that is called.
+    members : ndarray, shape (g, n)
+        Ranks; of messages the senders.
+    size_bytes : float or ndarray
+    algorithm : str
+        Of an all-reduce.
+    copies : int
+        Of an all-to-all.
+    receivers : ndarray, shape (g, n), optional
+        Of messages.
+    """
+
+    kind: str
+    members: IntArray
+    size_bytes: float
+    algorithm: str = ""
+    copies: int = 0
+    receivers: IntArray | None = None
+
+    def seconds(self, network: Network) -> FloatArray:
+        """Seconds of each group, or message, on a network; shape (g,) or flat."""
+        method = getattr(network, self.kind)
+        if self.kind == "send":
+            sent = method(self.members, self.receivers, self.size_bytes)
+            return np.ravel(sent.seconds)
+        more = {"all_reduce": (self.algorithm,), "all_to_all": (self.copies,)}
+        found = method(self.members, self.size_bytes, *more.get(self.kind, ()))
+        seconds: FloatArray = found.seconds
+        return seconds
+
+
+@dataclass(eq=False)
+class CallNetwork:
+    """A network that notes calls and gives all groups of one the same seconds.
+
+    Attributes
+    ----------
+    seconds : callable
+        Of call number ``i``.
+    calls : list of Call
+    """
+
+    seconds: Callable[[int], float] = field(default=lambda _: 0.0)
+    calls: list[Call] = field(default_factory=list)
+
+    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
+        """One reduce-scatter or all-gather in every row of ``members``."""
+        return self._collective(Call("gather", members, size_bytes))
+
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One all-reduce in every row of ``members``."""
+        return self._collective(Call("all_reduce", members, size_bytes, algorithm))
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
+        """One all-to-all in every row of ``members``."""
+        call = Call("all_to_all", members, size_bytes, copies=copies)
+        return self._exchange(call, (len(members),))
+
+    def send(
+        self, senders: IntArray, receivers: IntArray, size_bytes: float
+    ) -> ExchangeCost:
+        """A message from each sender to its receiver."""
+        call = Call("send", senders, size_bytes, receivers=receivers)
+        return self._exchange(call, senders.shape)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it."""
+        return self._exchange(Call("pass_on", members, size_bytes), (len(members),))
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return hop_by_hop(self, members, size_bytes)
+
+    def flows(
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
+    ) -> ExchangeCost:
+        """Messages of any sizes between different ranks, all at once."""
+        del size_bytes, pair_share
+        call = Call("flows", senders, 0.0, receivers=receivers)
+        return self._exchange(call, senders.shape)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Yes, for each row of ``members``."""
+        return np.ones(len(members), dtype=bool)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """The usual speed, for each row of ``members``."""
+        return np.ones(len(members))
+
+    def _note(self, call: Call, shape: tuple[int, ...]) -> FloatArray:
+        self.calls.append(call)
+        return np.full(shape, self.seconds(len(self.calls) - 1))
+
+    def _collective(self, call: Call) -> CollectiveCost:
+        seconds = self._note(call, (len(call.members),))
+        names = np.full(len(seconds), "ring")
+        return CollectiveCost(names, seconds, seconds, np.zeros(1), _NOTHING)
+
+    def _exchange(self, call: Call, shape: tuple[int, ...]) -> ExchangeCost:
+        return ExchangeCost(self._note(call, shape), np.zeros(1), _NOTHING)
+
+
+_NOTHING = LinkLoad([], [])
