@@ -180,7 +180,8 @@ class Units:
             int(self.cell_of_slot[some[0]]): some[::-1].tolist()
             for some in self.slots_of_cell
         }
-        if self.problem.job.launcher != "free":
+        job = self.problem.job
+        if job.launcher != "free" or job.rules:
             found = self.slots_at(gpu_of_rank)
             if (found >= 0).all():
                 return found

@@ -124,6 +124,8 @@ class Limits:
         Whether a node is to be avoided.
     at_most, spares : tuple of (int, int)
         Tier index and number, innermost tier first.
+    most_avoided : int or None
+        Hosts to avoid that may be used; None for any number.
     """
 
     topology: Machine
@@ -133,6 +135,7 @@ class Limits:
     at_most: tuple[tuple[int, int], ...]
     spares: tuple[tuple[int, int], ...]
     budgets: tuple[Cap, ...] = ()
+    most_avoided: int | None = None
 
     @classmethod
     def of(cls, topology: Machine, job: Job) -> Limits:
@@ -202,7 +205,10 @@ class Limits:
         )
 
     def numbers_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether budgets hold, and numbers of replicas and of spare nodes."""
+        """Whether budgets hold, and numbers of replicas and of nodes in use."""
+        most = self.most_avoided
+        if most is not None and self.avoided_used(node_of_rank) > most:
+            return False
         if not all(self._is_within(cap, node_of_rank) for cap in self.budgets):
             return False
         axes = self.job.parallelism

@@ -30,13 +30,10 @@ class Attempt(NamedTuple):
     ----------
     job : Job
         Without rules, perhaps with more requirements.
-    exact : bool
-        Whether no legal placement is lost, up to equal nodes.
     """
 
     inner: Submachine[Machine]
     job: Job
-    exact: bool
 
 
 def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
@@ -50,15 +47,14 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
     spared = without_spares(limits, offered, unit_of(tied))
     if tight is not None:
         capped = within_replicas(limits, spared)
-        yield Attempt(Submachine.of(machine, capped), tight, exact=False)
+        yield Attempt(Submachine.of(machine, capped), tight)
     for within in within_budgets(limits, spared, unit_of(tied)):
-        yield Attempt(Submachine.of(machine, within), plain.job, exact=False)
-    is_exact = loses_nothing(limits, offered)
-    yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
+        yield Attempt(Submachine.of(machine, within), plain.job)
+    yield Attempt(Submachine.of(machine, spared), plain.job)
     is_small = machine.num_nodes <= SMALL_MACHINE
-    if not is_exact and (offered.all() or is_small):
+    if not loses_nothing(limits, offered) and (offered.all() or is_small):
         whole = Submachine.of(machine, np.ones_like(offered))
-        yield Attempt(whole, plain.job, exact=True)
+        yield Attempt(whole, plain.job)
 
 
 def mender(

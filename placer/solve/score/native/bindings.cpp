@@ -407,6 +407,17 @@ NB_MODULE(_kernel, module) {
               IntArray domain) {
              self.search.runs.fences.push_back({rows(of_start, groups_of), rows(start, units), ints(domain)});
            })
+      .def("set_pins",
+           [](Annealer& self, IntArray pin, IntArray open, int places) {
+             self.search.fence.pin_of_unit = ints(pin);
+             self.search.fence.open.assign(open.data(), open.data() + open.size());
+             self.search.fence.places = places;
+           })
+      .def("add_limit",
+           [](Annealer& self, int columns, int width, IntArray of_unit, IntArray of_place, IntArray most) {
+             self.search.fence.limits.push_back({columns, width, ints(of_unit), ints(of_place), ints(most), {}, {}});
+           })
+      .def_prop_ro("keeps_rules", [](const Annealer& self) { return self.keeps_rules; })
       .def("load_runs",
            [](Annealer& self, IntArray node, IntArray length) {
              std::vector<Run> found(node.size());
