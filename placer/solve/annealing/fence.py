@@ -7,8 +7,7 @@ U units of s ranks, P places (slots, or nodes of runs).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,22 +16,6 @@ from placer.base.arrays import BoolArray, IntArray
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Limits
     from placer.solve.score._kernel import Annealer
-
-
-class _Limit(NamedTuple):
-    """At most so many different tokens in each box.
-
-    Attributes
-    ----------
-    token_of_rank, token_of_node, box_of_node : ndarray
-        Tokens are of ranks or of nodes, the others 0; a node in no box is in -1.
-    most : ndarray, shape (boxes,)
-    """
-
-    token_of_rank: IntArray
-    token_of_node: IntArray
-    box_of_node: IntArray
-    most: IntArray
 
 
 def fence_in(
@@ -51,15 +34,18 @@ def fence_in(
     if limits.nodes_of_rank:
         pin, is_open = _pins(limits, ranks, nodes)
         annealer.set_pins(_ints(pin), _ints(is_open), len(nodes))
-    for limit in _limits(limits):
-        width = int(max(limit.token_of_rank.max(), limit.token_of_node.max())) + 1
-        box = limit.box_of_node
-        place = np.where(box < 0, -1, box * width + limit.token_of_node)
-        both = np.concatenate((limit.token_of_rank[ranks], place[nodes]))
-        both = np.unique(both, axis=1)
+    for count in limits.counts:
+        unit, place, number = np.zeros_like(ranks), count.box[nodes], count.number
+        if count.by_rank:
+            unit, inside = number[ranks], np.zeros_like(count.box)
+        else:
+            number = inside = _place_inside(count.box, number)
+        width = int(number.max()) + 1
+        place = np.where(place < 0, -1, place * width + inside[nodes])
+        both = np.unique(np.concatenate((unit, place)), axis=1)
         unit, place = both[: len(ranks)], both[len(ranks) :]
         annealer.add_limit(
-            both.shape[1], width, _ints(unit), _ints(place), _ints(limit.most)
+            both.shape[1], width, _ints(unit), _ints(place), _ints(count.most)
         )
 
 
@@ -67,7 +53,7 @@ def _pins(
     limits: Limits, ranks: IntArray, nodes: IntArray
 ) -> tuple[IntArray, BoolArray]:
     """Number of each unit that has pins, else -1; places that are open to each."""
-    pin, is_open = np.full(len(ranks), -1), []
+    pin, is_open = np.full(len(ranks), -1), list[BoolArray]()
     homes = limits.nodes_of_rank
     has_pins = np.isin(ranks, [*homes])
     for unit in np.flatnonzero(has_pins.any(axis=1)).tolist():
@@ -81,33 +67,11 @@ def _pins(
     return pin, np.array(is_open)
 
 
-def _limits(limits: Limits) -> Iterator[_Limit]:
-    """What every rule but pins counts."""
-    machine, axes = limits.topology, limits.job.parallelism
-    rank, replica = np.arange(limits.job.world_size), axes.coordinates["dp"]
-    no_rank, no_node = np.zeros_like(rank), np.zeros(machine.num_nodes, np.int64)
-    for tier, most in limits.at_most:
-        row = machine.domain_of_node[tier]
-        yield _Limit(replica, no_node, row, np.full(int(row.max()) + 1, most))
-    for cap in limits.budgets:
-        box = np.where(cap.inside, 0, -1)
-        for tokens, number in ((rank, cap.ranks), (replica, cap.replicas)):
-            if number is not None:
-                yield _Limit(tokens, no_node, box, np.array([number]))
-    host = machine.host_of_node
-    for tier, number in limits.spares:
-        row = machine.domain_of_host(tier)
-        most = np.maximum(np.bincount(row) - number, 0)
-        yield _Limit(no_rank, _place_inside(row)[host], row[host], most)
-    if limits.most_avoided is not None:
-        box = np.where(limits.avoided, 0, -1)
-        yield _Limit(no_rank, host, box, np.array([limits.most_avoided]))
-
-
-def _place_inside(row: IntArray) -> IntArray:
-    """Place of each entry among those with its value."""
-    order, found = np.argsort(row, kind="stable"), np.empty_like(row)
-    found[order] = np.arange(len(row)) - np.searchsorted(row[order], row[order])
+def _place_inside(box: IntArray, number: IntArray) -> IntArray:
+    """Place of the number of each entry among those of its box, ascending."""
+    pairs, entry = np.unique(np.stack((box, number)), axis=1, return_inverse=True)
+    place = np.arange(pairs.shape[1]) - np.searchsorted(pairs[0], pairs[0])
+    found: IntArray = place[entry.reshape(-1)]
     return found
 
 
