@@ -263,6 +263,14 @@ class Limits:
         return found
 
     @property
+    def closed(self) -> BoolArray:
+        """Whether a node may hold no rank at all; shape (N,)."""
+        found = np.zeros(self.topology.num_nodes, dtype=bool)
+        for count in self.counts:
+            found |= (count.box >= 0) & (count.most[count.box] == 0)
+        return found
+
+    @property
     def avoided_count(self) -> Count:
         """Hosts to avoid that have ranks."""
         most = self.job.world_size if self.most_avoided is None else self.most_avoided

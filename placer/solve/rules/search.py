@@ -30,10 +30,7 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.attempts import (
     Attempt,
     attempts,
-    loses_nothing,
     mender,
-    unit_of,
-    without_spares,
 )
 from placer.solve.rules.limited_fill import even_cuts, limited_fills
 from placer.solve.rules.readmit import READMIT_WORK, readmitted
@@ -236,11 +233,8 @@ class _RuledSearch:
         if self.tools.wants_any:
             return NONE
         if everywhere not in self._proofs:
-            unpinned = replace(self.limits, nodes_of_rank={})
             plain = self.problem.without_rules
             kept = ~self.limits.avoided | everywhere
-            if loses_nothing(unpinned, kept):
-                kept = without_spares(unpinned, kept, unit_of(plain))
             machine = Submachine.of(plain.machine, kept).topology
             rules = Rules(at_most=self.problem.job.rules.at_most)
             problem = plain.on(machine, replace(plain.job, rules=rules))
