@@ -8,8 +8,8 @@ never lost to a limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InfeasibleError
@@ -28,7 +28,7 @@ from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
-from placer.solve.run.incumbent import Candidate, Incumbent, Terms
+from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.later import (
     Method,
     has_own_traffic,
@@ -183,7 +183,7 @@ def plain_search(
     if job.world_size > machine.num_gpus:
         raise _infeasible(problem)
     incumbent = Incumbent(problem, budget, progress, terms)
-    for name, gpu_of_rank in _known(problem, terms):
+    for name, gpu_of_rank in chain(starts(problem), fullest_fills(problem)):
         incumbent.offer(name, gpu_of_rank)
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
@@ -224,11 +224,3 @@ def _within_terms(
         return plain_search(problem, budget, progress, terms)
     except InfeasibleError:
         return None
-
-
-def _known(problem: Problem, terms: Terms | None) -> Iterator[Candidate]:
-    """Placements that need no search."""
-    yield from starts(problem)
-    yield from fullest_fills(problem)
-    if terms is not None:
-        yield from terms.known

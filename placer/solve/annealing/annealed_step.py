@@ -66,7 +66,7 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if not is_built():
         annealed_in_full(problem, incumbent, budget)
         return
-    spaces, is_searched = _spaces(problem), incumbent.is_worth_searching
+    spaces, is_searched = _spaces(problem, incumbent), incumbent.is_worth_searching
     try:
         for number, fine in enumerate(spaces):
             part = budget.share(len(spaces) - number)
@@ -119,9 +119,13 @@ def _is_worth(incumbent: Incumbent) -> bool:
     return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
-def _spaces(problem: Problem) -> list[Units]:
-    """What moves: units, then runs where nodes may hold other numbers of ranks."""
-    units = Units.of(problem) if problem.choices else None
+def _spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
+    """What moves: units, then runs where nodes may hold other numbers of ranks.
+
+    Rules see nodes that the cost does not: slots are where the best placement has them.
+    """
+    seats = incumbent.gpu_of_rank if problem.job.rules else None
+    units = Units.of(problem, seats) if problem.choices else None
     runs = Runs.on_nodes(problem) if may_hold_runs(problem) else None
     if runs is not None and has_own_traffic(problem):
         return [runs]
@@ -248,8 +252,10 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
         kept, costs = list[IntArray](), list[float]()
         for slots in some:
             if not budget.is_over() and units.keeps_tied(slots):
-                kept.append(slots)
-                costs.append(walks.load(slots))
+                cost = walks.load(slots)
+                if walks.annealer.keeps_rules:
+                    kept.append(slots)
+                    costs.append(cost)
         order = np.argsort(costs, kind="stable")[: STARTS // 2]
         sorts.append([kept[number] for number in order])
     pairs = zip_longest(*sorts)

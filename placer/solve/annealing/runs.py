@@ -150,6 +150,10 @@ class RunWalks(Walks):
         set_runs(self.annealer, problem, slots)
         self._counted = self.annealer.moves
 
+    @property
+    def _nodes_of_places(self) -> IntArray:
+        return np.arange(self.units.problem.machine.num_nodes)[:, None]
+
     def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on nodes; the cost."""
         self.annealer.load_runs(*np.ascontiguousarray(slot_of_unit.T))

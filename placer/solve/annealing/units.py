@@ -70,13 +70,15 @@ class Units:
             if not problem.choices:
                 return None
             block = problem.choices[0].block
-            nodes = np.flatnonzero(machine.gpus_of_node >= block)
+            is_roomy = machine.gpus_of_node >= block
+            nodes = np.flatnonzero(is_roomy & ~problem.limits.closed)
             first = np.asarray(machine.first_gpu_of_node)[nodes]
             ranks = np.arange(job.world_size).reshape(-1, block)
             gpus = first[:, None] + np.arange(block)
             if seats is not None:
                 own = seats[ranks]
                 own = own[_are_together(own, machine.node_of_gpu)]
+                own = own[np.isin(machine.node_of_gpu[own[:, 0]], nodes)]
                 gpus[np.searchsorted(nodes, machine.node_of_gpu[own[:, 0]])] = own
         else:
             found = _free_units(problem, tier, seats)
@@ -180,7 +182,8 @@ class Units:
             int(self.cell_of_slot[some[0]]): some[::-1].tolist()
             for some in self.slots_of_cell
         }
-        if self.problem.job.launcher != "free":
+        job = self.problem.job
+        if job.launcher != "free" or job.rules:
             found = self.slots_at(gpu_of_rank)
             if (found >= 0).all():
                 return found
@@ -229,7 +232,8 @@ def _free_units(
             parts = own.reshape(-1, int(many[0]))
             together = _are_together(parts, domain).reshape(len(own), size // many[0])
             own = own[together.all(axis=1)]
-    rows = np.setdiff1d(every, own)[:, None]
+    is_open = ~problem.limits.closed[problem.machine.node_of_gpu]
+    rows = np.setdiff1d(every[is_open], own)[:, None]
     for domain, many in zip(domains, sizes, strict=True):
         rows = _joined(rows, domain, int(many[0]))
     return ranks, np.concatenate((own, rows))

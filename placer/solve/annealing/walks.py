@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.annealing.fence import fence_in
 from placer.solve.annealing.sets import blocks_of
 from placer.solve.score.evaluator import Compiled, compiled
 from placer.solve.score.groups import Rows
@@ -95,7 +96,14 @@ class Walks:
             self.annealer.tie(level, sets)
         if (partners := units.partners) is not None:
             self.annealer.set_partners(partners)
+        if problem.job.rules:
+            fence_in(self.annealer, problem.limits, ranks, self._nodes_of_places)
         self._counted = self.annealer.moves
+
+    @property
+    def _nodes_of_places(self) -> IntArray:
+        """Node of each rank of a unit at each place that rules see; shape (P, s)."""
+        return self.units.problem.machine.node_of_gpu[self.units.slots.gpus]
 
     def set_home(self, slot: IntArray, ranks: IntArray, affected: IntArray) -> None:
         """From now on units pay for ranks that leave their cells.
@@ -137,6 +145,8 @@ class Walks:
         """Anneal in so many moves; the walk with the best slots on the way."""
         self.annealer.seed(walk.seed)
         self.load(walk.slots)
+        if not self.annealer.keeps_rules:
+            return walk
         usual = self.annealer.usual_change(PROBES, HOT)
         self.load(walk.slots)
         hot = USUAL * usual

@@ -191,7 +191,7 @@ class _Trials:
         shortest, longest = DIAGNOSIS_S
         seconds = min(max(tools.budget.seconds_left, shortest), longest)
         self.budget = tools.budget.anew(seconds, grace_s=0.0)
-        self.tools = replace(tools, progress=None, wants_bound=False)
+        self.tools = replace(tools, progress=None, wants_any=True)
 
     def fits(self, job: Job) -> bool | None:
         """Whether some placement keeps the rules of ``job``; None when out of time."""

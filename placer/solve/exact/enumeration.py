@@ -81,29 +81,21 @@ def _offer(problem: Problem, incumbent: Incumbent, every: Every) -> None:
         incumbent.prove(float(incumbent.value), text)
 
 
-def enumerated_under_rules(
-    problem: Problem, incumbent: Incumbent, budget: Budget
-) -> str | None:
-    """Offer every placement of a very small job that keeps its rules.
+def listed_under_rules(
+    problem: Problem, budget: Budget, most: int
+) -> list[IntArray] | None:
+    """GPU of every rank in all placements of a very small job that keep its rules.
 
     Nodes of which rules say different things are not alike. Only the placements count
-    that use the fewest hosts to avoid. Returns what that proves of the best of them;
-    None where these are not all there are.
+    that use the fewest hosts to avoid. None where these are not all there are.
     """
-    marks = problem.limits.marks
-    every = every_placement(problem, budget, marks, LISTED_UNDER_RULES)
+    every = every_placement(problem, budget, problem.limits.marks, most)
     if not (every.complete and problem.nodes_decide):
         return None
     placed = [Placement.on_nodes(problem.machine, n) for n in every.nodes_of_rank]
     legal = [p.gpu_of_rank for p in placed if problem.allows(p.gpu_of_rank)]
     avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
-    for gpu_of_rank, used in zip(legal, avoided, strict=True):
-        if used == min(avoided):
-            incumbent.offer("enumeration", gpu_of_rank)
-    return (
-        f"all {len(legal):,} ways to place {problem.job.world_size} ranks under the "
-        "rules, equal domains counted once"
-    )
+    return [g for g, used in zip(legal, avoided, strict=True) if used == min(avoided)]
 
 
 def every_placement(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
     from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.rules import Limits
+    from placer.solve.problem.rules import Count, Limits
     from placer.solve.run.budget import Budget
     from placer.topology.machine import Machine
 
@@ -201,22 +201,16 @@ class _Program:
         self.nodes_of_host: dict[int, list[int]] = {}
         for node in self.nodes:
             self.nodes_of_host.setdefault(host_of_node[node], []).append(node)
-        self.used = {host: self.model.new_bool_var("") for host in self.nodes_of_host}
-        for row in rows:
-            for node, choice in zip(self.nodes, row, strict=True):
-                self.model.add_implication(choice, self.used[host_of_node[node]])
 
     def solve(self, budget: Budget, waits: bool) -> Seating:
         """The placement, or that there is none."""
         self._pins()
-        self._replicas()
-        self._spares()
-        self._budgets()
+        for count in self.limits.counts:
+            self._count(count)
         self._equal_parts()
         if self.job.launcher != "free":
             self._runs()
-        avoided = np.unique(self.topology.host_of_node[self.limits.avoided]).tolist()
-        self.model.minimize(sum(self.used[h] for h in avoided if h in self.used))
+        self.model.minimize(sum(self._count(self.limits.avoided_count)))
         cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
         status = solved(solver, self.model, budget.is_over)
         if status == cp_model.UNKNOWN and waits and budget.is_over():
@@ -226,8 +220,8 @@ class _Program:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
         node_of_rank = np.repeat(self.homes.node_of_unit(solver), self.homes.block)
-        count = self.limits.avoided_used(node_of_rank)
-        return Seating(node_of_rank, count, status == cp_model.OPTIMAL)
+        avoided = self.limits.avoided_used(node_of_rank)
+        return Seating(node_of_rank, avoided, status == cp_model.OPTIMAL)
 
     def _pins(self) -> None:
         """Pinned ranks are on their hosts."""
@@ -235,48 +229,22 @@ class _Program:
             row = self.on[rank // self.homes.block]
             self.model.add_bool_or([row[n] for n in sorted(hosts) if n in row])
 
-    def _replicas(self) -> None:
-        """A domain has ranks of so many replicas."""
-        replica = self.job.parallelism.coordinates["dp"].tolist()
-        units = {(r, rank // self.homes.block) for rank, r in enumerate(replica)}
-        for tier, limit in self.limits.at_most:
-            row = self.rows[tier].tolist()
-            there = [
-                {row[node]: self.model.new_bool_var("") for node in self.nodes}
-                for _ in range(self.job.parallelism.dp)
-            ]
-            for number, unit in sorted(units):
-                for node, choice in self.on[unit].items():
-                    self.model.add_implication(choice, there[number][row[node]])
-            for domain in {row[node] for node in self.nodes}:
-                self.model.add(sum(where[domain] for where in there) <= limit)
-
-    def _spares(self) -> None:
-        """A domain in use keeps so many hosts free."""
-        _, first = np.unique(self.topology.host_of_node, return_index=True)
-        for tier, number in self.limits.spares:
-            row = self.rows[tier][first]
-            for domain, size in enumerate(np.bincount(row).tolist()):
-                used = [used for host, used in self.used.items() if row[host] == domain]
-                self.model.add(sum(used) <= max(size - number, 0))
-
-    def _budgets(self) -> None:
-        """The nodes of a budget hold so many ranks, of so many replicas."""
-        block = self.homes.block
-        replica = self.job.parallelism.coordinates["dp"].reshape(-1, block).tolist()
-        for cap in self.limits.budgets:
-            inside = [node for node in self.nodes if cap.inside[node]]
-            if cap.ranks is not None:
-                there = [row[node] for row in self.on for node in inside]
-                self.model.add(block * sum(there) <= cap.ranks)
-            if cap.replicas is not None:
-                held = [
-                    self.model.new_bool_var("") for _ in range(max(max(replica)) + 1)
-                ]
-                for row, own in zip(self.on, replica, strict=True):
-                    for node, number in product(inside, sorted({*own})):
-                        self.model.add_implication(row[node], held[number])
-                self.model.add(sum(held) <= cap.replicas)
+    def _count(self, count: Count) -> list[cp_model.IntVar]:
+        """A box has at most so many of what is counted; whether it has each of them."""
+        block, box = self.homes.block, count.box.tolist()
+        inside = [node for node in self.nodes if box[node] >= 0]
+        occurs: dict[tuple[int, int], cp_model.IntVar] = {}
+        for unit, on in enumerate(self.on):
+            own = {*count.number[unit * block : (unit + 1) * block].tolist()}
+            for node in inside:
+                for one in own if count.by_rank else (int(count.number[node]),):
+                    if (box[node], one) not in occurs:
+                        occurs[box[node], one] = self.model.new_bool_var("")
+                    self.model.add_implication(on[node], occurs[box[node], one])
+        for number, most in enumerate(count.most.tolist()):
+            there = [has for (domain, _), has in occurs.items() if domain == number]
+            self.model.add(sum(there) <= most)
+        return [*occurs.values()]
 
     def _equal_parts(self) -> None:
         """Groups in parts lie in equal, consecutive numbers of them, one a domain."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +114,36 @@ class Cap:
 
 
 @dataclass(frozen=True, eq=False)
+class Count:
+    """At most so many different replicas, ranks or hosts in each box of nodes.
+
+    Attributes
+    ----------
+    by_rank : bool
+        Whether ranks have what is counted, not nodes.
+    number : ndarray, shape (R,) or (N,)
+        What each of them has.
+    box : ndarray, shape (N,)
+        Box of each node, -1 for none.
+    most : ndarray, shape (boxes,)
+    """
+
+    by_rank: bool
+    number: IntArray
+    box: IntArray
+    most: IntArray
+
+    def holds(self, node_of_rank: IntArray) -> bool:
+        """Whether no box has more."""
+        box = self.box[node_of_rank]
+        number = self.number if self.by_rank else self.number[node_of_rank]
+        pairs = np.unique(np.stack((box, number))[:, box >= 0], axis=1)
+        return bool(
+            (np.bincount(pairs[0], minlength=len(self.most)) <= self.most).all()
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Limits:
     """The rules in the machine's indices.
 
@@ -124,6 +155,8 @@ class Limits:
         Whether a node is to be avoided.
     at_most, spares : tuple of (int, int)
         Tier index and number, innermost tier first.
+    most_avoided : int or None
+        Hosts to avoid that may be used; None for any number.
     """
 
     topology: Machine
@@ -133,6 +166,7 @@ class Limits:
     at_most: tuple[tuple[int, int], ...]
     spares: tuple[tuple[int, int], ...]
     budgets: tuple[Cap, ...] = ()
+    most_avoided: int | None = None
 
     @classmethod
     def of(cls, topology: Machine, job: Job) -> Limits:
@@ -202,32 +236,46 @@ class Limits:
         )
 
     def numbers_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether budgets hold, and numbers of replicas and of spare nodes."""
-        if not all(self._is_within(cap, node_of_rank) for cap in self.budgets):
-            return False
-        axes = self.job.parallelism
-        for tier, limit in self.at_most:
-            domain = self.topology.domain_of_node[tier][node_of_rank]
-            pairs = np.unique(domain * axes.dp + axes.coordinates["dp"])
-            if np.bincount(pairs // axes.dp).max() > limit:
-                return False
-        if not self.spares:
-            return True
-        used = np.zeros(len(self.topology.host_names), dtype=bool)
-        used[self.topology.host_of_node[node_of_rank]] = True
-        for tier, least in self.spares:
-            row = self.topology.domain_of_host(tier)
-            busy = np.bincount(row, used)
-            if ((busy > 0) & (np.bincount(row) - busy < least)).any():
-                return False
-        return True
+        """Whether budgets hold, and numbers of replicas and of nodes in use."""
+        return all(count.holds(node_of_rank) for count in self.counts)
 
-    def _is_within(self, cap: Cap, node_of_rank: IntArray) -> bool:
-        there = cap.inside[node_of_rank]
-        if cap.ranks is not None and there.sum() > cap.ranks:
-            return False
-        replicas = self.job.parallelism.coordinates["dp"][there]
-        return cap.replicas is None or len(np.unique(replicas)) <= cap.replicas
+    @cached_property
+    def counts(self) -> list[Count]:
+        """What every rule but pins says, in one form."""
+        machine, axes = self.topology, self.job.parallelism
+        rank, replica = np.arange(self.job.world_size), axes.coordinates["dp"]
+        host = machine.host_of_node
+        found = []
+        for tier, most in self.at_most:
+            row = machine.domain_of_node[tier]
+            found.append(Count(True, replica, row, np.full(row.max() + 1, most)))
+        for cap in self.budgets:
+            box = np.where(cap.inside, 0, -1)
+            for tokens, number in ((rank, cap.ranks), (replica, cap.replicas)):
+                if number is not None:
+                    found.append(Count(True, tokens, box, np.array([number])))
+        for tier, number in self.spares:
+            row = machine.domain_of_host(tier)
+            most_used = np.maximum(np.bincount(row) - number, 0)
+            found.append(Count(False, host, row[host], most_used))
+        if self.most_avoided is not None:
+            found.append(self.avoided_count)
+        return found
+
+    @property
+    def closed(self) -> BoolArray:
+        """Whether a node may hold no rank at all; shape (N,)."""
+        found = np.zeros(self.topology.num_nodes, dtype=bool)
+        for count in self.counts:
+            found |= (count.box >= 0) & (count.most[count.box] == 0)
+        return found
+
+    @property
+    def avoided_count(self) -> Count:
+        """Hosts to avoid that have ranks."""
+        most = self.job.world_size if self.most_avoided is None else self.most_avoided
+        box = np.where(self.avoided, 0, -1)
+        return Count(False, self.topology.host_of_node, box, np.array([most]))
 
     def avoided_used(self, node_of_rank: IntArray) -> int:
         """How many of the hosts to avoid have ranks."""

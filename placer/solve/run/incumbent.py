@@ -43,16 +43,10 @@ class Terms:
         every rank, shape (R,).
     bound : callable
         (lower bound, what it rests on), given the value of a known placement.
-    exact : bool
-        Whether the best of all placements that pass is the best there is.
-    known : tuple of (str, ndarray)
-        Placements to start from, with what found them.
     """
 
     mend: Callable[[IntArray], IntArray | None]
     bound: Callable[[float], tuple[float, str]]
-    exact: bool
-    known: tuple[Candidate, ...] = ()
 
 
 class MoveCounts:
@@ -217,7 +211,7 @@ class Incumbent:
     @property
     def is_whole(self) -> bool:
         """Whether the best of all placements offered here is the best there is."""
-        return self.terms is None or self.terms.exact
+        return self.terms is None
 
     def offer(self, method: str, gpu_of_rank: IntArray) -> float:
         """Keep a placement if it is legal, and better than the best or preferred.

@@ -18,7 +18,8 @@ Method = Callable[["Problem", "Incumbent", "Budget"], None]
 
 def has_own_traffic(problem: Problem) -> bool:
     """Whether the job has groups or traffic of its own, or roles."""
-    return problem.job.names_ranks or bool(problem.job.groups)
+    job = problem.job
+    return bool(job.traffic or job.roles or job.groups)
 
 
 def is_of_hops(problem: Problem) -> bool:

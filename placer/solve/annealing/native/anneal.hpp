@@ -14,6 +14,7 @@ struct Annealer {
   double best = 0.0;
   Ints best_slots;
   std::vector<Run> best_runs;
+  bool keeps_rules = true;      // what was loaded
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
@@ -21,6 +22,7 @@ struct Annealer {
 
   void load(const Ints& slots) {
     cost.load(slots);
+    keeps_rules = search.fence.load(seats());
     search.count_room();
     search.count_away();
     best = cost.value() + fee();
@@ -45,7 +47,7 @@ struct Annealer {
       if (pairs.empty()) continue;
       cost.change(atoms());
       const double level = energy->level, change = std::fabs(energy->after() - level);
-      if (change > 1e-12 * level && search.keeps_tied(before)) found.push_back(change / energy->at_most());
+      if (change > 1e-12 * level && search.keeps_tied(before) && is_allowed()) found.push_back(change / energy->at_most());
       cost.undo();
     }
     if (found.empty()) return schedule.hot;
@@ -76,7 +78,7 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      bool takes = search.keeps_tied(before) && after - energy->late_gain(temperature) < limit;
+      bool takes = search.keeps_tied(before) && after - energy->late_gain(temperature) < limit && is_allowed();
       if (takes) {
         cost.finish();
         takes = energy->after() < limit;
@@ -90,6 +92,7 @@ struct Annealer {
       search.home.away += farther;
       cost.keep();
       note_moved();
+      search.fence.move(left, taken);
       if (by_nodes()) search.runs.keep();
       keep_best();
     }
@@ -111,6 +114,7 @@ struct Annealer {
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
   Pairs pairs, spread;
+  Seats left, taken;            // of the change
 
   void propose(int kind) {
     pairs.clear();
@@ -120,8 +124,35 @@ struct Annealer {
     if (runs.change.empty()) return;
     const auto slot_of = [&](int unit) { return search.slot_of(unit); };
     const auto unit_at = [&](int slot) { return search.unit_at(slot); };
+    if (!runs.seat(slot_of, unit_at, pairs)) return;
+    if (search.fence.is_any()) {
+      runs.moved(left, taken);
+      if (!search.fence.allows(left, taken)) return pairs.clear();
+    }
+    if (!pairs.empty()) return;
     // Where no unit leaves its slot nothing is to be priced.
-    if (runs.seat(slot_of, unit_at, pairs) && pairs.empty()) runs.keep();
+    search.fence.move(left, taken);
+    runs.keep();
+  }
+  // Units and the places they are on: slots, or nodes where runs walk.
+  Seats seats() const {
+    Seats found;
+    if (!search.fence.is_any()) return found;
+    for (int unit = 0; unit < search.units; ++unit)
+      found.push_back({unit, by_nodes() ? search.runs.node_with(unit) : search.slot_of(unit)});
+    return found;
+  }
+  // Whether rules allow the change that is priced; of runs only such are proposed.
+  bool is_allowed() {
+    if (by_nodes() || !search.fence.is_any()) return true;
+    left.clear();
+    taken.clear();
+    for (size_t i = 0; i < before.size(); ++i) {
+      const int unit = search.unit_at(before[i]);
+      if (was_at[i] >= 0) left.push_back({was_at[i], before[i]});
+      if (unit >= 0) taken.push_back({unit, before[i]});
+    }
+    return search.fence.allows(left, taken);
   }
   void note_best() {
     energy->note_best();
@@ -138,8 +169,8 @@ struct Annealer {
     }
     std::sort(before.begin(), before.end());
     before.erase(std::unique(before.begin(), before.end()), before.end());
-    was_free.clear();
-    for (int slot : before) was_free.push_back(search.unit_at(slot) < 0);
+    was_at.clear();
+    for (int slot : before) was_at.push_back(search.unit_at(slot));
     were_away = search.away(before);
     if (search.width == 1) return pairs;
     spread.clear();
@@ -148,14 +179,13 @@ struct Annealer {
         spread.push_back({one * search.width + i, other * search.width + i});
     return spread;
   }
-  Ints before;
-  std::vector<char> was_free;
+  Ints before, was_at;          // slots of the change, and who was there
   int64_t were_away = 0;
   double fee_of_best = 0.0;
   double fee() const { return search.home.price * (double)search.home.away; }
   void note_moved() {
     for (size_t i = 0; i < before.size(); ++i)
-      search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - was_free[i];
+      search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - (was_at[i] < 0);
   }
   void keep_best() {
     if (energy->at_most() + fee() > best * (1 + SLACK)) return;

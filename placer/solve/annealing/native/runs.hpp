@@ -4,6 +4,7 @@
 // which slots then exchange what they hold. Slots that nothing tells apart are of one kind.
 #pragma once
 #include "../../score/native/given.hpp"
+#include "fence.hpp"
 
 namespace placer {
 
@@ -16,7 +17,7 @@ struct Stretch {
 };
 
 // Groups that must stay inside domains of a tier.
-struct Fence {
+struct Together {
   Rows groups_of, units;
   Ints domain;                  // of each node
 };
@@ -30,7 +31,7 @@ struct Runs {
   Ints first, kind;             // kind of the slot of unit i of a node: kind[first[node] + i]
   Ints kind_of_slot, node_of_slot;
   Rows slots_of_kind;
-  std::vector<Fence> fences;
+  std::vector<Together> fences;
   Ints sizes;                   // units of groups of consecutive ranks
   bool has_hosts = false;       // some host has several nodes
   std::vector<Stretch> change;  // the one that is proposed
@@ -120,6 +121,19 @@ struct Runs {
     if (!keeps_fences()) return false;
     exchange(slot_of, unit_at, pairs);
     return true;
+  }
+
+  int node_with(int unit) const { return node_of[unit]; }
+  // Units that leave their nodes in the change, and where they go.
+  void moved(Seats& left, Seats& taken) const {
+    left.clear();
+    taken.clear();
+    for (const Stretch& stretch : change)
+      for (int unit = begin[stretch.first]; unit < begin[stretch.end]; ++unit) {
+        if (!units_seen.has(unit)) continue;
+        left.push_back({unit, node_of[unit]});
+        taken.push_back({unit, after[unit]});
+      }
   }
 
   void keep() {
@@ -220,7 +234,7 @@ struct Runs {
   }
   int later_node(int unit) const { return units_seen.has(unit) ? after[unit] : node_of[unit]; }
   bool keeps_fences() const {
-    for (const Fence& fence : fences)
+    for (const Together& fence : fences)
       for (const Stretch& stretch : change)
         for (int unit = begin[stretch.first]; unit < begin[stretch.end]; ++unit) {
           if (!units_seen.has(unit)) continue;

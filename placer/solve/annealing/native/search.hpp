@@ -2,6 +2,7 @@
 // units that belong together. A change is a list of pairs of slots that swap what they hold.
 #pragma once
 #include "energy.hpp"
+#include "fence.hpp"
 #include "runs.hpp"
 
 namespace placer {
@@ -49,6 +50,7 @@ struct Search {
   Ints room;                    // free slots of each cell
   Runs runs;                    // of a launch by nodes, empty else
   Home home;                    // of a job that runs already, empty else
+  Fence fence;                  // rules
 
   Search(Energy& energy, int width, std::vector<Family> families)
       : energy(energy), machine(energy.cost().machine), layout(energy.cost().layout), width(width),

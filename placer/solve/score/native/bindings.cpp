@@ -99,6 +99,9 @@ NB_MODULE(_kernel, module) {
       .def("set_runs", [](Annealer& self, nb::kwargs of) { self.search.runs.set({of}); })
       .def("add_fence",
            [](Annealer& self, nb::kwargs of) { self.search.runs.add_fence({of}); })
+      .def("set_pins", [](Annealer& self, nb::kwargs of) { self.search.fence.set_pins({of}); })
+      .def("add_limit", [](Annealer& self, nb::kwargs of) { self.search.fence.add_limit({of}); })
+      .def_prop_ro("keeps_rules", [](const Annealer& self) { return self.keeps_rules; })
       .def("load_runs",
            [](Annealer& self, IntArray node, IntArray length) {
              std::vector<Run> found(node.size());

@@ -1,0 +1,85 @@
+"""The rules of a job as the compiled annealer keeps them.
+
+A rule says what may be on which node. Pins are places open to a unit; every other rule
+counts tokens in boxes: replicas in a rack, nodes in use, ranks within a budget. Shapes:
+U units of s ranks, P places (slots, or nodes of runs).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.base.arrays import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from placer.solve.problem.rules import Limits
+    from placer.solve.score._kernel import Annealer
+
+
+def fence_in(
+    annealer: Annealer, limits: Limits, ranks: IntArray, nodes: IntArray
+) -> None:
+    """From now on an annealer makes no change that breaks a rule.
+
+    Parameters
+    ----------
+    ranks : ndarray, shape (U, s)
+        Of each unit.
+    nodes : ndarray, shape (P, s) or (P, 1)
+        Node of each rank of a unit at each place.
+    """
+    nodes = np.broadcast_to(nodes, (len(nodes), ranks.shape[1]))
+    if limits.nodes_of_rank:
+        pin, is_open = _pins(limits, ranks, nodes)
+        annealer.set_pins(
+            pin_of_unit=_ints(pin), open=_ints(is_open), places=len(nodes)
+        )
+    for count in limits.counts:
+        unit, place, number = np.zeros_like(ranks), count.box[nodes], count.number
+        if count.by_rank:
+            unit, inside = number[ranks], np.zeros_like(count.box)
+        else:
+            number = inside = _place_inside(count.box, number)
+        width = int(number.max()) + 1
+        place = np.where(place < 0, -1, place * width + inside[nodes])
+        both = np.unique(np.concatenate((unit, place)), axis=1)
+        unit, place = both[: len(ranks)], both[len(ranks) :]
+        annealer.add_limit(
+            columns=both.shape[1],
+            width=width,
+            of_unit=_ints(unit),
+            of_place=_ints(place),
+            most=_ints(count.most),
+        )
+
+
+def _pins(
+    limits: Limits, ranks: IntArray, nodes: IntArray
+) -> tuple[IntArray, BoolArray]:
+    """Number of each unit that has pins, else -1; places that are open to each."""
+    pin, is_open = np.full(len(ranks), -1), list[BoolArray]()
+    homes = limits.nodes_of_rank
+    has_pins = np.isin(ranks, [*homes])
+    for unit in np.flatnonzero(has_pins.any(axis=1)).tolist():
+        pin[unit] = len(is_open)
+        fits = [
+            np.isin(nodes[:, k], [*homes[rank]])
+            for k, rank in enumerate(ranks[unit].tolist())
+            if rank in homes
+        ]
+        is_open.append(np.logical_and.reduce(fits))
+    return pin, np.array(is_open)
+
+
+def _place_inside(box: IntArray, number: IntArray) -> IntArray:
+    """Place of the number of each entry among those of its box, ascending."""
+    pairs, entry = np.unique(np.stack((box, number)), axis=1, return_inverse=True)
+    place = np.arange(pairs.shape[1]) - np.searchsorted(pairs[0], pairs[0])
+    found: IntArray = place[entry.reshape(-1)]
+    return found
+
+
+def _ints(values: IntArray | BoolArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.ascontiguousarray(values.ravel(), dtype=np.int32)
