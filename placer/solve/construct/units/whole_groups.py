@@ -18,7 +18,7 @@ from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import ancestor_of_domain, node_capacity, whole_sets
-from placer.solve.tree.fill import fill_domains, in_tree_order
+from placer.solve.tree.fill import fill_domains
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _sequences(
 def _held(
     machine: Machine, tier: int, room: IntArray, many: Sequence[int], way: _Way
 ) -> IntArray:
-    """Domain of each set that stays together, in turn.
+    """Domain of each set that stays together, in the order of the last, largest set.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ def _held(
             own = way if rows.shape[1] == 1 else way._replace(inside=True)
             sets = pools.gathered(size, wanted, own)
             rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
-    place = np.argsort(in_tree_order(machine, tier))
-    return rows[np.argsort(place[home], kind="stable")].ravel()
+    found: IntArray = rows[0]
+    return found
 
 
 class _Pools:
