@@ -24,9 +24,9 @@ INTRODUCTION = """\
 
 Does placer find better placements than tools that map graphs and processes onto
 machines, and than the order a job gets without any? The page is written from results
-alone, `--page docs/benchmarks.md`; rows may come from different days. `benchmarks/README.md`
-has the commands: `python -m benchmarks.placement`, `benchmarks.drawn`, `benchmarks.curve`
-and `benchmarks.command` add results of their own.
+alone, `--page docs/benchmarks.md`; rows may come from different days.
+`benchmarks/README.md` has the commands: `python -m benchmarks.placement`,
+`benchmarks.drawn`, `benchmarks.curve` and `benchmarks.command` add their own.
 
 `benchmarks.placement` prints every tool on every case. A peer that is not installed is
 said to be; `--peers ""` runs placer alone and keeps the rows of the others.

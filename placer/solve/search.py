@@ -9,7 +9,7 @@ never lost to a limit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InfeasibleError
@@ -24,8 +24,7 @@ from placer.solve.construct.fills.fills import (
     uneven,
 )
 from placer.solve.construct.fills.whole_chains import whole_chains
-from placer.solve.construct.units.in_parts import in_parts_fills
-from placer.solve.construct.units.whole_first import whole_first_fills
+from placer.solve.construct.units.whole_groups import whole_groups
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
 from placer.solve.run.incumbent import Incumbent, Terms
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Progress, Solution
 
-
-AT_FIRST = 12  # placements of each sort before any bound
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.traffic.apart", has_own_traffic)
@@ -71,12 +68,6 @@ def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) ->
         partitioned(problem, incumbent, budget)
 
 
-def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The first placements of units in parts: more are not worth what walks gain."""
-    for fills in (in_parts_fills(problem), whole_first_fills(problem)):
-        incumbent.offer_all(islice(fills, AT_FIRST))
-
-
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """The end, where no more is asked for or constructions are near the bound."""
     if not incumbent.is_worth_searching:
@@ -88,7 +79,7 @@ AT_ONCE: tuple[Method, ...] = (
     fastest_first,
     whole_chains,
     roles_partitioned,
-    in_parts,
+    whole_groups,
 )
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
@@ -109,7 +100,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     dealt_evenly,
     fastest_first,
     uneven,
-    in_parts,
+    whole_groups,
     apart,
 )
 # And once there is a bound.

@@ -19,8 +19,8 @@ from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from tests.conformance.machines import domains_of, job, machine
 from tests.marks import slow
-from tests.solve.construct.test_whole_first import job as training
-from tests.solve.construct.test_whole_first import machine as cluster_of
+from tests.solve.construct.test_whole_groups import job as training
+from tests.solve.construct.test_whole_groups import machine as cluster_of
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve

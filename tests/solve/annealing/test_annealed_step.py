@@ -17,8 +17,7 @@ from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import Walk, Walks
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.units.in_parts import in_parts_fills
-from placer.solve.construct.units.whole_first import whole_first_fills
+from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
@@ -27,7 +26,7 @@ from placer.solve.score.evaluator import compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
 from tests.marks import slow
-from tests.solve.construct.test_whole_first import job, machine, uneven_experts
+from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.test_communicators import job_of as own_job
 
@@ -89,26 +88,26 @@ SIXTEEN_GROUPS = replace(
 def test_a_few_halves_beat_one_group_in_crumbs() -> None:
     """Fifteen hosts of 9 hold 15 of 16 groups of 8 whole, the last in eight parts.
 
-    Neither as many whole groups as can be nor parts as even as can be are best.
+    As many whole groups as can be are not best.
     """
     problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
     incumbent = begun(problem)
     annealed_step(problem, incumbent, incumbent.budget)
-    for others in (whole_first_fills(problem), in_parts_fills(problem)):
-        best = min(problem.goal.value(placed) for _, placed in others)
-        assert incumbent.value < 0.95 * best
+    fills = whole_group_fills(problem)
+    best = min(problem.goal.value(placed) for _, placed in fills)
+    assert incumbent.value < 0.95 * best
     assert incumbent.value < 1.03 * lower_bound(problem, 1).value
 
 
 @pytest.mark.parametrize("seed", [3, *slow([1])])
 def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed: int) -> None:
-    """Behind thin uplinks or not: better than parts as even as can be."""
+    """Behind thin uplinks or not: better than as many whole ones as can be."""
     problem = uneven_experts(seed)
     incumbent = begun(problem)
-    incumbent.offer_all(in_parts_fills(problem))
-    even = incumbent.value
+    incumbent.offer_all(whole_group_fills(problem))
+    whole = incumbent.value
     annealed_step(problem, incumbent, incumbent.budget)
-    assert incumbent.value < 0.98 * even
+    assert incumbent.value < 0.98 * whole
 
 
 def test_threads_change_nothing() -> None:

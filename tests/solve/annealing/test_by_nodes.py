@@ -20,7 +20,7 @@ from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.marks import slow
-from tests.solve.construct.test_whole_first import job, machine
+from tests.solve.construct.test_whole_groups import job, machine
 from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known

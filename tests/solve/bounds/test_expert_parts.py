@@ -16,7 +16,7 @@ from placer.solve.bounds.expert_parts import units_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
-from tests.solve.construct.test_whole_first import job, machine
+from tests.solve.construct.test_whole_groups import job, machine
 from tests.solve.oracle import distinct, gpus_of, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_model
 

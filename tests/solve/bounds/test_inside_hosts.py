@@ -13,7 +13,7 @@ from placer.job.read import decode_job
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
-from tests.solve.construct.test_whole_first import job, machine
+from tests.solve.construct.test_whole_groups import job, machine
 
 DENSE = {"hidden": 1024, "ffn": 4096, "heads": 8, "kv_heads": 8, "vocab": 32000}
 SPARSE = {**DENSE, "experts": 16, "top_k": 2, "expert_ffn": 1024, "moe_layers": 2}

@@ -1,4 +1,4 @@
-"""Units whole where domains hold them, and as few others as can be in equal parts."""
+"""Groups whole where domains hold them, and as few others as can be in two parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.solve.construct.units.whole_first import whole_first_fills
+from placer.solve import search
+from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 
@@ -72,34 +74,52 @@ EIGHT_GROUPS = job(tp=1, ep=8, pp=4, dp=16, vp=2)
 
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
-def test_six_nodes_hold_six_groups_and_the_last_two_are_halved_at_one_stage(
+def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     launcher: str,
 ) -> None:
     """Also where nodes of a launch hold different numbers of ranks."""
     placed = replace(EIGHT_GROUPS, launcher=launcher)
-    problem = Problem.of(SEVENS, placed)
-    fills = [gpu_of_rank for _, gpu_of_rank in whole_first_fills(problem)]
-    best = min(fills, key=problem.goal.value)
+    problem = Problem.of(SEVENS, placed, "hop-cost")
+    fills = [gpu_of_rank for _, gpu_of_rank in whole_group_fills(problem)]
+    best = min(filter(problem.allows, fills), key=problem.goal.value)
     groups = placed.parallelism.ranks_of_group["ep"]
     parts = parts_of(SEVENS, groups, best)
-    assert sorted(parts) == [[4, 4]] * 2 + [[8]] * 6
-    halved = [group for group, part in zip(groups, parts, strict=True) if len(part) > 1]
-    stages = {int(placed.parallelism.coordinates["pp"][group[0]]) for group in halved}
-    leaves = [SEVENS.domain_of_gpu[1][best[group]] for group in halved]
-    assert len(stages) == 1
-    assert all(len(np.unique(row)) == 1 for row in leaves)
+    assert sorted(parts) == [[1, 7]] * 2 + [[8]] * 6
+    leaves = SEVENS.domain_of_gpu[1][best[groups]]
+    assert (leaves == leaves[:, :1]).all()
 
 
-def test_nothing_is_parted_where_all_fit_whole() -> None:
-    """Nestings know those."""
-    roomy = machine([8] * 8, [0] * 4 + [1] * 4)
-    assert not list(whole_first_fills(Problem.of(roomy, EIGHT_GROUPS)))
+def test_a_rest_lies_in_one_node_wherever_that_is() -> None:
+    """Of two nodes with room for a rest of 3 the near one; far rather than in two."""
+    near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])
+    groups = job(tp=1, ep=8, pp=1, dp=16)
+    problem = Problem.of(near, groups, "hop-cost")
+    rows = groups.parallelism.ranks_of_group["ep"]
+    found = [gpus for _, gpus in whole_group_fills(problem)]
+    assert any(parts_of(near, rows, gpus) == [[3, 5]] * 2 for gpus in found)
+    leaves = [near.domain_of_gpu[1][gpus[rows]] for gpus in found]
+    assert all((row == row[:, :1]).all(axis=1).any() for row in leaves)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_gpu_is_taken_twice_and_no_unit_parted_without_need(seed: int) -> None:
-    """Any expert layout on any nodes: wholes as many as there can be, equal parts."""
-    rng = random.Random(f"whole first {seed}")
+def test_whole_replicas_come_before_whole_stages_in_the_outer_domains() -> None:
+    """Leaves of odd sizes hold a pipeline each, and one is made of what is left."""
+    gpus = [8] * 15
+    leaves = machine(gpus, [0] * 5 + [1] * 5 + [2] * 5)
+    pipelines = replace(job(tp=8, pp=4, dp=3), weights={"tp": 4000, "pp": 40, "dp": 4})
+    problem = Problem.of(leaves, pipelines, "hop-cost")
+    best = min((gpus for _, gpus in whole_group_fills(problem)), key=problem.goal.value)
+    stages = pipelines.parallelism.ranks_of_group["pp"]
+    leaf = leaves.domain_of_gpu[1][best[stages]]
+    assert (leaf == leaf[:, :1]).all()
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("seed", range(20))
+def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(
+    seed: int, objective: str
+) -> None:
+    """Any expert layout on any nodes: as many groups are whole as there can be."""
+    rng = random.Random(f"whole groups {seed}")
     ep, tp = rng.choice((2, 4, 8, 16)), rng.choice((1, 2, 4))
     etp = rng.choice([size for size in (1, 2, 4) if size <= tp])
     nodes = rng.randint(6, 20)
@@ -111,17 +131,23 @@ def test_no_gpu_is_taken_twice_and_no_unit_parted_without_need(seed: int) -> Non
     if not dp:
         pytest.skip("too few GPUs")
     sparse = job(tp=tp, ep=ep, etp=etp, pp=pp, dp=dp)
-    problem = Problem.of(topology, sparse)
-    for name, gpu_of_rank in whole_first_fills(problem):
+    problem = Problem.of(topology, sparse, objective)
+    found = list(whole_group_fills(problem))
+    assert found
+    for _, gpu_of_rank in found:
         assert len(np.unique(gpu_of_rank)) == sparse.world_size
-        axis, cut = name.split()[1], int(name.split()[5])
-        groups = sparse.parallelism.ranks_of_group[axis]
-        if axis == "ep" and ep * etp < tp:
-            continue
-        members = groups.shape[1]
+        unit = max(ep * etp, tp)
+        groups = sparse.parallelism.ranks_of_group["ep" if ep * etp > tp else "tp"]
         parts = parts_of(topology, groups, gpu_of_rank)
-        assert all(size * cut % members == 0 for sizes in parts for size in sizes)
-        unit = ep * etp if axis == "ep" else tp
-        if unit <= 8:
-            whole = sum(len(sizes) == 1 for sizes in parts) * members // unit
-            assert whole == sum(held // unit for held in gpus)
+        whole = sum(len(sizes) == 1 for sizes in parts) * groups.shape[1] // unit
+        held = sum(held // unit for held in gpus)
+        assert whole >= min(held, sparse.world_size // unit)
+
+
+def test_halves_are_found_from_there() -> None:
+    """On the step time two groups in halves are better than in 7 and 1."""
+    problem = Problem.of(SEVENS, EIGHT_GROUPS, "time").with_params(listed_sample=0)
+    found = search.solve(problem, Budget(60))
+    groups = EIGHT_GROUPS.parallelism.ranks_of_group["ep"]
+    parts = parts_of(SEVENS, groups, found.placement.gpu_of_rank)
+    assert min(min(sizes) for sizes in parts) >= 4
