@@ -27,7 +27,7 @@ from placer.solve.programs.prices import Choices, Packing, dearest
 if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.job.model import Job
-    from placer.solve.bounds.cases import Case
+    from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.params import Params
 

@@ -37,7 +37,7 @@ from placer.solve.bounds.network.limit import (
 if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.job.model import Job
-    from placer.solve.bounds.cases import Case
+    from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
 
 MOST_SETS = 1000  # of equally many cuts that are timed

@@ -141,7 +141,8 @@ class Transfers:
         later ones are not asked for. Needs are those of the end of a span.
         """
         levels = np.hstack([0.0, *(one.levels for one in self.directions)])
-        grain = ROUNDING * float(levels.max())  # times that differ less are one
+        # Times that differ less are one.
+        grain = ROUNDING * float(levels.max()) or 1.0
         times = grain * np.unique(np.ceil(levels / grain))
         before = int(np.searchsorted(times, placed_s * (1 + ROUNDING) + grain, "right"))
 

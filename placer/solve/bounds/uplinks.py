@@ -38,7 +38,7 @@ from placer.solve.bounds.network.limit import (
 )
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.cases import Case
+    from placer.solve.bounds.case import Case
 
 
 def certain(case: Case) -> Floor:

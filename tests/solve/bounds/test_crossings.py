@@ -11,7 +11,7 @@ import pytest
 
 from placer.cost.step import StepModel
 from placer.solve.bounds import nics
-from placer.solve.bounds.cases import Case
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.nics import fewest_runs, lane_seconds
 from placer.solve.problem.colocation import colocation_of
 from tests.solve.bounds.test_nics import model_on

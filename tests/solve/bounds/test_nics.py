@@ -17,7 +17,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.parallel import DataParallel, Overlap
-from placer.solve.bounds.cases import Case, time_bound
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.cases import time_bound
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import colocation_of
 from placer.topology.model import Tier

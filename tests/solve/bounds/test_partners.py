@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from placer.job.traffic import RankTraffic
 from placer.solve.bounds.partners import Partners
+from placer.solve.bounds.transfers import Transfers
 from tests.marks import slow
 
 
@@ -86,3 +88,10 @@ def test_the_best_placement_has_as_many_partners_near(rounds):
                 assert np.count_nonzero(near) >= needs[rank]
             asked += bool(needs.any())
     assert asked > rounds // 50
+
+
+def test_messages_of_no_bytes_ask_for_nobody():
+    """Without latency they take no time, wherever partners are."""
+    network = network_of(np.arange(4), np.array([2, 2]))
+    none = RankTraffic(np.array([0, 1]), np.array([2, 3]), np.zeros(2))
+    assert Transfers.of(network, none).spans()[0][0] <= 0

@@ -14,7 +14,7 @@ from placer.job.model import Compute, Job
 from placer.job.parallel import DataParallel
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.bounds.cases import Case
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.uplinks import least_time
 from placer.solve.problem.colocation import colocation_of
