@@ -32,7 +32,6 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds import Proof
 from placer.solve.bounds.network.best import best_of_problem
-from placer.solve.bounds.network.limit import Near
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def least_in_company(
     least = 0.0
     for rank in companies.busiest[:RANKS].tolist():
         least = companies.least_around(rank, least, budget)
-    network = replace(network, near=Near(least * (1 - ROUNDING)))
+    network = replace(network, transfers_s=least * (1 - ROUNDING))
     return Proof(model.step_on(network).step_time_s, ARGUMENT)
 
 

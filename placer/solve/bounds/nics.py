@@ -1,22 +1,32 @@
 """NICs of gradient groups against cuts of pipelines.
 
+A *lane* is one pipeline group: a rank of every stage. The hops between stages that lie
+in different scale-up domains are its *cuts*; between two cuts it *runs* through one
+domain. Many members of a gradient group in a domain drive many NICs, and leave it room
+for few stages, so for short runs. No placement escapes both:
+
+    step  >=  least over x of  x + g(x)
+
 ``q_s(x)`` is the fewest members of a gradient group in a domain with which stage ``s``
-alone exposes at most ``x`` seconds of data-parallel time; ``g(x)`` the least pipeline
-time of a lane of which every run fits a domain (`crossings`). A placement that exposes
-``x`` keeps to ``q_s(x)`` everywhere, so its step takes ``x + g(x)`` or longer.
+alone exposes at most ``x`` seconds of data-parallel time. A placement that exposes
+``x`` keeps to ``q_s(x)`` everywhere, so runs are no longer than rooms allow, and
+``g(x)`` is the least time of a pipeline with as many cuts. By hand: two stages on nodes
+of three. With two members of a group in each node a node has room for one stage, so
+each lane is cut once. Shapes: P stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from itertools import combinations
+from math import comb, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import IntArray
-from placer.solve.bounds.crossings import Crossings, Need
+from placer.base.arrays import FloatArray, IntArray
+from placer.cost.schedule import pipeline_times
 from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
@@ -30,9 +40,10 @@ if TYPE_CHECKING:
     from placer.solve.bounds.case import Case
     from placer.solve.bounds.network.ideal import IdealNetwork
 
+MOST_SETS = 1000  # of equally many cuts that are timed
 
-@dataclass(frozen=True, eq=False)
-class Level:
+
+class Level(NamedTuple):
     """Data-parallel time that a placement may expose, and what it must then obey.
 
     Attributes
@@ -41,13 +52,13 @@ class Level:
     members : ndarray, shape (P,)
         Fewest members that a gradient group of each stage must have in every domain
         that it touches.
-    need : Need
-        Of the runs of a lane.
+    runs : int
+        Fewest runs of a lane around the ring of stages, 0 where one domain holds it.
     """
 
     exposed_s: float
     members: IntArray
-    need: Need
+    runs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,29 +69,24 @@ class NicTrade:
     ----------
     levels : list of Level
         By exposed time, least first; they ask for less and less, the last for nothing.
-    crossings : Crossings
+    lane_s : ndarray, s
+        Least time of a lane with so many runs or more.
     other_s : float, s
         Fixed time and custom groups.
     """
 
     levels: list[Level]
-    crossings: Crossings
+    lane_s: FloatArray
     other_s: float
 
     @classmethod
     def of(cls, case: Case) -> NicTrade:
         """The compromises on the best network imaginable."""
         step, network = case.step, case.network
-        rooms, job = case.room, case.step.model.job
-        groups = gradient_groups(job)
-        shape = _shape_of_parts(job, network, groups)
         outer = network.fabric.scale_up_tier + 1
         message_s = network.message_from(outer, step.model.volumes.pp_message)
-        return cls(
-            list(_levels(case, groups, shape, int(rooms.max()))),
-            Crossings.of(step, message_s, _sent_s(step, network)),
-            step.model.fixed_s + sum(step.exposed_custom_s.values()),
-        )
+        other_s = step.model.fixed_s + sum(step.exposed_custom_s.values())
+        return cls([*_levels(case)], lane_seconds(step, message_s), other_s)
 
     def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
         """(s, level) of the best compromise.
@@ -92,31 +98,79 @@ class NicTrade:
         is_cut : bool
             Whether some lane is known to leave its domain.
         """
-        once = 1 if self.crossings.is_open else 2
-        fewest = once if is_cut else 0
-        pipeline_s: dict[int, float] = {}
-        best = inf, 0
-        spans = [(0, len(self.levels) - 1)]
-        while spans:
-            low, high = spans.pop()
-            for index in {low, high} - pipeline_s.keys():
-                level = self.levels[index]
-                lane_s = self.crossings.least_seconds(level.need, fewest)
-                pipeline_s[index] = max(floor.pipeline_s, lane_s)
-                value = self._above(floor, index) + pipeline_s[index]
-                best = min(best, (value, index))
-            # Levels ask for less and less, so pipelines between are as fast as that of
-            # the last at the most.
-            if low + 1 < high and pipeline_s[low] > pipeline_s[high]:
-                least = self._above(floor, low + 1) + pipeline_s[high]
-                if least < best[0]:
-                    middle = (low + high) // 2
-                    spans += [(low, middle), (middle, high)]
-        return best[0], self.levels[best[1]]
 
-    def _above(self, floor: Floor, index: int) -> float:
-        """What a step takes beside its pipeline at a level, s."""
-        return self.other_s + max(self.levels[index].exposed_s, floor.exposed_s)
+        def seconds(level: Level) -> float:
+            lane_s = self.lane_s[max(level.runs, 2 * is_cut)]
+            exposed_s = max(level.exposed_s, floor.exposed_s)
+            return self.other_s + exposed_s + max(floor.pipeline_s, float(lane_s))
+
+        best = min(self.levels, key=seconds)
+        return seconds(best), best
+
+
+def lane_seconds(step: Step, message_s: float) -> FloatArray:
+    """Least pipeline time of a lane with 0 .. P + 1 runs or more, s.
+
+    A run ends at a hop that takes ``message_s`` or longer. A pipeline of one chunk ends
+    one at its last stage at no cost, a closed ring has no single run, and no lane has
+    more runs than stages. Numbers that have more than `MOST_SETS` sets of cuts are not
+    timed: the bound on fewer stands in.
+    """
+    job = step.model.job
+    stages, closed = job.parallelism.pp, job.parallelism.vp > 1
+    hops = stages if closed else stages - 1
+    plain = step.patterns(tuple(step.stage_times))[0]
+    schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+    found = np.full(stages + 2, -inf)
+    found[-1] = inf
+    for count in range(hops + 1):
+        if comb(hops, count) <= MOST_SETS and not (closed and count == 1):
+            sets = np.array([*combinations(range(hops), count)], dtype=np.int64)
+            patterns = np.tile(plain, (len(sets), 1))
+            hop = patterns[:, 2 * stages : 3 * stages]
+            at = np.arange(len(sets))[:, None], sets
+            hop[at] = np.maximum(hop[at], message_s)
+            runs = count if closed or not count else count + 1
+            found[runs] = pipeline_times(patterns, *schedule).min()
+    return np.maximum.accumulate(found)
+
+
+def fewest_runs(ranks: IntArray, room: int) -> int:
+    """Fewest runs around a ring of stages that fit, 0 if it fits whole.
+
+    One more than there are stages if some does not fit. Runs are made as long as they
+    can be from every stage in turn, which is best for one of the starts.
+    """
+    if ranks.max() > room:
+        return len(ranks) + 1
+    if ranks.sum() <= room:
+        return 0
+    fewest = len(ranks)
+    for start in range(len(ranks)):
+        runs, held = 1, 0
+        for more in np.roll(ranks, -start).tolist():
+            held += more
+            if held > room:
+                runs, held = runs + 1, more
+        fewest = min(fewest, runs)
+    return fewest
+
+
+def _levels(case: Case) -> Iterator[Level]:
+    """What placements obey that expose less and less, by exposed time."""
+    job, network = case.step.model.job, case.network
+    groups, room = gradient_groups(job), int(case.room.max())
+    shape = _shape_of_parts(job, network, groups)
+    members, exposed = exposed_by_members(
+        case.step, network, groups, room, shape.members
+    )
+    for seconds in np.unique(exposed):
+        enough = exposed <= seconds
+        if enough.any(axis=0).all():
+            fewest = members[enough.argmax(axis=0)]
+            yield Level(
+                float(seconds), fewest, fewest_runs(shape.room_for(fewest), room)
+            )
 
 
 class _PartShape(NamedTuple):
@@ -160,26 +214,3 @@ def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartS
     if (counts != counts[0]).any():
         return single
     return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
-
-
-def _levels(
-    case: Case, groups: IntArray, shape: _PartShape, room: int
-) -> Iterator[Level]:
-    members, exposed = exposed_by_members(
-        case.step, case.network, groups, room, shape.members
-    )
-    for seconds in np.unique(exposed):
-        enough = exposed <= seconds
-        if enough.any(axis=0).all():
-            fewest = members[enough.argmax(axis=0)]
-            need = Need(shape.room_for(fewest), room)
-            yield Level(float(seconds), fewest, need)
-
-
-def _sent_s(step: Step, network: IdealNetwork) -> float:
-    """Seconds of a message of a pipeline on the widest uplink, if that is thin."""
-    fabric = network.fabric
-    if not fabric.has_thin_leaves:
-        return 0.0
-    widest = float(fabric.uplink_capacity[fabric.scale_up_tier + 1].max())
-    return step.model.volumes.pp_message / widest

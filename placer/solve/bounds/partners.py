@@ -1,30 +1,30 @@
 """Who needs partners near: who receives over NVLink needs senders in its domain.
 
-A rank whose NIC alone would take too long for all that it receives must have the rest
-from ranks in its own scale-up domain, and a sender likewise. So each time of the
-transfers asks for a number of partners near; how many of both sides domains then hold
-is counted (`transfers`). By hand: a rank gets 1 GB from each of four over a NIC of
-1 GB/s. In 4 s it needs nobody near, in 3 s one of them, and in less than 1 s all four.
-Shapes: F flows, S sets, R ranks.
+A rank whose NIC would be busy too long with all that it sends must have some of the
+receivers in its own scale-up domain, and a receiver likewise. So a time asks for a
+number of partners near: as few as can be, the largest messages first. Ranks of a set
+that stays together need those of each. By hand: a rank gets 1 GB from each of four over
+a NIC of 1 GB/s. In 4 s it needs nobody near, in 3 s one of them, and in less than 1 s
+all four. Shapes: F partners of ranks, S sets, R ranks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
 
-# Of times at which needs change.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of a sum of seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,32 +33,26 @@ class Partners:
 
     Attributes
     ----------
-    rate, near_rate : float, B/s
-        Of the best NIC, and of the best link inside a domain.
     label : ndarray, shape (R,)
         Set of each rank; a set lies in one scale-up domain.
     rank, partner : ndarray, shape (F,)
         A rank that needs partners, and the set of one, largest messages first. Ranks
         are in order, no set has both needs and partners.
-    size_bytes : ndarray, shape (F,)
+    gain_s : ndarray, shape (F,), s
+        What its port is sooner done when they are near.
     pair_s : ndarray, shape (F,), s
-        What the largest message of a rank to a partner takes on a NIC, the longest of
-        its partners first.
-    wait_s : ndarray, shape (R,)
-        Least latency of all messages of a rank.
-    more_s : float, s
-        What a message waits longer when it leaves the domain.
+        What the largest message to a partner takes on a NIC, the longest first.
+    ports_s, together_s : ndarray, shape (R,), s
+        What the port of each rank needs with no partner near, and with all.
     """
 
-    rate: float
-    near_rate: float
     label: IntArray
     rank: IntArray
     partner: IntArray
-    size_bytes: FloatArray
+    gain_s: FloatArray
     pair_s: FloatArray
-    wait_s: FloatArray
-    more_s: float
+    ports_s: FloatArray
+    together_s: FloatArray
 
     @classmethod
     def of(
@@ -71,102 +65,77 @@ class Partners:
     ) -> Partners | None:
         """Who needs ``others`` near; None where nobody does."""
         fabric, tier = network.fabric, network.fabric.scale_up_tier
-        outer = fabric.bandwidth[tier + 1 :]
-        if tier < 0 or not len(outer):
+        if tier < 0 or tier + 1 == len(fabric.bandwidth):
             return None
         label = network.label[tier]
         apart = (label[ranks] != label[others]) & ~np.isin(label[ranks], label[others])
         if not apart.any():
             return None
-        count = int(label.max()) + 1
-        keys, which = np.unique(
-            ranks[apart] * count + label[others[apart]], return_inverse=True
+        count, size = int(label.max()) + 1, size[apart]
+        keys, which, messages = np.unique(
+            ranks[apart] * count + label[others[apart]],
+            return_inverse=True,
+            return_counts=True,
         )
-        total = weighted_counts(which, size[apart], len(keys))
-        rank, partner = keys // count, keys % count
-        largest = np.zeros(len(keys))
-        np.maximum.at(largest, which, size[apart])
-        order, rate = np.lexsort((-total, rank)), float(outer.max())
-        lowest = float(fabric.latency.min())
+        total, largest = weighted_counts(which, size, len(keys)), np.zeros(len(keys))
+        np.maximum.at(largest, which, size)
+        inner, outer = fabric.bandwidth[: tier + 1].max(), fabric.bandwidth[tier + 1 :]
+        wait_s = messages * float(fabric.latency.min())
+        outside_s = float(fabric.latency[tier + 1 :].min())
+        far_s = total / float(outer.max()) + messages * outside_s
+        pair_s = largest / float(outer.max()) / pair_share + outside_s
+        rank, partner = np.divmod(keys, count)
+        order = np.lexsort((wait_s - far_s, rank))
         return cls(
-            rate,
-            float(fabric.bandwidth[: tier + 1].max()),
             label,
-            rank[order],
+            rank,
             partner[order],
-            total[order],
-            largest[np.lexsort((-largest, rank))] / rate / pair_share,
-            weighted_counts(ranks, np.full(len(ranks), lowest), len(label)),
-            float(fabric.latency[tier + 1 :].min()) - lowest,
+            (far_s - wait_s)[order],
+            pair_s[np.lexsort((-pair_s, rank))],
+            weighted_counts(rank, far_s, len(label)),
+            weighted_counts(rank, total / float(inner) + wait_s, len(label)),
         )
-
-    @cached_property
-    def _ports_s(self) -> FloatArray:
-        """What the port of each rank needs with no partner near, s; shape (R,)."""
-        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
-        far = np.bincount(self.rank, minlength=len(self.label))
-        return np.asarray(total / self.rate + self.wait_s + far * self.more_s)
-
-    @cached_property
-    def _pairs_s(self) -> FloatArray:
-        """What the longest message to each partner needs, s; shape (F,)."""
-        return np.asarray(self.pair_s + self.wait_s[self.rank] + self.more_s)
 
     @cached_property
     def _alone_s(self) -> FloatArray:
-        """Least seconds of each rank with no partner near; shape (R,)."""
-        found = self._ports_s.copy()
-        np.maximum.at(found, self.rank, self._pairs_s)
+        """Seconds of each rank with no partner near; shape (R,)."""
+        found = self.ports_s.copy()
+        np.maximum.at(found, self.rank, self.pair_s)
         return found
 
     @cached_property
     def _rest_s(self) -> FloatArray:
-        """Least seconds of a rank with this partner and those before near; (F,).
+        """Seconds of a rank with this partner and those before near; shape (F,).
 
         The others take the port, and the longest of their messages a part of it.
         """
-        pace = self.size_bytes / self.rate + self.more_s
-        taken = np.cumsum(pace)
-        taken = taken - (taken - pace)[np.searchsorted(self.rank, self.rank)]
-        following = np.append(self._pairs_s[1:], 0.0)
+        taken, first = np.cumsum(self.gain_s), np.searchsorted(self.rank, self.rank)
+        taken -= (taken - self.gain_s)[first]
+        following = np.append(self.pair_s[1:], 0.0)
         following[np.append(self.rank[1:] != self.rank[:-1], True)] = 0.0
-        rest: FloatArray = np.maximum(self._ports_s[self.rank] - taken, following)
+        rest: FloatArray = np.maximum(self.ports_s[self.rank] - taken, following)
         return rest
 
     @cached_property
-    def near_s(self) -> FloatArray:
-        """Least seconds of each rank with all partners near; shape (R,)."""
-        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
-        return np.asarray(total / self.near_rate + self.wait_s)
-
-    @cached_property
     def levels(self) -> FloatArray:
-        """Times, s, from which some rank can do with a partner less or more near."""
-        every = self._rest_s, self._alone_s, self.near_s[self.rank]
-        found = np.unique(np.concatenate(every))
-        found = found[found > 0]
-        return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
+        """Times, s, from which some rank can do with a partner less near."""
+        return np.unique(np.hstack((self._rest_s, self._alone_s, self.together_s)))
 
     @cached_property
     def members(self) -> IntArray:
         """Ranks of each set; shape (S,)."""
         return np.bincount(self.label)
 
-    @property
-    def sets(self) -> IntArray:
-        """All sets; shape (S,)."""
-        return np.arange(len(self.members))
-
     @cached_property
-    def partners(self) -> IntArray:
-        """Sets that some rank has as a partner, in order; shape (P,)."""
-        return np.unique(self.partner)
+    def is_partner(self) -> BoolArray:
+        """Whether some rank has each set as a partner; shape (S,)."""
+        return np.bincount(self.partner, minlength=len(self.members)) > 0
 
     @cached_property
     def component(self) -> IntArray:
         """Component of each set; shape (S,)."""
         pairs = np.stack((self.label[self.rank], self.partner), axis=1)
-        return join(self.sets, np.unique(pairs, axis=0))
+        return join(np.arange(len(self.members)), np.unique(pairs, axis=0))
 
     def needs(self, seconds: float) -> IntArray:
         """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
@@ -179,8 +148,7 @@ class Partners:
         np.maximum.at(most, self.label, near)
         np.add.at(asked, self.label, near)
         sets = np.maximum(most, np.ceil(asked / self._shared))
-        smallest = int(self.members[self.partners].min())
-        return np.asarray(sets.astype(np.int64) * smallest)
+        return np.asarray(sets.astype(np.int64) * self.members[self.is_partner].min())
 
     @cached_property
     def _shared(self) -> IntArray:
@@ -192,3 +160,34 @@ class Partners:
         most = np.ones(count, dtype=np.int64)
         np.maximum.at(most, keys // count, times)
         return most
+
+
+def most_together(
+    crowds: Sequence[tuple[IntArray, IntArray]], members: IntArray, room: IntArray
+) -> IntArray:
+    """Most members of a row in domains of such room, with the partners of each.
+
+    Members of a component share theirs, so a domain with some of them has the least
+    that one of them needs. The cheapest components are not those with the most members,
+    so either sum is a bound by itself.
+
+    Parameters
+    ----------
+    crowds : sequence of (ndarray, ndarray)
+        Partners that each rank needs near, and its component, of either direction.
+    """
+    rooms, which = np.unique(room, return_inverse=True)
+    found = np.full(len(rooms), members.shape[1])
+    for needs, component in crowds:
+        every = []
+        for row in members if needs[members].any() else ():
+            own = np.unique(component[row], return_inverse=True)[1]
+            size = np.bincount(own)
+            least = np.full(len(size), needs[row].max())
+            np.minimum.at(least, own, needs[row])
+            # Of one component, two and so on; shape (rooms, components).
+            beside = rooms[:, None] - np.cumsum(np.sort(least))
+            most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
+            every.append(most.max(axis=1).clip(0))
+        found = np.min([found, np.max(every, axis=0)], axis=0) if every else found
+    return found[which]

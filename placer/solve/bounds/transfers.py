@@ -1,19 +1,16 @@
 """Ranks near their partners: the least time of transfers that domains have room for.
 
-A time of the transfers asks for partners near (`partners`). A domain that holds any of
-those with needs holds as many partners too, and leaves enough for the others: where
-each rank of ``X`` needs ``v`` of ``Y`` near and each of ``Y`` needs ``u`` of ``X``, a
-domain with ``x`` and ``y`` of them has all, or none, or
+A time asks for partners near (`partners`). A *component* is who has to do with each
+other. Where each rank of ``X`` needs ``v`` of ``Y`` near and each of ``Y`` needs ``u``
+of ``X``, a domain with ``x`` and ``y`` of them has all, or none, or
 
     u <= x <= |X| - u,     v <= y <= |Y| - v
 
 Where only ``X`` has needs, a domain without all of ``X`` leaves ``v`` of ``Y`` to the
-rest of it. All domains together hold all ranks, and domains are shared: what one
-component takes is not there for others. A program counts in each domain the components
-of a class that are there as a whole, those in part, and the ranks of both sides. Every
-placement solves it, so if it has no solution there is none. Needs change at some times
-only, so bisection over these finds the first one that is possible. Partners that must
-be near also crowd others out (`Near`): a step is priced for every time from then on.
+rest of it. All domains together hold all ranks, and domains are shared. A program
+counts in each domain the components of a class that are there as a whole, those in
+part, and the ranks of both sides. Every placement solves it, so if it has no solution
+there is none. Needs change at some times only; bisection finds the first that may do.
 
 By hand: three components of 4 senders and 34 receivers, and domains of 52, 36, 16, 16
 and 12 ranks. Each sender needs 23 receivers near. Those of a component all lie in one
@@ -25,20 +22,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, FloatArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.network.best import best_of_problem
-from placer.solve.bounds.network.limit import Near
-from placer.solve.bounds.partners import ROUNDING, Partners
+from placer.solve.bounds.partners import ROUNDING, Partners, most_together
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.run.budget import ENDLESS
@@ -49,58 +45,35 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
 
+ARGUMENT = (
+    "ranks that their NIC would keep too long have partners near, which take room in "
+    "scale-up domains"
+)
 # Columns of one program, at most, and its work.
 MOST_COLUMNS = 2_000
 WORK = 0.5
-# Times that are told apart, each priced with the partners that it asks for.
-LEVELS = 8
+SPANS = 8  # of time, each priced with the partners that it asks for
 
 
 def least_beside_partners(
     problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
-    """Least step time of all times that transfers may take; None without traffic.
+    """Least step time that room for partners allows; None where nobody needs any.
 
-    When the budget ends it is that of times which nothing rules out.
+    When a quarter of the budget is over it is that of times which nothing rules out.
     """
     traffic = problem.job.traffic
     if traffic is None:
         return None
-    network, found = best_of_problem(problem, block), [0.0]
-    for way in one_way(traffic):
-        transfers = Transfers.of(network, way)
-        if transfers is not None:
-            steps = (
-                problem.model.step_on(replace(network, near=near)).step_time_s
-                for near in transfers.levels(incumbent, budget)
-            )
-            found.append(min(incumbent, *steps))
-    argument = (
-        "ranks that their NIC would keep too long have partners near, which take room "
-        "in scale-up domains"
-    )
-    return Proof(max(found), argument)
-
-
-def one_way(traffic: RankTraffic) -> list[RankTraffic]:
-    """The traffic, where a rank both sends and receives also each way by itself.
-
-    All of it says nothing of a rank that has partners and is one; a part of the flows
-    never takes longer than all.
-    """
-    if not np.isin(traffic.senders, traffic.receivers).any():
-        return [traffic]
-    up = traffic.senders < traffic.receivers
-    return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
-
-
-def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
-    return replace(
-        traffic,
-        senders=traffic.senders[kept],
-        receivers=traffic.receivers[kept],
-        size_bytes=traffic.size_bytes[kept],
-    )
+    network = best_of_problem(problem, block)
+    transfers = Transfers.of(network, traffic)
+    if transfers is None:
+        return None
+    found = [incumbent]
+    for start, end in transfers.spans(incumbent, budget.share(4)):
+        held = replace(network, transfers_s=start, crowd=transfers.crowd(end))
+        found.append(problem.model.step_on(held).step_time_s)
+    return Proof(min(found), ARGUMENT)
 
 
 class Need(NamedTuple):
@@ -142,70 +115,50 @@ class Transfers:
     @classmethod
     def of(cls, network: IdealNetwork, traffic: RankTraffic) -> Transfers | None:
         """The transfers; None where nobody needs a partner near."""
-        both = (
-            (traffic.senders, traffic.receivers),
-            (traffic.receivers, traffic.senders),
-        )
+        ends = traffic.senders, traffic.receivers
         sent = traffic.size_bytes, traffic.pair_share
-        found = (Partners.of(network, *ends, *sent) for ends in both)
-        directions = [one for one in found if one is not None]
+        both = [Partners.of(network, *pair, *sent) for pair in (ends, ends[::-1])]
+        directions = [one for one in both if one is not None]
         if not directions:
             return None
         room = network.capacities[network.fabric.scale_up_tier]
         return cls(directions, sorted(room[room > 0].tolist(), reverse=True))
 
-    @cached_property
-    def times(self) -> FloatArray:
-        """Times, s, at which needs change, from the shortest one on."""
-        return np.unique(np.concatenate([one.levels for one in self.directions]))
-
-    def levels(self, most_s: float, budget: Budget = ENDLESS) -> list[Near]:
-        """What transfers of any time must keep to, the shortest first.
-
-        Parameters
-        ----------
-        most_s : float, s
-            Of a placement: longer ones do not matter.
-        budget : Budget
-            Times that it leaves no time to rule out are levels too.
-        """
-        times, low = self.times, self.least(most_s, budget)
-        last = max(int(np.searchsorted(times, most_s)), low)
-        cuts = np.unique(np.linspace(low, last, LEVELS + 1).astype(np.int64)).tolist()
-        return [
-            self.kept_near(float(times[start]), float(times[end - 1]))
-            for start, end in pairwise(cuts if last > low else [low, low + 1])
-        ]
-
-    def kept_near(self, seconds: float, until: float) -> Near:
-        """What holds for at least ``seconds`` that ``until`` still allows."""
-        crowds = (
-            (one.needs(until)[one.label], one.component[one.label])
+    def crowd(self, seconds: float) -> Callable[[IntArray, IntArray], IntArray]:
+        """What `most_together` says where transfers take no longer."""
+        crowds = [
+            (one.needs(seconds)[one.label], one.component[one.label])
             for one in self.directions
-        )
-        return Near(seconds, tuple(crowds))
+        ]
+        return partial(most_together, crowds)
 
-    def least(self, placed_s: float = inf, budget: Budget = ENDLESS) -> int:
-        """Which of these times is the first that placements may keep to.
+    def spans(
+        self, placed_s: float = inf, budget: Budget = ENDLESS
+    ) -> list[tuple[float, float]]:
+        """Spans of time, s, one of which the transfers of a placement take.
 
-        A placement that takes ``placed_s`` keeps to the last of the times before. When
-        a quarter of the budget is over it is one that is not after it, later than all
-        that were ruled out: the search for placements needs time too.
+        A placement that takes ``placed_s`` keeps to the last of the times before, so
+        later ones are not asked for. Needs are those of the end of a span.
         """
-        budget = budget.share(4)
-        before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
-        found = range(max(before - 1, 0))
-        return bisect_left(found, True, key=partial(self.may_keep_to, budget=budget))
+        levels = np.hstack([0.0, *(one.levels for one in self.directions)])
+        # Times that differ less are one.
+        grain = ROUNDING * float(levels.max()) or 1.0
+        times = grain * np.unique(np.ceil(levels / grain))
+        before = int(np.searchsorted(times, placed_s * (1 + ROUNDING) + grain, "right"))
 
-    def may_keep_to(self, index: int, budget: Budget = ENDLESS) -> bool:
-        """Whether placements may keep to one of the times; False is certain.
+        def may_be(index: int) -> bool:
+            """Whether placements may keep to a time; False is certain."""
+            needs = None if budget.is_over() else self.needs(float(times[index]))
+            return budget.is_over() or (
+                needs is not None and may_hold(needs, self.room, budget)
+            )
 
-        They may when the budget ends before an answer.
-        """
-        if budget.is_over():
-            return True
-        needs = self.needs(float(self.times[index]))
-        return needs is not None and may_hold(needs, self.room, budget)
+        least = bisect_left(range(before - 1), True, key=may_be)
+        cuts = np.unique(np.linspace(least, before, SPANS + 1).astype(np.int64))
+        return [
+            (float(times[start]) - grain, float(times[end - 1]))
+            for start, end in pairwise(cuts.tolist())
+        ]
 
     def needs(self, seconds: float) -> list[Need] | None:
         """Who need partners near, to take no longer; None where NVLink is too slow.
@@ -213,13 +166,12 @@ class Transfers:
         A component that lies in one domain sends everything over it.
         """
         found: dict[tuple[bytes, bytes], tuple[Need, BoolArray]] = {}
-        allowed = seconds * (1 + ROUNDING)
-        near_s = np.max([one.near_s for one in self.directions], axis=0)
+        together_s = np.max([one.together_s for one in self.directions], axis=0)
         for one in self.directions:
-            needs, is_partner = one.needs(seconds), np.isin(one.sets, one.partners)
+            needs = one.needs(seconds)
             for own in np.unique(one.component[needs > 0]):
                 here = one.component == own
-                needy, partners = here & (needs > 0), here & is_partner
+                needy, partners = here & (needs > 0), here & one.is_partner
                 back = found.pop((partners.tobytes(), needy.tobytes()), None)
                 need = Need(
                     int(one.members[needy].sum()),
@@ -228,15 +180,16 @@ class Transfers:
                     back[0].needs if back else 0,
                 )
                 both = needy | partners
-                together = near_s[both[one.label]].max()
-                if need.back and not need.can_be_parted and together > allowed:
+                longest = together_s[both[one.label]].max()
+                is_late = longest > seconds * (1 + ROUNDING)
+                if need.back and is_late and not need.can_be_parted:
                     return None
                 found[needy.tobytes(), partners.tobytes()] = need, both
         # A rank of two of them would be counted twice.
-        counted, apart = np.zeros_like(self.directions[0].sets), []
+        counted, apart = np.zeros(len(self.directions[0].members), bool), []
         for need, both in found.values():
             if not counted[both].any():
-                counted[both] = 1
+                counted |= both
                 apart.append(need)
         return apart
 

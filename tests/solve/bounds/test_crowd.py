@@ -2,48 +2,13 @@
 
 import random
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from placer.solve.bounds.partners import Partners
 from placer.solve.bounds.transfers import Transfers
 from tests.marks import slow
-
-
-def network_of(label, room, latency=0.0):
-    """Sets of ranks in domains of such room; ten bytes a second inside, one outside."""
-    fabric = SimpleNamespace(
-        scale_up_tier=0,
-        bandwidth=np.array([10.0, 1.0]),
-        latency=np.array([latency, 3 * latency]),
-    )
-    return SimpleNamespace(fabric=fabric, label=[label], capacities=[room])
-
-
-def directions_of(network, flows):
-    """Both ways of the flows, where anybody needs a partner near."""
-    ends = np.array(list(flows)).T
-    sizes = np.array(list(flows.values()))
-    both = [Partners.of(network, *pair, sizes) for pair in (ends, ends[::-1])]
-    return [one for one in both if one is not None]
-
-
-def random_flows(rng, label):
-    """In components or anyhow; some sets send and receive."""
-    sets = label.max() + 1
-    component = [rng.randrange(2) for _ in range(sets)]
-    sends = [rng.random() < 0.5 for _ in range(sets)]
-    mixed, share = rng.random() < 0.5, rng.choice((0.3, 0.6, 0.95))
-    flows = {}
-    for one, other in product(range(len(label)), repeat=2):
-        first, second = label[one], label[other]
-        fits = component[first] == component[second] and first != second
-        fits &= mixed or (sends[first] and not sends[second])
-        if fits and rng.random() < share:
-            flows[one, other] = rng.choice((1.0, 1.0, 2.0, 5.0))
-    return flows
+from tests.solve.bounds.test_partners import directions_of, network_of, random_flows
 
 
 def held_in_time(label, flows, latency, seconds):
@@ -75,10 +40,10 @@ def test_no_domain_holds_more_members_in_time(seed):
     rows = [np.array(rng.sample(range(len(label)), k)) for k in (2, 4, 6)]
     rows += [np.unique([ends[way] for ends in flows]) for way in (0, 1)]
     for seconds in rng.sample(levels, min(2, len(levels))):
-        near = Transfers(directions, []).kept_near(seconds, seconds)
+        crowd = Transfers(directions, []).crowd(seconds)
         held = list(held_in_time(label, flows, latency, seconds))
         for row in rows:
-            most = near.most_together(row[None], room)
+            most = crowd(row[None], room)
             for one, bound in zip(room, most, strict=True):
                 found = [h[row].sum() for h in held if h.sum() <= one]
                 assert max(found, default=0) <= bound
@@ -94,7 +59,7 @@ def test_members_of_a_group_share_a_domain_with_the_partners_of_each():
         for part, sender, receiver in product(range(3), range(8), range(4))
     }
     network = network_of(np.arange(36), np.array([36]))
-    near = Transfers(directions_of(network, flows), []).kept_near(0.5, 0.5)
+    crowd = Transfers(directions_of(network, flows), []).crowd(0.5)
     group = np.array([[8, 20, 32]])
-    most = near.most_together(group, np.array([36, 26, 18, 17, 9, 8]))
+    most = crowd(group, np.array([36, 26, 18, 17, 9, 8]))
     assert most.tolist() == [3, 2, 2, 1, 1, 0]

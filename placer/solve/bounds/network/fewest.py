@@ -47,8 +47,8 @@ def fewest_domains(network: IdealNetwork, members: IntArray) -> Counts:
         if network.replica is not None:
             of_one = most_alike(network.replica[members])
             inside = np.minimum(inside, network.most_replicas[t] * of_one)
-        if network.near is not None and t <= scale_up:
-            near = network.near.most_together(members, network.capacities[scale_up])
+        if network.crowd is not None and t <= scale_up:
+            near = network.crowd(members, network.capacities[scale_up])
             inside = np.minimum(inside, near if t == scale_up else near.max())
         most.append(inside)
         descending = np.sort(inside)[::-1]

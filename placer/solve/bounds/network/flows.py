@@ -54,7 +54,7 @@ def least_relay(
 
     Hops whose ranks stay together alike cost the same.
     """
-    are_told = network.in_runs or network.limits or network.near is not None
+    are_told = network.in_runs or network.limits or network.crowd is not None
     if are_told or network.replica is not None:  # then ranks are no longer alike
         return hop_by_hop(network, members, size_bytes)
     sets = network.label[:, members]

@@ -8,6 +8,7 @@ latencies the lowest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,11 +33,10 @@ from placer.cost.exchange import (
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import Counts, fewest_domains
 from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
-from placer.solve.bounds.network.limit import Limit, Near
+from placer.solve.bounds.network.limit import Limit
 from placer.solve.bounds.network.rings import (
     exchange_latency,
     fastest_stages,
-    rate_of_few,
     ring_latency,
 )
 from placer.solve.problem.colocation import are_together
@@ -69,8 +69,10 @@ class IdealNetwork:
         Data-parallel replica of each rank, where their number in a domain is limited.
     most_replicas : tuple of float, length T
         Most replicas that a domain of each tier may touch.
-    near : Near, optional
-        What transfers between ranks are known to need.
+    transfers_s : float, s
+        What transfers between ranks are known to take.
+    crowd : callable, optional
+        Most members of any row of groups in domains of such rooms, others being near.
     """
 
     fabric: Fabric
@@ -81,7 +83,8 @@ class IdealNetwork:
     limits: tuple[Limit, ...] = ()
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
-    near: Near | None = None
+    transfers_s: float = 0.0
+    crowd: Callable[[IntArray, IntArray], IntArray] | None = None
     # By the identity of their array, which is kept alive: what `fewest_domains` says,
     # whether all members of a group may have a domain of their own, or must share one.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
@@ -100,27 +103,22 @@ class IdealNetwork:
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
-        forms = all_reduces(algorithm)
-        found, every = [], self._routes(members)
+        forms, every, few = all_reduces(algorithm), self._routes(members), 1
+        names = set(forms)
         if algorithm == "auto" and self._takes_switch(members):
             every = every.rows(every.domains == 1)
-            every = every._replace(fewest=np.array([members.shape[1]]))
-        left, others = self._least_in_last(members, every.domains), every
-        if algorithm == "auto" and self.fabric.has_rack_switch:
-            # Where every domain has three members NCCL takes the rack's switch.
-            others = every.rows((left <= 2) | (every.fewest <= 2))
-        if "ring" in forms and len(others.domains):
-            least = int(others.domains[0])
-            transfer, latency = self._ring_pass(members, size_bytes, least)
+            every, names = every._replace(fewest=np.array([members.shape[1]])), {"nvls"}
+        found, ways = [], [(name, every) for name in names - {"ring", "nvls"}]
+        if "ring" in names:
+            transfer, latency = self._ring_pass(members, size_bytes)
             found.append((2 * transfer, 2 * latency))
-        ways = [(name, others) for name in set(forms) - {"ring", "nvls"}]
-        if "nvls" in forms:
+        if "nvls" in names:
             if algorithm == "auto":
-                runs = runs_all_reduce("nvls", every)
-                every, left = every.rows(runs), np.maximum(left[runs], 3)
+                every, few = every.rows(runs_all_reduce("nvls", every)), 3
             # Neither the fewest members nor the most have the least chunks.
-            for few in range(1, min(int(every.fewest.max(initial=0)), NVLS_HEADS) + 1):
-                fewest = np.minimum(np.maximum(few, left), every.fewest)
+            heads = min(int(every.fewest.max(initial=0)), NVLS_HEADS)
+            for most in range(few, max(few, heads) + 1):
+                fewest = np.minimum(most, every.fewest)
                 ways.append(("nvls", every._replace(fewest=fewest)))
         for name, route in (way for way in ways if len(way[1].domains)):
             seconds = forms[name](route, size_bytes)
@@ -154,7 +152,7 @@ class IdealNetwork:
         bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
-        nics = np.minimum(self._most_nics(members, domains), limit.nics)
+        nics = np.minimum(np.maximum(num_members // domains, 1), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
         return Route(
             num_members,
@@ -167,27 +165,11 @@ class IdealNetwork:
             apart * _least(latency[first_outer:]),
         )
 
-    def _least_in_last(self, members: IntArray, domains: IntArray) -> IntArray:
-        """Members of a row that all of so many domains but one leave to the last."""
-        room = np.concatenate(([0], np.cumsum(self._facts(members)[2])))
-        return np.asarray(
-            members.shape[1] - room[np.minimum(domains, len(room)) - 1], dtype=np.int64
-        )
-
-    def _ring_pass(
-        self, members: IntArray, size_bytes: float, least: int = 1
-    ) -> tuple[float, float]:
-        """Least transfer time and latency of a ring's pass over each row.
-
-        Parameters
-        ----------
-        least : int
-            Scale-up domains that a row is in, at least.
-        """
+    def _ring_pass(self, members: IntArray, size_bytes: float) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row."""
         num_members = members.shape[1]
         first_outer = self.fabric.scale_up_tier + 1
-        spread = self._spread(members).copy()
-        spread[first_outer] = max(spread[first_outer], least)
+        spread = self._spread(members)
         edge_bytes = (num_members - 1) / num_members * size_bytes
         limit = self._limit_of(members)
         domains = max(int(spread[first_outer]), 1 + limit.leaves)
@@ -195,14 +177,14 @@ class IdealNetwork:
         used = int(np.flatnonzero(spread > 1).max(initial=0))
         if domains > 1:
             nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
-            most = int(self._most_nics(members, np.array([domains]))[0])
-            nics = nic * max(min(most, limit.nics), 1)
+            nics = nic * max(min(num_members // domains, limit.nics), 1)
             # Several NICs in a domain have hops between their members beside them.
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
+        elif self._are_tied(members):
+            rate = float(self.fabric.bandwidth[used:first_outer].max())
         else:
-            tied = self._are_tied(members)
-            rate = rate_of_few(self.fabric, used, num_members, can_leave=not tied)
+            rate = float(self.fabric.bandwidth.max())
         pace = max(1 / rate, limit.uplink_pace) if num_members > 1 else 0.0
         return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
@@ -273,8 +255,7 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
         seconds = least_flow_seconds(self, senders, receivers, size_bytes, pair_share)
-        if self.near is not None:
-            seconds = np.maximum(seconds, self.near.seconds)
+        seconds = np.maximum(seconds, self.transfers_s)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def speed(self, members: IntArray) -> FloatArray:
@@ -324,16 +305,6 @@ class IdealNetwork:
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` may lie in one scale-up domain."""
         return np.full(len(members), not self.leaves_scale_up(members))
-
-    def _most_nics(self, members: IntArray, domains: IntArray) -> IntArray:
-        """Most members that a row has in each of so many scale-up domains.
-
-        No more than an even share, and than the smallest of the largest domains holds.
-        """
-        room = self._facts(members)[2]
-        smallest = room[np.minimum(domains, len(room)) - 1]
-        most = np.minimum(members.shape[1] // domains, smallest)
-        return np.asarray(np.maximum(most, 1))
 
     def most_members(self, members: IntArray, tier: int) -> IntArray:
         """Most members that a row has in each domain of a tier."""

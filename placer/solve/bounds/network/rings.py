@@ -13,22 +13,6 @@ if TYPE_CHECKING:
     from placer.topology.machine import Machine
 
 
-def rate_of_few(
-    fabric: Fabric, used: int, num_members: int, *, can_leave: bool
-) -> float:
-    """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
-
-    Split in two it drives several NICs, next to hops inside both halves.
-    """
-    inner, outer = np.split(fabric.bandwidth, [fabric.scale_up_tier + 1])
-    together = float(inner[used:].max(initial=0.0))
-    if together and not can_leave:
-        return together
-    leaving = float(outer.max(initial=0.0))
-    halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
-    return max(together, leaving, halves)
-
-
 def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
     """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
 
