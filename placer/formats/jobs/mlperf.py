@@ -206,7 +206,7 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     else:
         found.derive("bytes.parameter_gather", 2, "no FP8_PARAM_GATHER")
     key = "data_parallel.bucket_parameters"
-    bucket = variables.integer("BUCKET_SIZE", maximum=10**13, fact=key)
+    bucket = variables.integer("BUCKET_SIZE", minimum=0, maximum=10**13, fact=key)
     if bucket and bucket >= _LEAST_BUCKET:
         found.read(key, bucket, variables.place("BUCKET_SIZE"))
     core_rules.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
@@ -237,7 +237,9 @@ def _model(found: Findings, variables: _Variables) -> None:
     for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
         found.derive(f"model.{key}", getattr(model, key), rule, place)
     found.derive("model.tied_embeddings", model.tied_embeddings, rule, place)
-    variables.take("model.layers", "OVERWRITTEN_NUM_LAYERS")
+    name, key = "OVERWRITTEN_NUM_LAYERS", "model.layers"
+    if layers := variables.integer(name, minimum=0, fact=key):
+        found.read(key, layers, variables.place(name))
 
 
 def _derive(found: Findings) -> None:

@@ -114,7 +114,6 @@ class Settings:
         hint = unknown.hint or named("settings", {key: "VALUE"})
         if fact == GPUS:
             hint += f", or {named('gpus', 'N')}"
-        self.found.unsure.add(fact or key)
         question = Problem(message, *place, fact or key, hint)
         before = self.questions.get(key)
         if before is None:

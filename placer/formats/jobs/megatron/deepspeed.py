@@ -140,9 +140,8 @@ def _read_batch(settings: Settings) -> None:
     """The replicas, where both the batch and the accumulation are told."""
     found, key = settings.found, "parallelism.dp"
     steps = settings.integer("gradient_accumulation_steps", fact=key)
-    batch = settings.integer("train_batch_size", fact=key) or found.integer(
-        GLOBAL_BATCH
-    )
+    batch = settings.integer("train_batch_size", fact=key)
+    batch = batch or found.integer(GLOBAL_BATCH)
     one = found.integer("micro_batch")
     if steps and batch and one and batch % (steps * one) == 0:
         rule = f"batch {batch} / (micro_batch {one} x {steps} accumulation steps)"
