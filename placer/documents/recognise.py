@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import files
+from placer.documents.tree import CONTROL, visible
 
 Source = str | os.PathLike[str]
 
@@ -68,6 +70,18 @@ class Text:
     text: str
     shown: str
     shows: bool = True
+
+    @property
+    def stem(self) -> str:
+        """What is called after it: its file's name, or its format."""
+        return visible(Path(self.shown.strip("<>")).stem) or self.format
+
+
+def checked_name(name: str) -> str:
+    """A name that a user gives to what is read; refused where nobody could read it."""
+    if CONTROL.search(name) or not name.strip():
+        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
+    return name
 
 
 def recognise(text: str, formats: Iterable[Format]) -> list[str]:

@@ -28,6 +28,7 @@ from placer.job.read import decode_job, read_job
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.traffic import Group
 from placer.job.write import to_document
+from tests.texts import table
 
 FULL = """\
 format: placer/job
@@ -147,18 +148,7 @@ def test_order_may_leave_out_axes_of_size_one(text, order):
 
 
 @pytest.mark.parametrize(
-    ("fields", "order", "agree"),
-    [
-        ({"tp": 2, "dp": 4, "ep": 2, "etp": 2, "pp": 2}, "tp-cp-ep-dp-pp", True),
-        ({"tp": 2, "dp": 4, "ep": 2, "etp": 2, "pp": 2}, "tp-cp-ep-pp-dp", False),
-        (
-            {"tp": 2, "cp": 2, "dp": 2, "ep": 2, "etp": 2, "pp": 2},
-            "tp-cp-ep-pp-dp",
-            True,
-        ),
-        ({"tp": 4, "dp": 2, "ep": 4, "etp": 1, "pp": 2}, "tp-cp-ep-pp-dp", True),
-        ({"tp": 4, "dp": 2, "ep": 2, "etp": 1, "pp": 2}, "tp-cp-ep-pp-dp", False),
-    ],
+    *table("job/read_job.yaml", "pipeline_groups_of_dense_and_expert_layers")
 )
 def test_pipeline_groups_of_dense_and_expert_layers(fields, order, agree):
     """Groups agree when ranks before pp make equal blocks on both sides, by hand."""
@@ -407,82 +397,7 @@ def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragmen
         assert (problem.line, problem.column) == place
 
 
-@pytest.mark.parametrize(
-    ("rest", "fragment"),
-    [
-        ("", 'the key "parallelism" is missing'),
-        (
-            "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n",
-            "groups[0].ranks: no parallelism says how many these are",
-        ),
-        (
-            "parallelism: {dp: 4}\ngroups:\n"
-            "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n"
-            "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n",
-            'groups[1].name: there is another group called "a"',
-        ),
-        (
-            "parallelism: {dp: 4}\n"
-            "groups: [{name: a, collective: all_reduce, bytes: 1}]\n",
-            'groups[0]: the key "ranks" is missing',
-        ),
-        ("parallelism: {dp: 4}\n", "the job sends nothing"),
-        (
-            "parallelism: {dp: 4}\nweights: {dp: 1}\nstages: {loss: 1}\n",
-            "stages: needs a model",
-        ),
-        (
-            "parallelism: {tp: 2, cp: 3}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9}\n"
-            "context_parallel: {communication: a2a}\n",
-            "tp x cp = 2 x 3 = 6 does not divide the model's 4 heads",
-        ),
-        ("parallelism: {dp: 4}\ncompute: {tflops_per_gpu: 5}\n", "needs a model"),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\nmodel: gpt3-175b\n",
-            'the key "compute" is missing',
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, kv_heads: 3, vocab: 9}",
-            "3 does not divide heads (4)",
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 2}",
-            "a model with experts needs top_k",
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 2,"
-            " top_k: 3, moe_layers: 3}",
-            "3 is more than experts (2)",
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, top_k: 3}",
-            "needs experts",
-        ),
-        (
-            "parallelism: {dp: 6, ep: 3}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 4,"
-            " top_k: 1}",
-            "3 does not divide the model's 4 experts",
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9,"
-            " q_lora_rank: 3}",
-            "model.q_lora_rank: needs kv_lora_rank",
-        ),
-        (
-            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
-            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9,"
-            " kv_lora_rank: 3, qk_head_dim: 2}",
-            "model.kv_lora_rank: needs qk_head_dim and v_head_dim",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "what_a_job_must_have_together"))
 def test_what_a_job_must_have_together(rest, fragment):
     """Parts of a job that need each other are missed by name."""
     assert any(fragment in str(p) for p in problems_of(HEAD + rest))

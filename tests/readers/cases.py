@@ -10,6 +10,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
+from placer.formats.machines.registry import read
 from tests.injob.stand_ins import PROBES
 from tests.readers.slices import device, resource_slice
 from tests.texts import data
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from placer.base.errors import Problem
     from placer.topology.model import Topology
 
 # GPUs a node 8 and NVLink inside the node only; 4 and NVLink racks.
@@ -355,3 +357,8 @@ def problem_of(call, *arguments, **options):
     with pytest.raises(InputError) as caught:
         call(*arguments, **options)
     return caught.value.problems[0]
+
+
+def refusal(name: str, text: str) -> Problem:
+    """The first problem for which a reader refuses a text."""
+    return problem_of(read, name, text, "source")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.base.errors import InputError
 from placer.formats.machines.clusters import clusters_of
 from placer.formats.machines.registry import read
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, tier_names
+from tests.readers.cases import machine_of, nodes_of_domains, refusal, tier_names
 
 
 def matrix(unit, names, speed):
@@ -23,12 +21,6 @@ def matrix(unit, names, speed):
         for i, a in enumerate(names)
     ]
     return "\n".join([",".join([unit, *names]), *rows]) + "\n"
-
-
-def problem_of(text):
-    with pytest.raises(InputError) as caught:
-        read("bandwidth", text, "source")
-    return caught.value.problems[0]
 
 
 def test_tiers_of_hosts(tmp_path):
@@ -116,28 +108,7 @@ def test_chain_is_no_tier():
         names,
         lambda a, b: 50 if (min(a, b), max(a, b)) in fast else 10,
     )
-    assert "a chain, no tier" in problem_of(text).message
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("GB/s,a,b\na,,50\nb,30,\n", "a to b is 50, back 30: more than 1.25 times"),
-        ("GB/s,a,b\na,,50\n", "no row for b: cut?"),
-        ("GB/s,a,b\na,,50\nb,50\n", 'row "b": 1 cells, the first line has 2'),
-        ("GB/s,a,b\na,,50\nc,50,\n", 'row "c": no column has its name'),
-        ("GB/s,a,b\na,,50\na,50,\n", 'row "a": it comes twice'),
-        ("GB/s,a,b\na,,fast\nb,50,\n", "could not convert"),
-        ("GB/s,a,b\na,,-1\nb,50,\n", "negative or too large"),
-        ("GB/s,a,b\na,,inf\nb,50,\n", "negative or too large"),
-        ("GB/s,a,a\na,,50\n", "a column comes twice"),
-        ("GB/s,a\na,\n", "names no two hosts"),
-        ("GB/s," + ",".join(map(str, range(3000))), "3000 columns, the most is 2048"),
-    ],
-)
-def test_bad_matrices(text, message):
-    """What is no square matrix of bandwidths, or not symmetric, is refused."""
-    assert message in problem_of(text).message
+    assert "a chain, no tier" in refusal("bandwidth", text).message
 
 
 def test_missing_pairs():
@@ -183,7 +154,7 @@ def gpus_of_hosts(count, speed):
 def test_islands_are_refused():
     """Hosts of two pairs of fast GPUs have no single bandwidth."""
     text = gpus_of_hosts(3, lambda _, a, b: 200 if a // 2 == b // 2 else 30)
-    message = problem_of(text).message
+    message = refusal("bandwidth", text).message
     assert message == (
         'the GPUs of "h0" are 2 groups by bandwidth, of 2, 2 GPUs; hosts like it: 3'
     )

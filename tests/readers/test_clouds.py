@@ -10,13 +10,7 @@ import placer
 from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, tier_names
-
-
-def problems_of(format_name, text):
-    with pytest.raises(InputError) as caught:
-        read(format_name, text, "answer.json")
-    return caught.value.problems
+from tests.readers.cases import machine_of, nodes_of_domains, refusal, tier_names
 
 
 def aws(*instances, **more):
@@ -87,35 +81,10 @@ def test_aws_kinds_are_noted(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("format_name", "text", "message"),
-    [
-        ("aws", aws(instance("i-0", "a"), NextToken="more"), "NextToken"),
-        ("aws", aws(), "no instance"),
-        ("aws", aws(instance("i-0", "a"), instance("i-0", "a")), "listed twice"),
-        ("aws", aws({"NetworkNodes": []}), '"InstanceId" is missing'),
-        ("aws", '{"CapacityReservations": [1]}', "lists reservations"),
-        ("aws", '{"Instances": [}', "not JSON"),
-        ("aws", '{"Instances": [{"InstanceId": "a", "InstanceId": "b"}]}', "duplicate"),
-        ("gcp", "[]", "no instance"),
-        ("gcp", '{"items": [], "nextPageToken": "x"}', "nextPageToken"),
-        ("gcp", '[{"name": "a"}, {"name": "a"}]', "listed twice"),
-        ("oci", '{"data": [{"id": "x"}]}', "no host with an instance"),
-        ("oci", '{"customerLocalBlock": "x"}', "which host"),
-        ("oci", 'a: {"customerLocalBlock": "x"}\na: {}', "listed twice"),
-        ("oci", 'a: {"customerLocalBlock": }', "not JSON"),
-        ("aws", "Instances:\n- InstanceId: i-0\n", "not JSON"),
-    ],
-)
-def test_bad_answers(format_name, text, message):
-    """Incomplete, doubled and malformed answers are refused with the reason."""
-    assert message in problems_of(format_name, text)[0].message
-
-
 def test_yaml_answers():
     """Whoever saved YAML is told to ask for JSON; whoever cut JSON is not."""
-    (yaml,) = problems_of("gcp", "- name: vm-1\n")
-    (cut,) = problems_of("gcp", '[{"name": "vm-1"')
+    yaml = refusal("gcp", "- name: vm-1\n")
+    cut = refusal("gcp", '[{"name": "vm-1"')
     assert "ask the tool for JSON" in yaml.hint
     assert not cut.hint
 
@@ -123,7 +92,7 @@ def test_yaml_answers():
 def test_places_in_lines_of_hosts():
     """A fault in the n-th line is reported in that line and at its column."""
     text = 'gpu-0: {"customerLocalBlock": "a"}\ngpu-1: {"customerLocalBlock": 7}'
-    (problem,) = problems_of("oci", text)
+    problem = refusal("oci", text)
     assert (problem.line, problem.column) == (2, text.splitlines()[1].index("7") + 1)
 
 

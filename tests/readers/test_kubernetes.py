@@ -226,22 +226,3 @@ def test_instance_ids_join_clouds(tmp_path):
     assert machine.node_names == tuple(f"gpu-{i}" for i in range(8))
     assert "network-node-2" in tier_names(machine)
     assert machine.num_gpus == 8 * 4
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"kind": "Node"}', "no node in it"),
-        ('{"items": {}}', "expected a list, got a mapping"),
-        ('{"items": [{"kind": "Node"}]}', 'the key "metadata" is missing'),
-        ('{"items": [{"metadata": {"name": 3}}]}', "expected a text, got a number"),
-        (nodes(node("a", {}), node("a", {})), '"a" is listed twice'),
-    ],
-)
-def test_bad_lists(text, message):
-    """What is wrong with a list of nodes is said, with its place."""
-    with pytest.raises(InputError) as caught:
-        read("kubernetes", text, "nodes.json")
-    problem = caught.value.problems[0]
-    assert message in problem.message
-    assert problem.line >= 1

@@ -8,7 +8,6 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
-from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, netq, nodes_of_domains, sizes, tier_names
 
@@ -108,38 +107,6 @@ def test_configmap_as_json(tmp_path):
     text = json.dumps({"kind": "List", "items": [configmap(other="x"), item]})
     machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
     assert tier_names(machine) == ["node", "leaf", "spine"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("nmx", "[]", "no compute node in it"),
-        ("nmx", '[{"DomainUUID": "a"}]', 'the key "Name" is missing'),
-        ("netq", netq(a=1), "no host in it"),
-        ("netq", netq(a=-1), "no switch in it"),
-        ("netq", netq(("a", "z"), a=-1, b=1), 'no node has the id "z"'),
-        ("netq", netq(a=1).replace("1\n", '"x"\n'), "the tier of the device"),
-        ("azslurm", "[]", "no block in it"),
-        ("azslurm", cases.AZSLURM.replace("3,", "4,"), "3 nodes are listed"),
-        ("azslurm", cases.AZSLURM.replace("n5", "n3"), 'node "n3" is in block "b2"'),
-        ("configmap", "kind: ConfigMap\n", "without a Slurm topology"),
-        (
-            "configmap",
-            "kind: ConfigMap\ndata: {topology.yaml: [1]}\n",
-            "expected the text of the file",
-        ),
-        (
-            "configmap",
-            json.dumps({"items": [configmap(topology_conf=cases.TREE)] * 2}),
-            "2 ConfigMaps with a Slurm topology",
-        ),
-        ("configmap", "data:\n  topology.conf: |\n    Switch=a\n", "not understood"),
-    ],
-)
-def test_bad_files(name, text, message):
-    """What is wrong is said."""
-    with pytest.raises(InputError, match=message):
-        read(name, text, "source")
 
 
 SLURM_JSON = '{"nodes": [], "meta": {"plugin": {"data_parser": "data_parser/v0.0.44"}}}'

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from tests.readers import cases
-from tests.readers.cases import machine_of
-
-ENTITIES = '<!DOCTYPE s [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><system>&b;</system>'
-
-
-def problem_of(text):
-    with pytest.raises(InputError) as caught:
-        read("nccl", text, "source")
-    return caught.value.problems[0]
+from tests.readers.cases import machine_of, refusal
 
 
 def test_node_of_a_file(tmp_path):
@@ -67,32 +56,10 @@ def test_hosts_in_one_file():
     text = "<system>" + "".join(cpu.format(i) for i in range(3)) + "</system>"
     assert "GPUs: 1" in read("nccl", text, "source").notes[0]
     uneven = text.replace("</system>", cpu.format(0) + "</system>")
-    assert "different numbers of GPUs: 2, 1, 1" in problem_of(uneven).message
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<graphs version='1'><graph/></graphs>", "an NCCL graph (NCCL_GRAPH_FILE)"),
-        ("<topology/>", 'the root is "topology"'),
-        ("<system><cpu></system>", "not XML: mismatched tag"),
-        ("<system>", "not XML: no element found"),
-        (ENTITIES, "DOCTYPE or entity declaration is not allowed"),
-        ('<!DOCTYPE s SYSTEM "file:///etc/passwd"><system/>', "DOCTYPE"),
-        ("<system/>", "no GPU in it"),
-        ("<system><pci busid='1'/></system>", "1 devices have no class"),
-        ("<system>" + "<pci>" * 100, "deeper than 64"),
-        ("<system>" + "<pci class='0x0302'/>" * 600, "more than 512 devices"),
-        ("<system>" + " " * (1 << 22), "characters, a node has at most"),
-    ],
-)
-def test_bad_files(text, message):
-    """What is no topology of NCCL is refused by name, declarations always."""
-    problem = problem_of(text)
-    assert message in problem.message
+    assert "different numbers of GPUs: 2, 1, 1" in refusal("nccl", uneven).message
 
 
 def test_place_of_an_error():
     """Errors of XML have line and column."""
-    problem = problem_of("<system>\n  <cpu>\n</system>")
+    problem = refusal("nccl", "<system>\n  <cpu>\n</system>")
     assert (problem.line, problem.column) == (3, 3)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from placer.base.errors import InputError
 from placer.formats.machines.registry import read
-from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring
+from tests.readers.cases import H100, HOSTS, machine_of, node_xml, refusal, ring
 from tests.texts import table
 
 SWITCH = "fffffff:ffff:ff"
-
-
-def problem_of(text):
-    with pytest.raises(InputError) as caught:
-        read("nccl", text, "source")
-    return caught.value.problems[0]
 
 
 def test_islands():
@@ -29,7 +22,7 @@ def test_islands():
 
 def test_islands_of_different_sizes():
     """Three GPUs and five are no islands of a node."""
-    problem = problem_of(node_xml({**ring(0, 1, 2), **ring(3, 4, 5, 6, 7)}))
+    problem = refusal("nccl", node_xml({**ring(0, 1, 2), **ring(3, 4, 5, 6, 7)}))
     assert problem.message == (
         "the 8 GPUs are XGMI islands of different sizes: GPU[0-2]; GPU[3-7]"
     )
@@ -86,7 +79,7 @@ def test_switch_joins_all(target, target_class):
 def test_gpu_that_lost_its_links():
     """Of four GPUs one has no link to the switch of the others: no single node."""
     links = {0: [SWITCH], 1: [SWITCH], 2: [], 3: [SWITCH]}
-    problem = problem_of(node_xml(links, link="nvlink", target_class=None))
+    problem = refusal("nccl", node_xml(links, link="nvlink", target_class=None))
     assert "islands of different sizes: GPU[0-1,3]; GPU2" in problem.message
     assert "may have lost its links" in problem.hint
 
@@ -117,7 +110,7 @@ def test_busids_in_other_words():
 def test_busid_of_two_gpus():
     """Links to a busid that two GPUs have could be to either."""
     text = node_xml(ring(0, 1, 2)).replace("0000:12:00.0", "0000:11:00.0")
-    assert "two GPUs have the busid 0000:11:00.0" in problem_of(text).message
+    assert "two GPUs have the busid 0000:11:00.0" in refusal("nccl", text).message
 
 
 def test_hosts_of_one_file():
@@ -133,7 +126,9 @@ def test_hosts_of_one_file():
     assert findings.nvlink is True
     assert "hosts: 2, each with GPUs: 4" in findings.notes[0]
     torn = f"<system>{cpu(pair, '0xa')}{cpu(apart, '0xb')}</system>"
-    assert 'the 4 GPUs of "host 2" are other XGMI islands' in problem_of(torn).message
+    assert (
+        'the 4 GPUs of "host 2" are other XGMI islands' in refusal("nccl", torn).message
+    )
     alike = f"<system>{cpu(apart, '0xa')}{cpu(apart, '0xb')}</system>"
     assert read("nccl", alike, "source").islands == ((0, 1), (2, 3))
 

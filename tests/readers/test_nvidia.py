@@ -13,8 +13,8 @@ from tests.readers.cases import (
     machine_of,
     nodes_of_domains,
     problem_of,
+    refusal,
 )
-from tests.texts import table
 
 
 def test_matrix_holds_for_every_listed_node(tmp_path):
@@ -118,7 +118,7 @@ def test_cells_that_cannot_be_told_apart():
     """NV18 and the CPUs 0-31 glued are NV180 or NV18: refused, as the pair differs."""
     text = cases.GLUED.replace("NIC0NIC1", "").replace("PIX    SYS    ", "")
     text = text.replace("NV18   0-31", "NV180-31")
-    problem = problem_of(read, "topo-m", text, "source")
+    problem = refusal("topo-m", text)
     assert "GPU0 to GPU1 is NV180" in problem.message
 
 
@@ -126,7 +126,7 @@ def test_names_that_repeat_do_not_take_long():
     """However often names fit into a glued one, each place is looked at once."""
     rows = "\n".join("a" * n + " PIX" for n in range(1, 60))
     text = f"GPU0 GPU1 {'a' * 5000}b\n{rows}\n"
-    assert "run together" in problem_of(read, "topo-m", text, "source").message
+    assert "run together" in refusal("topo-m", text).message
 
 
 def matrix(*rows):
@@ -160,7 +160,7 @@ MESH = matrix("X NV2 NV1 SYS", "NV2 X SYS NV1", "NV1 SYS X NV2", "SYS NV1 NV2 X"
 )
 def test_islands_that_are_refused(text, words):
     """A GPU without NVLink beside others; hosts whose islands are not the same."""
-    problem = problem_of(read, "topo-m", text, "source")
+    problem = refusal("topo-m", text)
     assert words in problem.message
     assert "gpus_per_node=" in problem.hint
 
@@ -215,20 +215,6 @@ def test_host_that_failed():
     findings = read("topo-m", text, "source")
     assert list(findings.nodes) == ["n1", "n2"]
     assert [(p.line, p.message) for p in findings.ignored] == [(1, 'no matrix of "n0"')]
-
-
-@pytest.mark.parametrize("text", ["nothing\n", "\tGPU0\tGPU1\n"])
-def test_no_matrix(text):
-    """A file without a matrix, or with its header only, is refused."""
-    assert "matrix" in problem_of(read, "topo-m", text, "source").message
-
-
-@pytest.mark.parametrize(*table("readers/nvidia.yaml", "bad_matrices"))
-def test_bad_matrices(old, new, message):
-    """A matrix that is cut or cannot be is refused with the devices."""
-    assert old in cases.MATRIX
-    text = cases.MATRIX.replace(old, new, 1)
-    assert message in problem_of(read, "topo-m", text, "source").message
 
 
 def test_nvlink_must_fit_the_hardware(tmp_path):

@@ -222,13 +222,6 @@ def test_order_of_nodes_is_kept(tmp_path):
     )
 
 
-@pytest.mark.parametrize(*table("readers/slurm.yaml", "bad_yaml"))
-def test_bad_yaml(text, message):
-    """What is wrong with a topology.yaml is said, with its place."""
-    problems = problems_of(text, "slurm-yaml")
-    assert any(message in problem.message for problem in problems)
-
-
 def test_default_tree_counts():
     """Of two trees the cluster's default is read and the other reported."""
     text = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import placer
-from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of
@@ -82,10 +81,3 @@ def test_hosts_without_a_type_keep_their_count(tmp_path):
     machine, _ = machine_of(tmp_path, cases.TREE, text, hardware=None)
     assert machine.num_gpus == 8 * 4
     assert [each.key for each in machine.assumed] == ["hardware", "oversubscription"]
-
-
-@pytest.mark.parametrize(*table("readers/slurm_nodes.yaml", "what_is_wrong_is_told"))
-def test_what_is_wrong_is_told(text, message):
-    """A bad list of hosts, and none."""
-    with pytest.raises(InputError, match=message):
-        read("slurm-nodes", text, "nodes.txt")

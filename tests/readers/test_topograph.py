@@ -10,7 +10,6 @@ from placer.base.errors import InputError
 from placer.formats.machines.registry import read
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
-from tests.texts import table
 
 
 def racks(first, switches, per_rack, missing=(), short=()):
@@ -80,15 +79,6 @@ def test_two_level_domains_irregular(tmp_path):
         "domain-02": 131,
     }
     assert sizes(machine, "sub-domain") == {9: 27, 7: 1, 5: 1}
-
-
-@pytest.mark.parametrize(*table("readers/topograph.yaml", "bad_model"))
-def test_bad_model(old, new, message):
-    """What is wrong with a model is said, with its line."""
-    with pytest.raises(InputError) as caught:
-        read("topograph-model", cases.MODEL.replace(old, new), "model.yaml")
-    assert any(message in problem.message for problem in caught.value.problems)
-    assert all(problem.line for problem in caught.value.problems)
 
 
 def test_graph(tmp_path):

@@ -50,44 +50,7 @@ def test_sizes_of_accelerate_make_its_processes(job_of):
 SWIFT = "NPROC_PER_NODE=8 NNODES=2 swift sft --model m --max_length 4096 "
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (
-            "--tuner_type full --deepspeed zero2 --per_device_train_batch_size 2",
-            {
-                "data_parallel.sharding": "zero2",
-                "data_parallel.bucket_parameters": 200_000_000,
-                "data_parallel.overlap_reduce": False,
-                "micro_batch": 2,
-                "micro_batches": 1,
-                "adapters": None,
-            },
-        ),
-        (
-            "--deepspeed zero3_offload --gradient_accumulation_steps 4",
-            {
-                "data_parallel.sharding": "zero3",
-                "data_parallel.bucket_parameters": 512**2,
-                "micro_batches": 4,
-                "adapters.rank": 8,
-                "memory.recompute": "full",
-            },
-        ),
-        (
-            "--tuner_type full --sequence_parallel_size 2 "
-            "--gradient_checkpointing false --lr 1e-4",
-            {
-                "data_parallel.sharding": "ddp",
-                "parallelism.cp": 2,
-                "parallelism.dp": 8,
-                "bytes.gradient": 2,
-                "memory.recompute": "none",
-            },
-        ),
-        ("--tuner_type full --fsdp fsdp2", {"data_parallel.sharding": "zero3"}),
-    ],
-)
+@pytest.mark.parametrize(*table("sources/formats.yaml", "swift_of_transformers"))
 def test_swift_of_transformers(job_of, options, expected):
     """16 GPUs; adapters, checkpoints and a batch of 16 are ms-swift's defaults."""
     job = job_of("swift", SWIFT + options, given=MODEL)

@@ -199,6 +199,28 @@ def test_amds_names_of_mlperf(tmp_path):
         str(path), tflops=400.0, settings=settings, note=lambda _line: None
     )
     assert (job.parallelism.tp, job.parallelism.dp, job.micro_batches) == (2, 8, 2)
+    (tmp_path / "conf").mkdir()
+    defaults = "n: ${oc.env:DGXNNODES,1}\nt: ${oc.env:TENSOR_MODEL_PARALLEL,1}\n"
+    (tmp_path / "conf" / "custom.yaml").write_text(defaults)
+    settings["job.sequence"] = "8192"
+    job = placer.read_job(
+        str(path), tflops=400.0, settings=settings, note=lambda _line: None
+    )
+    assert (job.world_size, job.parallelism.tp) == (16, 2)
+
+
+def test_nothing_is_refused_that_an_open_variable_may_decide(tmp_path):
+    """A size that nothing sets is asked for; what Megatron says then is not known."""
+    path = tmp_path / "config_X.sh"
+    path.write_text(
+        "export DGXNNODES=7\nexport MINIBS=1\nexport MICRO_BATCH_SIZE=1\n"
+        "export MODEL_SIZE=8b CONTEXT_PARALLEL=1 TENSOR_MODEL_PARALLEL=$T\n"
+        "export PIPELINE_MODEL_PARALLEL=7\n"
+    )
+    with pytest.raises(InputError) as caught:
+        open_job(f"mlperf:{path}", Options(tflops=400.0))
+    assert "--set TENSOR_MODEL_PARALLEL=VALUE" in str(caught.value)
+    assert "Megatron refuses" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

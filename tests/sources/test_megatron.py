@@ -233,6 +233,10 @@ deepspeed pretrain_gpt.py {PLAIN} --deepspeed --deepspeed_config ds.json \\
     assert found["data_parallel.overlap_reduce"] is True
     assert found["data_parallel.bucket_parameters"] == 50_000_000
     assert found["parallelism.dp"] == 16
+    bad = text.replace("5e7", "[]").replace("$STAGE", "7")
+    told = refused(tmp_path, text=bad, gpus=16)
+    assert "train.sh:4:34: zero_optimization.stage: expected an integer from 0" in told
+    assert "train.sh:4:59: zero_optimization.reduce_bucket_size: expected" in told
     assert "the sources say 16 GPUs" in refused(tmp_path, text=text, gpus=8)
 
 

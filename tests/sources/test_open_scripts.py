@@ -257,7 +257,7 @@ def test_verl_names_why_nothing_starts(tmp_path):
     assert told[0] == ("an argument is $(cmd), which nothing sets", "--set A=VALUE")
     text = f"if [ $M = a ]; then A=trainer.nnodes=4; fi\n{start} $A"
     told = asked(tmp_path, text, "verl")
-    assert ("it depends on M, which nothing sets", "--set M=VALUE") in told
+    assert ("it depends on M, which nothing sets", "--set M=VALUE, or --gpus N") in told
 
 
 def test_amds_name_for_parameters_gathered_in_fp8(tmp_path):

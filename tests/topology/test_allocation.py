@@ -13,6 +13,7 @@ from placer.base.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.suggest import Suggester
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,19 +179,7 @@ def test_hosts_from_a_table_of_slurm(tmp_path: Path, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (
-            "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up 1:00 1 idle n1\n"
-            "gpu up 1:00 1 down* n2\n",
-            "STATE idle, down*; keep one: sinfo -t idle",
-        ),
-        (
-            "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
-            "1 gpu a me R 1:00 1 n1\n2 gpu a me R 1:00 1 n2\n",
-            "JOBID 1, 2; keep one: squeue -j JOBID",
-        ),
-    ],
+    *table("topology/allocation.yaml", "a_table_of_several_answers_is_none")
 )
 def test_a_table_of_several_answers_is_none(
     tmp_path: Path, table: str, message: str

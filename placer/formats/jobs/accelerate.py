@@ -21,13 +21,13 @@ from placer.formats.jobs.findings import GPUS, Asked, Findings, Unknown, join
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
 from placer.formats.jobs.megatron.launches import launch_of_command, select
-from placer.formats.jobs.settings import Setting, Settings, plain_value, settings_of
+from placer.formats.jobs.settings import Setting, Settings, settings_of
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import (
     end,
     missing_files,
     note_left_out,
-    unknown_value,
+    setting_of,
 )
 from placer.formats.jobs.starter import is_program, read_starter, starter
 
@@ -314,10 +314,7 @@ def _given(launch: Launch, script: Script) -> Iterator[tuple[str, Setting]]:
             continue
         starts = (s for start, s in _SECTIONS.items() if name.startswith(start))
         value = argument.values[0] if argument.values else None
-        if value is None:
-            found = Setting(True, argument.place)
-        elif value.is_open:
-            found = Setting(unknown_value(value), value.place)
-        else:
-            found = Setting(plain_value(value.text), value.place)
-        yield next(starts, "") + name, found
+        yield (
+            next(starts, "") + name,
+            setting_of(value) if value else Setting(True, argument.place),
+        )

@@ -27,7 +27,8 @@ _TYPES: dict[str, Scalar] = {
     "torch.float16": 2,
     "torch.bfloat16": 2,
 }
-_BUCKET = 500_000_000
+BUCKET = 500_000_000
+_SHARED = "data_parallel.sharding"
 _TRAIN, _MICRO, _STEPS = (
     "train_batch_size",
     "train_micro_batch_size_per_gpu",
@@ -49,14 +50,14 @@ def read_deepspeed(settings: Settings) -> None:
     found = settings.found
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "PipeModelDataParallelTopology")
     _read_axes(settings)
-    _read_sharding(settings)
+    read_sharding(settings)
     _read_types(settings)
     _read_batch(settings)
 
 
 def read_inline(settings: Settings) -> None:
     """Take keys that accelerate passes on; the batch is its trainer's to say."""
-    _read_sharding(settings)
+    read_sharding(settings)
     _read_types(settings)
     settings.copy("micro_batches", _STEPS)
 
@@ -71,19 +72,24 @@ def _read_axes(settings: Settings) -> None:
         found.derive("context_parallel.communication", "a2a", rule)
 
 
-def _read_sharding(settings: Settings) -> None:
+def read_sharding(settings: Settings) -> None:
+    """Take what is shared out, and what runs beside computing.
+
+    Where the keys do not tell the stage, that of the findings holds.
+    """
     found, section = settings.found, "zero_optimization"
-    stage = settings.integer(f"{section}.stage", minimum=0, maximum=3)
-    place = settings.place(f"{section}.stage")
-    if stage is None:
-        found.derive("data_parallel.sharding", "ddp", "stage 0 is DeepSpeed's default")
+    key = f"{section}.stage"
+    told = settings.integer(key, minimum=0, maximum=3, fact=_SHARED)
+    if told is None:
+        found.derive(_SHARED, "ddp", "stage 0 is DeepSpeed's default")
     else:
-        found.read("data_parallel.sharding", _SHARDING[stage], place)
-    stage = stage or 0
+        found.read(_SHARED, _SHARDING[told], settings.place(key))
+    sharding = found.text(_SHARED)
+    stage = _SHARDING.index(sharding) if sharding in _SHARDING else 0
     shard = settings.integer(f"{section}.mics_shard_size", minimum=-1)
     if shard and shard > 0 and stage == 3:
         where = settings.place(f"{section}.mics_shard_size")
-        found.read("data_parallel.sharding", "hsdp", where)
+        found.read(_SHARED, "hsdp", where)
         found.read("data_parallel.shard_size", shard, where)
     hpz = f"{section}.zero_hpz_partition_size"
     if (settings.integer(hpz) or 1) > 1:
@@ -117,7 +123,7 @@ def _read_bucket(settings: Settings, key: str) -> None:
             )
         )
     elif settings.copy(fact, key, maximum=10**13) is None:
-        found.derive(fact, _BUCKET, "default of DeepSpeed", place)
+        found.derive(fact, BUCKET, "default of DeepSpeed", place)
 
 
 def _square(found: Findings, fact: str, rule: str) -> None:

@@ -26,7 +26,8 @@ from placer.base.arguments import (
 from placer.base.errors import InputError, Problem, capped, refuse
 from placer.base.naming import entry, named
 from placer.documents import closest
-from placer.documents.tree import CONTROL, visible
+from placer.documents.recognise import checked_name
+from placer.documents.tree import visible
 from placer.formats.jobs import report
 from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
 from placer.formats.jobs.findings import (
@@ -202,11 +203,11 @@ def open_job(source: Source | Sequence[Source], options: Options) -> Job | Opene
         _check_plain(plain[0], len(opened), options)
         keys = _keys_set(options)
         if options.name is not None:
-            keys["name"] = _named(options.name)
+            keys["name"] = checked_name(options.name)
         return changed_job(sources[0], keys) if keys else plain[0]
     texts = [found for found in opened if not isinstance(found, Job)]
     found = _settled(texts, options)
-    name = _stem(texts[0]) if options.name is None else _named(options.name)
+    name = texts[0].stem if options.name is None else checked_name(options.name)
     shown = tuple(f"{t.format}: {visible(Path(t.shown).name)}" for t in texts)
     return Opened(found, name, shown)
 
@@ -318,13 +319,3 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
         message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))
     refuse(problems)
-
-
-def _named(name: str) -> str:
-    if CONTROL.search(name) or not name.strip():
-        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
-    return name
-
-
-def _stem(text: Text) -> str:
-    return visible(Path(text.shown.strip("<>")).stem) or text.format

@@ -112,6 +112,8 @@ class Settings:
         words = f"is {words_of(unknown)}, which the file does not tell"
         message = unknown.message or (f"{key} {words}" if fact else words)
         hint = unknown.hint or named("settings", {key: "VALUE"})
+        if fact == GPUS:
+            hint += f", or {named('gpus', 'N')}"
         question = Problem(message, *place, fact or key, hint)
         before = self.questions.get(key)
         if before is None:

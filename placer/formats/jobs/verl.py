@@ -8,7 +8,7 @@ Sources: volcengine/verl b178a3cd, ``verl/trainer/config/`` (defaults),
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
@@ -18,12 +18,13 @@ from placer.formats.jobs.fsdp import bucket_of_a_layer
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.megatron.arguments import Argument
 from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
-from placer.formats.jobs.settings import Setting, Settings, plain_value
+from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import (
     end,
     missing_files,
     note_left_out,
+    setting_of,
     unknown_value,
 )
 from placer.formats.jobs.shell.text import known, opens
@@ -86,9 +87,9 @@ def _launch(
             values[key] = Setting(unknown_value(word), word.place)
         pair, option = _WORD.fullmatch(word.text), _OPTION.fullmatch(word.text)
         if pair:
-            values[pair[1]] = Setting(_value(word, pair.start(2)), word.place)
+            values[pair[1]] = _value(word, pair.start(2))
         elif option:
-            values["--config-name"] = Setting(_value(word, option.start(1)), word.place)
+            values["--config-name"] = _value(word, option.start(1))
     return values
 
 
@@ -108,12 +109,10 @@ def _launch_of(command: Command, either: Either) -> Launch:
     )
 
 
-def _value(word: Text, start: int) -> Any:
+def _value(word: Text, start: int) -> Setting:
     """The value of an argument, from an offset of its word on."""
-    value = word.part(start, len(word.text))
-    return (
-        unknown_value(value) if value.is_open else plain_value(value.text.strip("'\""))
-    )
+    value = setting_of(word.part(start, len(word.text)))
+    return value._replace(place=word.place)
 
 
 def _is_of_actor(word: Text, either: Either) -> bool:

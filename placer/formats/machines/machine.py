@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.assumed import HARDWARE, Assumption
@@ -22,7 +21,7 @@ from placer.base.arguments import (
     takes,
 )
 from placer.base.errors import InputError, Problem, refuse
-from placer.documents.tree import CONTROL, visible
+from placer.documents.recognise import checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import machine_of
 from placer.formats.machines.combine import Tree, combine
@@ -44,7 +43,7 @@ from placer.topology.synthetic import (
 )
 
 if TYPE_CHECKING:
-    from placer.documents.recognise import Source, Text
+    from placer.documents.recognise import Source
     from placer.formats.machines.findings import Findings
 
 _SOURCES = PATH | sequence("a list of paths", PATH)
@@ -133,12 +132,12 @@ def read_topology(
     tell = note or _warn
     if len(sources) == 1 and is_synthetic(text := os.fspath(sources[0])):
         machine = machine_of_text(text, given, tell)
-        return machine if name is None else replace(machine, name=_named(name))
+        return machine if name is None else replace(machine, name=checked_name(name))
     opened = [open_source(one) for one in sources]
     plain = [found for found in opened if isinstance(found, Topology)]
     if plain:
         machine = plain_machine(plain, len(opened), given)
-        return machine if name is None else replace(machine, name=_named(name))
+        return machine if name is None else replace(machine, name=checked_name(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
     kind = given.kind
     findings = read_all(texts, _rules(labels, kind), tell)
@@ -156,7 +155,7 @@ def read_topology(
             note(line)
     for remark in tree.notes:
         tell(remark)
-    own = _stem(texts[0]) if name is None else _named(name)
+    own = texts[0].stem if name is None else checked_name(name)
     given = replace(given, gpus_per_node=gpus_per_node)
     machine = machine_of(tree, findings, kind, given, own, texts, tell)
     return given.with_assumed(machine, kind, assumed)
@@ -203,16 +202,6 @@ def _rules(labels: Mapping[str, str] | None, kind: Topology | None) -> LabelRule
     """What labels mean to the user, and which tiers are NVLink on this hardware."""
     tiers = kind.tiers[1 : kind.scale_up_tier + 1] if kind else ()
     return LabelRules(labels or {}, nvlink_tiers=frozenset(t.name for t in tiers))
-
-
-def _named(name: str) -> str:
-    if CONTROL.search(name) or not name.strip():
-        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
-    return name
-
-
-def _stem(text: Text) -> str:
-    return visible(Path(text.shown.strip("<>")).stem) or text.format
 
 
 def _warn(remark: str) -> None:

@@ -15,9 +15,10 @@ import re
 from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
+from placer.base.hostlist import HostLists
 from placer.formats.machines.blocks import Block, is_padding, sizes_problem
-from placer.formats.machines.findings import some
-from placer.formats.machines.slurm_lines import HostLists, Line, read_lines
+from placer.formats.machines.findings import MAX_NODES, some
+from placer.formats.machines.slurm_lines import Line, read_lines
 from placer.formats.machines.slurm_machine import slurm_findings
 from placer.formats.machines.switches import Switch
 
@@ -56,7 +57,7 @@ class _Reader:
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
-        self.host_lists = HostLists(problems)
+        self.host_lists = HostLists(2 * MAX_NODES)
         self.switches: list[Switch] = []
         self.blocks: list[Block] = []
         self.sizes: list[int] = []
@@ -83,7 +84,7 @@ class _Reader:
             message = "expected a number without a unit"
             self.problems.append(line.problem(message, "linkspeed"))
         nodes = self._nodes(line)
-        children = self.host_lists.names(line, "switches")
+        children = line.hosts("switches", self.host_lists, self.problems)
         self.switches.append(Switch(name, line.place, nodes, children))
 
     def _blockname(self, line: Line) -> None:
@@ -120,13 +121,13 @@ class _Reader:
             hint = "list the nodes: only the cluster's slurm.conf knows what ALL is"
             self.problems.append(line.problem("Nodes=ALL names no node", "nodes", hint))
             return []
-        return self.host_lists.names(line, "nodes")
+        return line.hosts("nodes", self.host_lists, self.problems)
 
 
 def read_scontrol(text: str, source: str) -> Findings:
     """What the answer says: leaf, spine, ... switches, or blocks."""
     problems: list[Problem] = []
-    lists = HostLists(problems)
+    lists = HostLists(2 * MAX_NODES)
     ignored: list[Problem] = []
     switches: list[Switch] = []
     blocks: list[tuple[int, Block]] = []
@@ -136,11 +137,11 @@ def read_scontrol(text: str, source: str) -> Findings:
     for line in read_lines(text, source).lines:
         values = line.values
         if "switchname" in values:
-            switches.append(_switch(line, lists))
+            switches.append(_switch(line, lists, problems))
             if switches[-1].children:
                 upper[switches[-1].name] = line
         elif "blockname" in values:
-            nodes = lists.names(line, "nodes")
+            nodes = line.hosts("nodes", lists, problems)
             block = Block(values["blockname"], line.place, nodes)
             base.add(_number(line, "blocksize", 0))
             blocks.append((_number(line, "blockindex", len(blocks)), block))
@@ -167,11 +168,11 @@ def read_scontrol(text: str, source: str) -> Findings:
 def _cut_away(whole: Sequence[Line], findings: Findings) -> list[Problem]:
     """What the lines of the whole machine list and no leaf or block has."""
     problems: list[Problem] = []
-    lists = HostLists(problems)
+    lists = HostLists(2 * MAX_NODES)
     for line in whole:
         lost = [
             node
-            for node in lists.names(line, "nodes")
+            for node in line.hosts("nodes", lists, problems)
             if node not in findings.nodes and not is_padding(node)
         ]
         if lost:
@@ -181,10 +182,10 @@ def _cut_away(whole: Sequence[Line], findings: Findings) -> list[Problem]:
     return problems
 
 
-def _switch(line: Line, lists: HostLists) -> Switch:
-    children = lists.names(line, "switches")
+def _switch(line: Line, lists: HostLists, problems: list[Problem]) -> Switch:
+    children = line.hosts("switches", lists, problems)
     # All nodes below an upper switch are listed again: only a leaf's are its own.
-    nodes = [] if children else lists.names(line, "nodes")
+    nodes = [] if children else line.hosts("nodes", lists, problems)
     return Switch(line.values["switchname"], line.place, nodes, children)
 
 

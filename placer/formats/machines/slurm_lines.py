@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem, refuse
-from placer.base.hostlist import expand
+from placer.base.errors import InputError, Problem
 from placer.documents import files
-from placer.formats.machines.findings import MAX_NODES
+
+if TYPE_CHECKING:
+    from placer.base.hostlist import HostLists
 
 _KEY = r"[A-Za-z_][\w.]*"
 # A value may be empty: at the end of the line, or where the next key follows.
@@ -54,32 +56,19 @@ class Line:
         column = self.columns.get(key, at.column)
         return Problem(message, at.source, at.line, column, written, hint)
 
-
-class HostLists:
-    """Expands the host lists of a file, up to a total."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self._problems = problems
-        self._left = 2 * MAX_NODES
-
-    def names(self, line: Line, key: str) -> list[str]:
+    def hosts(self, key: str, lists: HostLists, problems: list[Problem]) -> list[str]:
         """The names under ``key``; none where it is empty or, with a problem, bad."""
         # Slurm prints (null) for a list that is empty.
-        if line.values.get(key, "") in ("", "(null)"):
+        if self.values.get(key, "") in ("", "(null)"):
             return []
         try:
-            found = expand(line.values[key])
+            return lists.expand(self.values[key])
         except ValueError as error:
             hint = ""
             if "never closed" in str(error):
                 hint = "a cut line? SLURM_TOPO_LEN sets how long scontrol's lines are"
-            self._problems.append(line.problem(str(error), key, hint))
+            problems.append(self.problem(str(error), key, hint))
             return []
-        self._left -= len(found)
-        if self._left < 0:
-            message = f"more than {MAX_NODES} nodes"
-            refuse([*self._problems, line.problem(message, key)])
-        return found
 
 
 @dataclass

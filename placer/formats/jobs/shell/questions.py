@@ -8,6 +8,7 @@ from placer.base.errors import Problem
 from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Findings, Unknown
+from placer.formats.jobs.settings import Setting, plain_value
 from placer.formats.jobs.shell.text import Text, is_settable, opens, readable
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ def unknown_value(text: Text) -> Unknown:
     hint = setting(causes) or setting([part.name for part in parts])
     message = depends(causes) if causes else ""
     return Unknown(_shown(readable(text.text)), hint, message)
+
+
+def setting_of(text: Text) -> Setting:
+    """A text as a value of a configuration, which may be unknown."""
+    value = unknown_value(text) if text.is_open else plain_value(text.text.strip("'\""))
+    return Setting(value, text.place)
 
 
 def missing_files(script: Script) -> list[Problem]:

@@ -1,0 +1,44 @@
+"""What no reader of machines takes: the reason is told, whatever the format."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.readers import cases
+from tests.readers.cases import all_joined, link_types, node, nodes, refusal
+from tests.texts import table
+
+THREE, ANSWER = link_types(3, all_joined), cases.LINK_TYPES_JSON
+INDENTED = "".join(f"    {line}\n" for line in cases.TREE.splitlines())
+CONFIGMAP = f"- kind: ConfigMap\n  data:\n   topology.conf: |\n{INDENTED}"
+COLUMNS, TEXTS = table("readers/refusals.yaml", "texts")
+# Texts that are long, or made.
+MADE = [
+    ("bandwidth", "GB/s," + ",".join(map(str, range(3000))), "3000 columns, the most"),
+    ("nccl", "<system>" + "<pci>" * 100, "deeper than 64"),
+    ("nccl", "<system>" + "<pci class='0x0302'/>" * 600, "more than 512 devices"),
+    ("nccl", "<system>" + " " * (1 << 22), "characters, a node has at most"),
+    ("configmap", "items:\n" + CONFIGMAP * 2, "2 ConfigMaps with a Slurm topology"),
+    ("kubernetes", nodes(node("a", {}), node("a", {})), '"a" is listed twice'),
+    ("rocm-smi", THREE * 2, "several matrices"),
+    ("rocm-smi", THREE.partition("GPU0         0            X")[0], "cut"),
+    ("rocm-smi", THREE.replace("XGMI", "XXXX"), "GPU0 and GPU1 was not"),
+    ("rocm-smi", THREE.replace("XGMI", "PCIE", 1), "GPU0 to GPU1 is PCIE"),
+    ("rocm-smi", THREE.replace("XGMI", "0   "), "GPU1 to GPU0 is 0"),
+    ("rocm-smi", ANSWER.replace('"XGMI"', "2"), "expected a text"),
+    ("rocm-smi", ANSWER.replace("devices 1 and 2", ""), "GPU1 and GPU2: cut?"),
+]
+
+
+@pytest.mark.parametrize(COLUMNS, [*TEXTS, *MADE])
+def test_what_is_refused(name, text, message):
+    """What is cut, doubled, malformed or too large is refused with the reason."""
+    assert message in refusal(name, text).message
+
+
+@pytest.mark.parametrize(*table("readers/refusals.yaml", "changed"))
+def test_what_is_refused_of_a_good_file(name, sample, old, new, message):
+    """One thing that is wrong in a good file is told as such."""
+    good = getattr(cases, sample)
+    assert old in good
+    assert message in refusal(name, good.replace(old, new, 1)).message
