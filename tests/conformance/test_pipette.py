@@ -119,6 +119,7 @@ VARIED = [
     ([5, 3], 2, 4),
     ([7, 6, 5, 4], 3, 7),
     ([8, 6, 4, 4], 3, 7),
+    ([9, 9, 9, 8], 4, 8),
 ]
 
 
@@ -186,8 +187,6 @@ def test_the_optimum_is_found(
     found = solve(topology, job)
     assert violations(found.placement, topology, job) == []
     best = optimum(sizes, count, stages)
-    if sizes == [8, 8, 8, 7]:
-        pytest.xfail("all pipelines must cross at once: 383 ms found, 289 are least")
     assert cost(topology, job, found.placement.gpu_of_rank) == best
     assert found.lower_bound <= found.value * (1 + 1e-9)
     assert found.value == pytest.approx(best * NS, rel=1e-6)
