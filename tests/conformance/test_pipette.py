@@ -192,6 +192,14 @@ def test_the_optimum_is_found(
     assert found.value == pytest.approx(best * NS, rel=1e-6)
 
 
+@pytest.mark.parametrize("sizes", [[8, 8, 8, 7], [8, 8, 8, 8]])
+def test_all_pipelines_are_cut_at_once(sizes: list[int]) -> None:
+    """Pipelines that cross once, first nodes side by side, beat whole pipelines."""
+    topology, job = racks(sizes), pipelines(4, 7)
+    found = solve(topology, job).placement.gpu_of_rank
+    assert cost(topology, job, found) == optimum(sizes, 4, 7)
+
+
 @pytest.mark.parametrize(
     ("sizes", "count", "stages"), [([4] * 4, 4, 4), ([8, 5, 8, 6], 3, 7)]
 )
