@@ -81,10 +81,11 @@ class Units:
                 own = own[np.isin(machine.node_of_gpu[own[:, 0]], nodes)]
                 gpus[np.searchsorted(nodes, machine.node_of_gpu[own[:, 0]])] = own
         else:
-            found = _free_units(problem, tier, seats)
-            if found is None:
+            for ranks, gpus in _free_units(problem, tier, seats):
+                if len(gpus) >= len(ranks):
+                    break
+            else:
                 return None
-            ranks, gpus = found
         if len(gpus) < len(ranks):
             return None
         return cls(problem, Slots(ranks, gpus), cell, tier)
@@ -208,35 +209,41 @@ def cell_of_gpu(machine: Machine, tier: int) -> IntArray:
 
 def _free_units(
     problem: Problem, tier: int, seats: IntArray | None
-) -> tuple[IntArray, IntArray] | None:
-    """Ranks of units of a free launch, and the GPUs of slots that have room for one."""
-    label, groups = problem.colocation.label, problem.job.parallelism.ranks_of_group
-    inner = label[: tier + 1]
-    unit = join(
-        inner[-1] if len(inner) else np.arange(problem.job.world_size), groups["tp"]
-    )
-    sizes = [np.unique(np.bincount(row)) for row in (*inner, by_appearance(unit)[1])]
-    if any(len(found) > 1 for found in sizes):
-        return None
-    size = int(sizes[-1][0])
-    ranks = np.lexsort((np.arange(len(unit)), *inner, unit)).reshape(-1, size)
-    every = np.arange(problem.machine.num_gpus)
-    domains = [
-        problem.machine.domain_of_gpu[min(t, tier)] if tier >= 0 else every
-        for t in range(len(sizes))
-    ]
-    own = np.empty((0, size), dtype=np.int64)
-    if seats is not None:
-        own = seats[ranks]
-        for domain, many in zip(domains, sizes, strict=True):
-            parts = own.reshape(-1, int(many[0]))
-            together = _are_together(parts, domain).reshape(len(own), size // many[0])
-            own = own[together.all(axis=1)]
-    is_open = ~problem.limits.closed[problem.machine.node_of_gpu]
-    rows = np.setdiff1d(every[is_open], own)[:, None]
-    for domain, many in zip(domains, sizes, strict=True):
-        rows = _joined(rows, domain, int(many[0]))
-    return ranks, np.concatenate((own, rows))
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Ranks of units of a free launch, and the GPUs of slots that have room for one.
+
+    Of whole tp groups, then of ever smaller parts of them: no cell may hold a group.
+    """
+    label, machine = problem.colocation.label, problem.machine
+    inner, every = label[: tier + 1], np.arange(machine.num_gpus)
+    is_open = ~problem.limits.closed[machine.node_of_gpu]
+    groups = problem.job.parallelism.ranks_of_group["tp"]
+    tied = inner[-1] if len(inner) else np.arange(problem.job.world_size)
+    for part in range(groups.shape[1], 0, -1):
+        if groups.shape[1] % part:
+            continue
+        unit = join(tied, groups.reshape(-1, part))
+        rows = (*inner, by_appearance(unit)[1])
+        sizes = [np.unique(np.bincount(row)) for row in rows]
+        if any(len(found) > 1 for found in sizes):
+            continue
+        size = int(sizes[-1][0])
+        ranks = np.lexsort((np.arange(len(unit)), *inner, unit)).reshape(-1, size)
+        domains = [
+            machine.domain_of_gpu[min(t, tier)] if tier >= 0 else every
+            for t in range(len(sizes))
+        ]
+        own = np.empty((0, size), dtype=np.int64)
+        if seats is not None:
+            own = seats[ranks]
+            for domain, (many,) in zip(domains, sizes, strict=True):
+                parts = own.reshape(-1, int(many))
+                together = _are_together(parts, domain).reshape(len(own), size // many)
+                own = own[together.all(axis=1)]
+        slots = np.setdiff1d(every[is_open], own)[:, None]
+        for domain, (many,) in zip(domains, sizes, strict=True):
+            slots = _joined(slots, domain, int(many))
+        yield ranks, np.concatenate((own, slots))
 
 
 def _are_together(gpus: IntArray, domain: IntArray) -> BoolArray:

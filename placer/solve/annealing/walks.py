@@ -143,7 +143,7 @@ class Walks:
 
     def walk(self, walk: Walk, moves: int, budget: Budget) -> Walk:
         """Anneal in so many moves; the walk with the best slots on the way."""
-        self.annealer.seed(walk.seed)
+        self.annealer.begin_walk(walk.seed)
         self.load(walk.slots)
         if not self.annealer.keeps_rules:
             return walk

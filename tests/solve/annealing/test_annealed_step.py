@@ -27,7 +27,7 @@ from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
-from tests.solve.machines import fragmented, matching_job
+from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.test_communicators import job_of as own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
@@ -108,6 +108,19 @@ def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed: int) -> None:
     whole = incumbent.value
     annealed_step(problem, incumbent, incumbent.budget)
     assert incumbent.value < 0.98 * whole
+
+
+def test_groups_that_no_domain_holds_are_annealed() -> None:
+    """A free launch whose tp groups take two hosts each moves what one host holds."""
+    hosts = [9, 7, 5]
+    rack = [number for number, many in enumerate(hosts) for _ in range(many)]
+    topology = machine([4] * len(rack), rack)
+    dense = replace(job(tp=8, pp=4, dp=2), model=MODEL)
+    problem = Problem.of(topology, dense, "time")
+    incumbent = begun(problem)
+    before = incumbent.value
+    annealed_step(problem, incumbent, incumbent.budget)
+    assert incumbent.value < before
 
 
 def test_threads_change_nothing() -> None:

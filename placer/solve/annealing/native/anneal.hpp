@@ -20,6 +20,10 @@ struct Annealer {
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
         tried(std::max(MOVES_OF_REPAIRS.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
 
+  void begin_walk(uint64_t seed) {
+    search.random = Random(seed);
+    energy->begin_walk(search.random);
+  }
   void load(const Ints& slots) {
     cost.load(slots);
     keeps_rules = search.fence.load(seats());

@@ -1,6 +1,7 @@
 // What walks go down on: the hop cost itself, or a soft maximum of the step.
 #pragma once
 #include <memory>
+#include <numeric>
 #include "../../score/native/hops.hpp"
 #include "../../score/native/step.hpp"
 #include "../../score/native/random.hpp"
@@ -26,6 +27,7 @@ struct Energy {
   virtual double late_gain(double temperature) = 0;  // at most, of what `finish` prices
   virtual void take() = 0;       // keep the change
   virtual void note_best() {}    // the placement is the best so far
+  virtual void begin_walk(Random&) {}
   // A unit that is worth moving, the best of some.
   virtual int waited_for(Random& random, int tries) = 0;
 };
@@ -82,11 +84,24 @@ struct StepEnergy : Energy {
     for (size_t k = 0; k < step.kinds.size(); ++k) best_s[k] = largest(step.kinds[k]);
     for (auto& one : instances) one->note_best();
   }
+  // A walk may let one kind take what all others take besides: all groups of a kind can be
+  // cut at once only if the first that is costs nothing.
+  void begin_walk(Random& random) override {
+    const int kinds = (int)step.kinds.size();
+    yielding = kinds > 1 ? random.below(kinds + 1) : kinds;
+  }
   void soften(double wide, double x, const Schedule& schedule) override {
+    Reals hidden, exposed;
     for (size_t k = 0; k < step.kinds.size(); ++k) {
       const Kind& kind = step.kinds[k];
-      const double hidden = kind.hidden + kind.by_roles * step.of_roles(&StepTime::at_least);
-      const double target = std::max(best_s[k] * (1 - schedule.cut), hidden / kind.times);
+      hidden.push_back(kind.hidden + kind.by_roles * step.of_roles(&StepTime::at_least));
+      exposed.push_back(std::max(0.0, kind.times * best_s[k] - hidden[k]));
+    }
+    const double all = std::accumulate(exposed.begin(), exposed.end(), 0.0);
+    for (size_t k = 0; k < step.kinds.size(); ++k) {
+      const Kind& kind = step.kinds[k];
+      double target = std::max(best_s[k] * (1 - schedule.cut), hidden[k] / kind.times);
+      if (yielding == (int)k) target += (all - exposed[k]) * (1 - schedule.cut) / kind.times;
       for (int o : kind.operations) step.operations[o]->aim(target);
     }
     roles_target = step.least_roles_s;
@@ -165,6 +180,7 @@ struct StepEnergy : Energy {
   double sum = 0, times = 0, next_sum = 0, next_times = 0, next = 0;
 
   Reals best_s;  // the largest entry of each kind in the best placement
+  int yielding = -1;
   std::vector<std::unique_ptr<StepEnergy>> instances;
   Reals role_s;          // of each instance, softly
   double roles_target = 0, roles_s = 0, next_roles = 0;

@@ -9,7 +9,7 @@ further out. Shapes: D domains.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise, permutations
+from itertools import accumulate, pairwise
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOST_TOURED = 4_096  # chains whose order is looked for
 # Orders in which sets are looked for in one domain: at most, and with all its domains.
 TRIES, TRIED = 30, 10_000
-ORDERS = 6  # of the domains of a set
 LOOKED = 256  # domains that a set is made of, the first of the order
 # Chains of a set, and whether it may hold a little more, in the order tried: sets with
 # nothing to spare first, or single domains, then as many chains as share stages.
@@ -92,20 +91,8 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
             break
 
 
-class _Set(NamedTuple):
-    """Domains that together hold so many chains.
-
-    Attributes
-    ----------
-    domains : list of int
-        In the order that chains are laid.
-    shared : int
-        Grains that chains have beside those of the next one.
-    """
-
-    domains: list[int]
-    chains: int
-    shared: int
+# Domains that hold so many chains together.
+_Set = tuple[list[int], int]
 
 
 def _held(
@@ -130,7 +117,7 @@ def _held(
     left, held = set(in_turn), list[IntArray]()
     wanted = missing = world // chain.ranks
     size = chain.ranks // chain.grain
-    for own, chains, _ in _sets(grains, parents, place, size, spare, together):
+    for own, chains in _sets(grains, parents, place, size, spare, together):
         if chains <= missing:
             missing -= chains
             left -= {*own}
@@ -201,9 +188,9 @@ def _sets(
             free = min(spare, rest[domain])
             sets = _best_sets(own, room, size, free, together, draw)
             found += sets
-            taken = {d for one in sets for d in one.domains}
+            taken = {d for domains, _ in sets for d in domains}
             spare -= sum(int(room[d]) for d in taken)
-            spare += size * sum(one.chains for one in sets)
+            spare += size * sum(chains for _, chains in sets)
             outer[domain] = [d for d in own if d not in taken]
         pools = outer
     return found
@@ -233,38 +220,19 @@ def _best_sets(
                     break
             else:
                 break
-            shared, own = _most_shared([left[i] for i in chosen], room, size)
-            found.append(_Set(own, many, shared))
+            found.append(([left[i] for i in chosen], many))
             free -= sum(rooms[i] for i in chosen) - many * size
             first = [d for i, d in enumerate(left[:LOOKED]) if i not in chosen]
             left = first + left[LOOKED:]
         best = max(best, found, key=_worth)
-        if _worth(best)[:2] == most:
+        if _worth(best) == most:
             break
         order = draw.permutation(domains).tolist()
     return best
 
 
-def _worth(sets: Sequence[_Set]) -> tuple[int, int, int]:
-    chains = sum(one.chains for one in sets)
-    return chains, len(sets), sum(one.shared for one in sets)
-
-
-def _most_shared(
-    domains: Sequence[int], room: IntArray, size: int
-) -> tuple[int, list[int]]:
-    """The order in which chains share the most, and how much that is."""
-
-    def shared(order: Sequence[int]) -> int:
-        ends = [*accumulate(room[d] for d in order)]
-        return sum(
-            min(cut - begin, end - cut)
-            for begin, end in pairwise([0, *ends])
-            for cut in range(int(begin) // size * size + size, int(end), size)
-        )
-
-    orders = islice(permutations(domains), ORDERS)
-    return max((shared(order), [*order]) for order in orders)
+def _worth(sets: Sequence[_Set]) -> tuple[int, int]:
+    return sum(chains for _, chains in sets), len(sets)
 
 
 def _fitting(sizes: Sequence[int], least: int, spare: int) -> set[int]:

@@ -81,7 +81,7 @@ NB_MODULE(_kernel, module) {
       .def("tie", [](Annealer& self, int level, nb::handle sets) {
         self.search.tied.push_back({level, Family(rows(sets))});
       })
-      .def("seed", [](Annealer& self, uint64_t seed) { self.search.random = Random(seed); })
+      .def("begin_walk", &Annealer::begin_walk)
       .def("set_partners", [](Annealer& self, nb::handle partners) { self.search.partners = rows(partners); })
       .def("set_home",
            [](Annealer& self, IntArray slot, IntArray ranks, IntArray affected) {
