@@ -33,7 +33,7 @@ def engine_options(function: _Function) -> _Function:
 
 def engine_of(options: dict[str, Any]) -> Engine:
     """The engine that the options of `engine_options` ask for."""
-    from placer.base.cores import granted_cores
+    from placer.base.threads import granted_cores
     from placer.workers.cluster import Cluster
     from placer.workers.pool import Pool
 

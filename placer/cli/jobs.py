@@ -167,7 +167,7 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """
     from placer.cli.output import write_text
     from placer.job.write import to_document
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     found = read_given_job({"job": jobs} | options)
     if format_name == "json":

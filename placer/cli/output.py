@@ -75,7 +75,7 @@ def write_text(path: str, text: str) -> None:
 
 def write_document(path: str, document: Mapping[str, Any]) -> None:
     """Write a document as YAML where the name of the file says so, else as JSON."""
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     if not path.lower().endswith((".yaml", ".yml")):
         write_text(path, json_text(document))

@@ -191,8 +191,8 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan
     from placer.api.predict import predict, scored_plan
     from placer.documents.files import read_text, shown_name
     from placer.placement.baselines import baseline
-    from placer.placement.hostfile import placement_of_hostfile
     from placer.placement.inputs import Inputs
+    from placer.placement.rank_maps import placement_of_hostfile
     from placer.topology.allocation import parse_hosts
 
     hosts = inputs.machine.node_names

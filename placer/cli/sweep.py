@@ -199,7 +199,7 @@ class CountLines:
 def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_plan, write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.sweep.plot import sweep_plot
 
     if options["output"] == "-" and found.best is not None:

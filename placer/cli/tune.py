@@ -215,7 +215,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_text
     from placer.degrees.plot import tune_plot
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0

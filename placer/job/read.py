@@ -23,10 +23,9 @@ from placer.job.model import WEIGHTED_AXES, Compute, Job
 from placer.job.models import Model, decode_model, read_model
 from placer.job.pace import held_by
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
-from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import decode_stages, decode_sync
+from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.started import Started, decode_started

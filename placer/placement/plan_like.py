@@ -50,8 +50,7 @@ def plan_of(value: PlanLike) -> Plan:
         If it is a file that cannot be read, or is no plan.
     """
     from placer.placement.plan import Plan
-    from placer.placement.plan_decode import decode_plan
-    from placer.placement.plan_file import read_plan
+    from placer.placement.plan_file import decode_plan, read_plan
 
     if isinstance(value, Plan):
         return value

@@ -13,11 +13,11 @@ from placer.placement.plan_like import PLAN, plan_of
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows
-from placer.report.diff_verdict import diff_sentence, diff_verdict
+from placer.report.diff_text import diff_sentence, diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
-from placer.report.html_table import html_table
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
+from placer.report.plan_html import html_table
 from placer.report.restart import Restart, restart
 from placer.report.two_plans import saving_of
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from placer.api.place import place
-from placer.base.cores import granted_cores
 from placer.base.errors import PlacerError
+from placer.base.threads import granted_cores
 from placer.cost.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.grid import Axis, Point, grid
