@@ -18,10 +18,9 @@ from placer.report.grade_text import grade_text
 from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
-    from placer.allocation.demand import Demand
     from placer.allocation.grade import Graded
     from placer.allocation.offers import Offer
-    from placer.allocation.question import Question
+    from placer.allocation.question import Demand, Question
     from placer.allocation.search import Found
     from placer.allocation.shared import Use
     from placer.api.allocation_inputs import Asked, Kept

@@ -179,7 +179,7 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 def _lines(job: Job) -> list[str]:
     """What the job is, what it requires and where its figures come from."""
     from placer.report.columns import wrapped
-    from placer.report.job_facts import facts
+    from placer.report.machine_text import facts
 
     rows = facts(job)
     rows |= {f"source {i}": text for i, text in enumerate(job.sources, start=1)}

@@ -60,7 +60,7 @@ def first_host_first(
         If a host is unknown or unavailable, or none is left.
     """
     from placer.job.rules import Pin, Rules
-    from placer.placement.host_orders import slurm_key
+    from placer.placement.launcher_orders import slurm_key
     from placer.topology.allocation import allocate
 
     left = allocate(machine, hosts, exclude or ())

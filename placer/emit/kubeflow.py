@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.emit.compute_domain import compute_domains
 from placer.emit.container import Containers
-from placer.emit.kubernetes import config_map, pod_by_name
+from placer.emit.kubernetes import compute_domains, config_map, pod_by_name
 from placer.emit.manifest import Object, documents, object_name
 from placer.emit.nodes import nodes_of, require_equal_nodes
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import EmitError
 from placer.emit import torchrun, torchrun_wrapper
-from placer.emit.compute_domain import claim_channel, compute_domains
 from placer.emit.container import Containers
+from placer.emit.domains import nvlink_tier, tiers_of
 from placer.emit.manifest import (
     Object,
     Text,
@@ -28,6 +28,47 @@ if TYPE_CHECKING:
 
     from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
+
+_CHANNEL = "nvlink-channel"
+
+
+def compute_domains(plan: Plan, nodes: Sequence[NodeRanks]) -> list[Object]:
+    """The ComputeDomain of a plan whose NVLink joins nodes; none for others."""
+    if not _joins_nodes(plan, nodes):
+        return []
+    name = object_name(plan)
+    # Newer drivers take the number for the status alone, older ones wait for it.
+    spec = {
+        "numNodes": len(nodes),
+        "channel": {"resourceClaimTemplate": {"name": _template(plan)}},
+    }
+    return [
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "ComputeDomain",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    ]
+
+
+def claim_channel(plan: Plan, nodes: Sequence[NodeRanks], pod: Object) -> None:
+    """Let a pod's one container have a channel of the plan's ComputeDomain."""
+    if _joins_nodes(plan, nodes):
+        claim = {"name": _CHANNEL, "resourceClaimTemplateName": _template(plan)}
+        pod["resourceClaims"] = [claim]
+        (container,) = pod["containers"]
+        container["resources"]["claims"] = [{"name": _CHANNEL}]
+
+
+def _joins_nodes(plan: Plan, nodes: Sequence[NodeRanks]) -> bool:
+    tier = nvlink_tier(plan, tiers_of(plan, nodes))
+    return tier is not None and max(tier.counts) > 1
+
+
+def _template(plan: Plan) -> str:
+    return f"{object_name(plan)}-channel"
+
 
 # etcd's limit of a request; a ConfigMap holds 1 MiB (Kubernetes documentation,
 # "ConfigMaps").

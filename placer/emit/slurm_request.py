@@ -13,7 +13,7 @@ from placer.base.hostlist import compress
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import least_segment, not_the_others
 from placer.emit.nodes import nodes_of
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,10 +16,9 @@ from placer.job.even import axis_of
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
-from placer.placement.host_rules import rules_left, with_rules
+from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan_rules import RULES, rules_of
 from placer.placement.planned import planned_job
-from placer.placement.tier_names import unknown_tiers
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology

@@ -12,8 +12,7 @@ from placer.report.diff_cost_text import (
     link_lines,
     path_lines,
 )
-from placer.report.host_text import hosts_text
-from placer.report.words import compared, gpu_hours_a_day, saved_text
+from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
 
 if TYPE_CHECKING:
     from placer.report.diff import PlanDiff

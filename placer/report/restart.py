@@ -13,7 +13,7 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InputError
 from placer.cost.volumes import volumes
 from placer.job.axes import unlike_sizes
-from placer.placement.host_orders import in_natural_order
+from placer.placement.launcher_orders import in_natural_order
 from placer.report.moves import moved_ranks
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from placer.base.naming import named
 from placer.base.units import format_seconds, plural
 from placer.cost import JITTER
 from placer.job.orders import how_to_number
-from placer.placement.host_orders import in_natural_order
+from placer.placement.launcher_orders import in_natural_order
 from placer.placement.parts import (
     domain_of_members,
     even_tier,
@@ -22,7 +22,6 @@ from placer.placement.parts import (
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
-from placer.report.host_text import hosts_text
 from placer.report.look import PLAIN, Look
 from placer.report.score_text import score_text
 from placer.report.verdict import inner_domains, is_kept, sentences
@@ -30,6 +29,7 @@ from placer.report.words import (
     NOUN,
     amount,
     gap_text,
+    hosts_text,
     largest_island,
     roles_of,
     slowest_group,

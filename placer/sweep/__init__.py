@@ -128,8 +128,8 @@ def sweep(
     from placer.sweep.grid import grid, listed_axes
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
+    from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
-    from placer.sweep.run import sweep as run
     from placer.topology.allocation import allocate, host_names
 
     sizes = {

@@ -15,7 +15,7 @@ from placer.documents.records import nested, read
 from placer.topology.affinity import Affinity, read_affinity
 from placer.topology.budgets import Limits, read_budgets
 from placer.topology.build import NO_NODES, build
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 from placer.topology.links import MAX_LINKS, Link
 from placer.topology.model import Tier

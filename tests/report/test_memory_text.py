@@ -5,7 +5,7 @@ from dataclasses import replace
 import placer
 from placer.report.memory_text import misfit
 from placer.report.summary import summarise
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 
 NEEDS = {
     "parameters": 20e9,

@@ -17,9 +17,8 @@ from placer.cost.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
-from placer.sweep.point import Task
-from placer.sweep.run import sweep
-from placer.topology.gpu import Gpu
+from placer.sweep.point import Task, sweep
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import read_topology
 from placer.workers.cluster import Cluster
 from placer.workers.pool import Pool
