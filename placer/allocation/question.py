@@ -42,12 +42,6 @@ def demand_of(given: Mapping[str, float] | str) -> Demand:
 
     A file has an item a line, such as the queue that ``squeue -h -t PD -o %D`` prints.
     An item without a number counts once; equal ones are added up.
-
-    Raises
-    ------
-    InputError
-        If an item is no number of nodes, the file cannot be read, or nothing is wanted;
-        with all bad items.
     """
     counts: dict[int, Fraction] = {}
     problems = []

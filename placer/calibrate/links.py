@@ -112,13 +112,7 @@ class LinkFit:
 
 
 def fit_links(measurements: Measurements) -> LinkFit:
-    """The most likely time of a micro-batch and efficiencies of tiers.
-
-    Raises
-    ------
-    InputError
-        If points are of several machines, or the job has no model.
-    """
+    """The most likely time of a micro-batch and efficiencies of tiers."""
     base, points = measurements.job, [p for p in measurements.points if p.fit]
     machine = points[0].topology
     if any(point.topology.name != machine.name for point in points):

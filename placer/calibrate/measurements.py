@@ -104,24 +104,13 @@ def read_measurements(source: str) -> Measurements:
     """Measurements of a file, or of standard input for ``-``.
 
     Machines and jobs that are files are named from the folder of this file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or anything in it is wrong.
     """
     folder = Path() if source == "-" else Path(source).parent
     return decode_measurements(open_document(source), folder)
 
 
 def decode_measurements(document: Document, folder: Path) -> Measurements:
-    """Measurements of a parsed document; ``folder`` is where its file names start.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
-    """
+    """Measurements of a parsed document; ``folder`` is where its file names start."""
     document.check_format(FORMAT)
     root = document.root
     inputs = _Inputs(folder)

@@ -149,13 +149,7 @@ def two_placements(
 
 
 def parts(text: str) -> tuple[str, str]:
-    """Kind and value of ``KIND:VALUE``; anything else is a plan file.
-
-    Raises
-    ------
-    InputError
-        If it names nothing, or is no file and looks like a kind mistyped.
-    """
+    """Kind and value of ``KIND:VALUE``; anything else is a plan file."""
     kind, colon, value = text.partition(":")
     if colon and kind in KINDS:
         if value:

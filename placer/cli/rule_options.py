@@ -53,11 +53,6 @@ def first_host_first(
     machine : Topology
     hosts, exclude : sequence of str, optional
         The allocation, and hosts of it not to use.
-
-    Raises
-    ------
-    InputError
-        If a host is unknown or unavailable, or none is left.
     """
     from placer.job.rules import Pin, Rules
     from placer.placement.launcher_orders import slurm_key

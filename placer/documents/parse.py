@@ -94,11 +94,6 @@ def parse_document(text: str, source: str, *, aliases: bool = False) -> Document
     A name that ends in ``.json`` is strict JSON; other texts that open like a JSON
     object are JSON too, unless only YAML can read them. That the top is a mapping is
     required.
-
-    Raises
-    ------
-    InputError
-        If the text cannot be parsed.
     """
     document = _parse(text, source, aliases=aliases)
     document.top.section()
@@ -106,13 +101,7 @@ def parse_document(text: str, source: str, *, aliases: bool = False) -> Document
 
 
 def open_document(source: str) -> Document:
-    """Document of the file ``source`` (``-`` is standard input).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or parsed.
-    """
+    """Document of the file ``source`` (``-`` is standard input)."""
     return parse_document(files.read_text(source), files.shown_name(source))
 
 
@@ -122,13 +111,7 @@ def document_of(content: Mapping[str, Any], source: str) -> Document:
 
 
 def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
-    """Document of what another program printed: JSON, or YAML where that is allowed.
-
-    Raises
-    ------
-    InputError
-        If it is not that, a key comes twice, or it is too large.
-    """
+    """Document of what another program printed: JSON, or YAML where that is allowed."""
     if yaml and not _OPENS_JSON.match(text):
         document = _yaml(text, source, MAX_NODES)
         document.fail_if_problems()

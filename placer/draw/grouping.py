@@ -282,11 +282,6 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
         Whether each rank is on the map.
     level : int
         Level of the domains that should be told apart.
-
-    Raises
-    ------
-    InputError
-        If the plan does not give its axes, or the axis has no members.
     """
     present = _present(view.plan)
     if axis not in present:

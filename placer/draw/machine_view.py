@@ -128,13 +128,7 @@ class MachineView:
         return "/".join(reversed(parts))
 
     def find(self, wanted: str) -> tuple[int, int]:
-        """Level and domain that ``wanted`` names: ``r012``, ``rack=r012``, ``b1/r012``.
-
-        Raises
-        ------
-        InputError
-            If no domain with ranks is called so, or several are.
-        """
+        """Level and domain that ``wanted`` names, such as ``r012``, ``b1/r012``."""
         found = list(self._called(wanted))
         if len(found) == 1:
             return found[0]

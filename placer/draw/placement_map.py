@@ -142,12 +142,6 @@ def placement_map(
         Name of the one domain to show.
     theme : str
         ``auto``, ``light`` or ``dark``.
-
-    Raises
-    ------
-    InputError
-        If the plan does not give its axes, the job has no such axis, or there is no
-        such domain.
     """
     view = machine_view(plan)
     nodes, place = _zoomed(view, zoom)

@@ -27,14 +27,7 @@ _TO_DO = (
 
 
 def render(plan: Plan) -> str:
-    """A PodCliqueSet without a pod template.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is no host name, or two ranks
-        share a GPU.
-    """
+    """A PodCliqueSet without a pod template."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)

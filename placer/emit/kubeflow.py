@@ -29,14 +29,7 @@ _NODE = "node"
 
 
 def render(plan: Plan) -> str:
-    """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, nodes need
-        unequal numbers of GPUs, or the script is too large for a ConfigMap.
-    """
+    """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script."""
     nodes = nodes_of(plan)
     require_equal_nodes(nodes, "kubeflow-trainer")
     name = object_name(plan)

@@ -88,14 +88,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def render_job(plan: Plan) -> str:
-    """An indexed Job and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, nodes need
-        unequal numbers of GPUs, or the script is too large for a ConfigMap.
-    """
+    """An indexed Job and its ConfigMap."""
     nodes = nodes_of(plan)
     job = {
         "apiVersion": "batch/v1",
@@ -108,13 +101,7 @@ def render_job(plan: Plan) -> str:
 
 
 def render_jobset(plan: Plan) -> str:
-    """A JobSet of one indexed Job, and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        As `render_job`.
-    """
+    """A JobSet of one indexed Job, and its ConfigMap."""
     nodes = nodes_of(plan)
     spec = _job_spec(plan, nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
@@ -124,14 +111,7 @@ def render_jobset(plan: Plan) -> str:
 
 
 def render_pinned(plan: Plan) -> str:
-    """A JobSet with one Job for each node rank, pinned to its node, and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, or there are too
-        many nodes for one object.
-    """
+    """A JobSet, one Job for each node rank, pinned to its node, and its ConfigMap."""
     nodes = nodes_of(plan)
     name, containers, alike = object_name(plan), Containers(plan), _consecutive(nodes)
     jobs = [
@@ -153,13 +133,7 @@ def render_pinned(plan: Plan) -> str:
 
 
 def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
-    """The ConfigMap that holds the launch script.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, or the script is too large.
-    """
+    """The ConfigMap that holds the launch script."""
     require_node_names(nodes)
     text = (torchrun if _consecutive(nodes) else torchrun_wrapper).render(plan)
     if len(text) > _MAX_CONFIG_MAP:

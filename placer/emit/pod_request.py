@@ -38,14 +38,7 @@ _MAX_LAYERS = 3
 
 
 def render_kueue(plan: Plan) -> str:
-    """Annotations of the pod template for Kueue's Topology Aware Scheduling.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is no host name, or two ranks
-        share a GPU.
-    """
+    """Annotations of the pod template for Kueue's Topology Aware Scheduling."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)
@@ -76,13 +69,7 @@ def render_kueue(plan: Plan) -> str:
 
 
 def render_kai(plan: Plan) -> str:
-    """Annotations of the workload and of its pod template for the KAI scheduler.
-
-    Raises
-    ------
-    EmitError
-        As `render_kueue`.
-    """
+    """Annotations of the workload and of its pod template for the KAI scheduler."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)

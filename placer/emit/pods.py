@@ -63,13 +63,7 @@ def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) 
 
 
 def require_alike(nodes: Sequence[NodeRanks]) -> None:
-    """Nothing, when every node must have as many GPUs as the others.
-
-    Raises
-    ------
-    EmitError
-        With the counts.
-    """
+    """Nothing, when every node must have as many GPUs as the others."""
     counts = {node.reach for node in nodes}
     if len(counts) > 1:
         raise EmitError(

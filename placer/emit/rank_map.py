@@ -24,11 +24,6 @@ def render(plan: Plan) -> str:
     Each has its ``role`` and ``instance``, its ``hosts`` as a host list in the order of
     their first rank, and ``host`` and ``gpu`` of every rank, numbered inside the
     instance; ``first_rank`` is the number of the first in the plan.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
     """
     lines = ",\n".join(f"  {json.dumps(entry)}" for entry in _instances(plan))
     return (
@@ -75,13 +70,7 @@ class RankRow:
 
 
 def render_json(plan: Plan) -> str:
-    """A ``placer/rank-map`` document, one line a rank.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """A ``placer/rank-map`` document, one line a rank."""
     ranks = ",\n".join(f"  {json.dumps(vars(row))}" for row in rows_of(plan))
     return (
         '{"format": "placer/rank-map", "version": 1,\n'
@@ -90,13 +79,7 @@ def render_json(plan: Plan) -> str:
 
 
 def render_csv(plan: Plan) -> str:
-    """A header and one line a rank; host names need no quotes.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """A header and one line a rank; host names need no quotes."""
     lines = ["rank,host,node_rank,local_rank,gpu"]
     lines += [
         f"{row.rank},{row.host},{row.node_rank},{row.local_rank},{row.gpu}"
@@ -106,13 +89,7 @@ def render_csv(plan: Plan) -> str:
 
 
 def rows_of(plan: Plan) -> Iterator[RankRow]:
-    """One row a rank, in rank order.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """One row a rank, in rank order."""
     node_rank_of_host = {node.host: k for k, node in enumerate(nodes_of(plan))}
     columns = zip(
         plan.host_of_rank,

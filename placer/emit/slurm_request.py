@@ -30,13 +30,7 @@ _USAGE = """\
 
 
 def render(plan: Plan) -> str:
-    """``#SBATCH`` lines, and comments on what they leave open.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """``#SBATCH`` lines, and comments on what they leave open."""
     nodes = nodes_of(plan)
     tiers = tiers_of(plan, nodes)
     block = nvlink_tier(plan, tiers) or (tiers[0] if tiers else None)

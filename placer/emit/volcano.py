@@ -30,14 +30,7 @@ _TIERS = """\
 
 
 def render(plan: Plan) -> str:
-    """A Volcano Job without a pod template, after the HyperNodes that it speaks of.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is none of a Kubernetes node, or
-        two ranks share a GPU.
-    """
+    """A Volcano Job without a pod template, after the HyperNodes that it speaks of."""
     nodes = nodes_of(plan)
     require_node_names(nodes)
     require_alike(nodes)

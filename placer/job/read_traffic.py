@@ -26,11 +26,6 @@ def decode_groups(job: Section, world_size: int) -> tuple[Group, ...]:
     """All communicators of a job; problems go to the job's document.
 
     A ``world_size`` of 0 means that it is unknown and ranks cannot be checked.
-
-    Raises
-    ------
-    InputError
-        If the file that the job names instead cannot be read, or is wrong.
     """
     value = job.get("groups")
     if value is None or value.kind != "mapping":

@@ -69,12 +69,6 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     whole : Topology
         The machine they are a part of.
     added : Rules
-
-    Raises
-    ------
-    InputError
-        If a rule names a host that may not be used, a rank the job lacks, a rank twice,
-        or no tier of the machine; with all such rules.
     """
     own = Rules(budgets=tuple(b for b in whole.budgets if _binds(b, job, machine)))
     if not (job.rules or added or own):

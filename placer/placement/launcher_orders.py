@@ -100,13 +100,7 @@ class Launcher:
 
 
 def launcher_called(name: str) -> Launcher:
-    """The launcher of this name.
-
-    Raises
-    ------
-    InputError
-        If there is none, or its order cannot be predicted.
-    """
+    """The launcher of this name."""
     if name in LAUNCHERS:
         return LAUNCHERS[name]
     if name in _UNPREDICTABLE:

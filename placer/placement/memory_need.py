@@ -100,13 +100,7 @@ def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> floa
 
 
 def check_memory(topology: Topology, job: Job) -> None:
-    """Refuse a job and a machine that need more memory than there is.
-
-    Raises
-    ------
-    InputError
-        If they do; the message says how much is needed.
-    """
+    """Refuse a job and a machine that need more memory than there is."""
     need = memory_need(topology.num_gpus, topology.num_nodes, len(topology.tiers), job)
     limit = memory_limit()
     if need > limit:

@@ -42,13 +42,7 @@ def _is_data(value: object) -> bool:
 
 
 def plan_of(value: PlanLike) -> Plan:
-    """The plan that an argument of a library call means.
-
-    Raises
-    ------
-    InputError
-        If it is a file that cannot be read, or is no plan.
-    """
+    """The plan that an argument of a library call means."""
     from placer.placement.plan import Plan
     from placer.placement.plan_file import decode_plan, read_plan
 

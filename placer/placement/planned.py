@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def planned_job(job: Job, plan: Plan) -> Job:
-    """The job in the order of the plan, where the job leaves its order open.
-
-    Raises
-    ------
-    InputError
-        If the two have other numbers of ranks, or number them otherwise.
-    """
+    """The job in the order of the plan, where the job leaves its order open."""
     if plan.world_size != job.world_size:
         raise InputError(
             f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"

@@ -188,11 +188,6 @@ class PreviousPlan(NamedTuple):
 
         Ranks correspond by their coordinates, so order and data parallel size may have
         changed; those of a plan that does not record its axes correspond by number.
-
-        Raises
-        ------
-        InputError
-            If the plan is of a job whose ranks do not correspond.
         """
         plan, topology = self
         old_rank = _old_rank(plan, job)

@@ -34,13 +34,6 @@ def placement_of_hostfile(
     ``#`` starts a comment and blank lines are skipped. Rankfiles, node maps and
     rank maps are read as well (``placer.placement.rank_maps``); a rank map says itself
     which GPU a rank takes.
-
-    Raises
-    ------
-    InputError
-        If a line is malformed, names a node the topology lacks, asks for more GPUs than
-        the node has or for one twice, or the lines do not add up to ``world_size``
-        ranks.
     """
     problems: list[Problem] = []
     entries = entries_of(text, source, problems)
@@ -159,11 +152,6 @@ def entries_of(text: str, source: str, problems: list[Problem]) -> list[Entry]:
 
     A file that starts with ``{`` is JSON, with the header ``rank,...`` CSV, with
     ``rank N=`` a rankfile, and else a host file.
-
-    Raises
-    ------
-    InputError
-        If it is JSON that is malformed or no rank map.
     """
     if text.lstrip().startswith("{"):
         return _json(text, source)

@@ -20,13 +20,7 @@ _SORTED: BaselineName = "sorted-hosts"
 
 
 def started_of(plan: Plan) -> Started | None:
-    """The launcher in the script that the job was read from; None when none is known.
-
-    Raises
-    ------
-    InputError
-        If what the plan keeps of it is malformed.
-    """
+    """The launcher in the script that the job was read from, or None."""
     job = plan.inputs.get("job")
     kept = job.get("launcher") if isinstance(job, dict) else None
     if not isinstance(kept, dict):

@@ -64,11 +64,6 @@ def bytes_to_receive(old: Plan, new: Plan, job: Job) -> dict[str, float] | None:
     """Bytes that nodes receive to go from ``old`` to ``new``: parameters, optimizer.
 
     None when the job has no model, or the plans record no axes or other virtual stages.
-
-    Raises
-    ------
-    InputError
-        If the plans are not of this job's axes.
     """
     before, after = old.axes, new.axes
     if job.model is None or before is None or after is None or before.vp != after.vp:
@@ -177,13 +172,7 @@ class Restart:
 
 
 def restart(old: Plan, new: Plan, matching: Matching, job: Job | None) -> Restart:
-    """The work of going from ``old`` to ``new``; with a job also the state to move.
-
-    Raises
-    ------
-    InputError
-        If the plans are not of this job's axes.
-    """
+    """The work of going from ``old`` to ``new``; with a job also the state to move."""
     old_moved, new_moved = moved_ranks(old, new, matching)
     stopped = np.setdiff1d(np.arange(old.world_size), matching.old_rank)
     started = np.setdiff1d(np.arange(new.world_size), matching.new_rank)

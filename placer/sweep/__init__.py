@@ -1,4 +1,8 @@
-"""The best placement over a grid of sizes and link rates."""
+"""The best placement over a grid of sizes and link rates.
+
+What is wrong with an input is raised as one `placer.InputError` with all problems and
+their places, by whatever function here finds it; docstrings do not say so again.
+"""
 
 from __future__ import annotations
 

@@ -24,11 +24,6 @@ def read_rows(source: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows that ``placer sweep --format json`` printed, and the keys that it swept.
 
     Of a row only what a plot shows is kept.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or holds no such rows.
     """
     document = open_document(source)
     hint = "this wants what `placer sweep --format json` prints"

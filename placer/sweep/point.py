@@ -47,11 +47,6 @@ def sweep(
         Told how many points are done, and how many there are.
     stop : callable
         Asked now and then; once it is true the rows done so far are returned.
-
-    Raises
-    ------
-    InputError
-        If topology or job cannot be read, or do not fit each other.
     """
     topology, job = read_inputs(task.topology, task.job)
     task = replace(task, topology=topology, job=job)

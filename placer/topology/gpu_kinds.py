@@ -115,13 +115,7 @@ def kind_of_gpu(name: str) -> str:
 
 
 def hosts_of_gpu(name: str) -> str:
-    """The preset of a machine of hosts with the GPU ``name``.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The preset of a machine of hosts with the GPU ``name``."""
     kind = kind_of_gpu(name)
     if kind and HOSTS[kind] in preset_names("topologies"):
         return HOSTS[kind]

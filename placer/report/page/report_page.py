@@ -146,11 +146,6 @@ def report_page(sides: Sequence[Side], path: str) -> str:
         One placement, or two: before and after.
     path : str
         File of the last one's plan, for commands; none are told if empty.
-
-    Raises
-    ------
-    InputError
-        If the two are of jobs or machines that do not correspond.
     """
     plan, first_words = sides[-1].plan, _first_words(sides)
     folded = is_folded(sides)
