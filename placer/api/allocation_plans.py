@@ -14,7 +14,7 @@ from placer.api.checked_plan import checked_plan
 from placer.api.judged import judged
 from placer.base.hostlist import compress
 from placer.cost.step import StepModel
-from placer.report.grade_text import grade_text
+from placer.report.allocation_table import grade_text
 from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:

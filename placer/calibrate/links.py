@@ -20,7 +20,7 @@ import numpy as np
 
 from placer.base.errors import InputError
 from placer.calibrate.beliefs import most_likely
-from placer.calibrate.work import timed
+from placer.calibrate.measurements import timed
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.job.pace import compute_at

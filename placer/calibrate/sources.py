@@ -14,9 +14,9 @@ from placer.calibrate.measurements import (
     Measurements,
     Point,
     decode_measurements,
+    step_flops,
     usual_name,
 )
-from placer.calibrate.work import step_flops
 from placer.documents import files, parse_document
 from placer.job.logged import step_of
 from placer.logs import nccl_tests

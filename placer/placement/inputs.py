@@ -18,7 +18,7 @@ from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan_rules import RULES, rules_of
-from placer.placement.planned import planned_job
+from placer.placement.started import planned_job
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology

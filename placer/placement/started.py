@@ -1,10 +1,12 @@
-"""What starts the job of a plan today, as its inputs keep it."""
+"""What starts the job of a plan today, and the job as the plan numbers its ranks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError
 from placer.documents import document_of
+from placer.job.orders import as_planned
 from placer.job.started import KEYS, SORTING, decode_started
 
 if TYPE_CHECKING:
@@ -12,6 +14,21 @@ if TYPE_CHECKING:
     from placer.job.started import Started
     from placer.placement.baselines import BaselineName
     from placer.placement.plan import Plan
+
+
+def planned_job(job: Job, plan: Plan) -> Job:
+    """The job in the order of the plan, where the job leaves its order open."""
+    if plan.world_size != job.world_size:
+        raise InputError(
+            f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"
+        )
+    job = as_planned(job, plan.job.get("order", ""))
+    own = "-".join(job.parallelism.order)
+    order = plan.job.get("order", own)
+    if order != own:
+        raise InputError(f"the plan numbers ranks by {order}, the job by {own}")
+    return job
+
 
 # What a user has without placer: the hosts in the order of the allocation, or sorted by
 # a launcher that does so whatever it is given (`placer.placement.baselines`).

@@ -16,7 +16,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan_like import PLAN, plan_of
-from placer.placement.planned import planned_job
+from placer.placement.started import planned_job
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows

@@ -11,7 +11,7 @@ from placer.api.place import place
 from placer.base.errors import InfeasibleError, InputError, PlacerError
 from placer.cost.footprint.stages import memory_score
 from placer.cost.work import on_gpu
-from placer.report.memory_text import misfit
+from placer.report.score_text import misfit
 from placer.solve.problem.effort import NORMAL
 from placer.sweep.inputs import job_at, machine_at
 from placer.workers.engine import Engine, Sequential, Stop
