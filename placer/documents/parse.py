@@ -21,7 +21,7 @@ from placer.documents.document import Document
 from placer.documents.json_tree import json_tree
 from placer.documents.scalars import Number
 from placer.documents.tree import MAX_DEPTH, MAX_NODES, MAX_TEXT, Node, TreeBuilder
-from placer.documents.yaml_reader import ValueBuilder, plain
+from placer.documents.values import ValueBuilder, plain
 
 
 def most_values(text: str) -> int:
