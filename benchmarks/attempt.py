@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from benchmarks import annealing
 from benchmarks.cases import case
 from benchmarks.peers.problem import leaves_joined
-from placer.base.cores import granted_cores
+from placer.base.threads import granted_cores
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.placement.check import violations

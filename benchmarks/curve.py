@@ -16,7 +16,7 @@ from time import perf_counter
 
 from benchmarks.cases import case
 from benchmarks.tables import percent
-from placer.base.cores import granted_cores
+from placer.base.threads import granted_cores
 from placer.cost.hop_cost import HopCost
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.solve.problem.compiled import Problem

@@ -29,7 +29,7 @@ from benchmarks.fault_replay import (
     read_trace,
     timeline,
 )
-from placer.base.cores import granted_cores
+from placer.base.threads import granted_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

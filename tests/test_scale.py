@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.api.baseline_costs import baseline_costs
+from placer.api.checked_plan import baseline_costs
 from placer.api.score import score
 from placer.cost.step import Step, StepModel
 from placer.job.model import Job
@@ -78,7 +78,7 @@ def test_an_interrupted_large_plan_does_not_wait_for_baselines(
     priced: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asked to stop gets a checked plan with the baselines that cost nothing."""
-    monkeypatch.setattr("placer.api.baseline_costs.PRICED_IN_HASTE", 0)
+    monkeypatch.setattr("placer.api.checked_plan.PRICED_IN_HASTE", 0)
     machine, job = placer.read_topology("block:2 rack:4 node:16 gpu:4"), job_of(8)
     model = StepModel(machine, job)
     usual = baseline("given-order", machine, job)

@@ -9,10 +9,10 @@ from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from placer.calibrate.estimate import quantile
 from placer.calibrate.fit import calibrate
-from placer.calibrate.student import quantile
+from placer.calibrate.measurements import step_flops
 from placer.calibrate.text import CONFIDENCE, rms
-from placer.calibrate.work import step_flops
 from validation.files import RATES, SERIES, series
 from validation.markdown import milliseconds, percent, seconds, table
 

@@ -84,7 +84,7 @@ class Allocation:
     kept : tuple of JobNodes
         Jobs that stay where they are, while the others run.
     left : mapping
-        What is free afterwards (`placer.allocation.left`).
+        What is free afterwards (`placer.api.allocation_plans`).
     cost, lower_bound : float
         Weighted sum of the values and prices, and what no allocation can beat.
     argument : str

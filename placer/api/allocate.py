@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
-from placer.allocation.demand import demand_of
+from placer.allocation.question import demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.checked_plan import OBJECTIVES

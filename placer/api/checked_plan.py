@@ -2,27 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from placer.api.baseline_costs import baseline_costs
 from placer.api.score import plain, scored
-from placer.api.what_if import what_if
-from placer.placement.baselines import baseline
+from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
+from placer.cost import JITTER
+from placer.cost.step import StepModel
+from placer.explain.score import COSTS, costs_with
+from placer.placement.baselines import BASELINES, baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.placement.robust import needless_hosts
+from placer.placement.seats import seats_of_placement
 from placer.placement.started import order_in_use
 from placer.solve.run.solution import EXACT, held_bound
+from placer.topology.uplinks import oversubscribed
 from placer.version import __version__
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
+    from placer.job.model import Job
     from placer.placement.inputs import Inputs
-    from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
+
+# Ranks up to which the baselines are priced although the user wants to leave.
+PRICED_IN_HASTE = 131_072
+
+
+def baseline_costs(
+    machine: Topology,
+    model: StepModel,
+    seed: int,
+    chosen: Placement,
+    found: Mapping[str, Any],
+    stop_reason: str,
+) -> dict[str, Any]:
+    """What every usual placement would cost, and which hard rules it breaks.
+
+    One that uses more hosts to avoid than the one ``chosen`` breaks that rule. On hosts
+    in order several are the same placement, often the one that was ``chosen``
+    and has the score ``found``; none is priced twice. After a request to stop those
+    that would keep the user waiting are left out.
+    """
+    in_haste = stop_reason == "interrupted" and model.job.world_size > PRICED_IN_HASTE
+    entries: dict[str, Any] = {}
+    own = {key: found[key] for key in COSTS if key in found}
+    priced: list[tuple[Placement, dict[str, Any]]] = [(chosen, own)]
+    for name in BASELINES:
+        if name == "random":
+            continue
+        usual = baseline(name, machine, model.job, seed)
+        entry = next((known for one, known in priced if one.same_as(usual)), None)
+        if entry is None and in_haste:
+            continue
+        if entry is None:
+            entry = plain(costs_with(model, usual))
+            if broken := _broken(usual, chosen, machine, model.job):
+                entry["violates"] = broken
+            priced.append((usual, entry))
+        entries[name] = entry
+    return entries
+
+
+def _broken(
+    usual: Placement, chosen: Placement, machine: Topology, job: Job
+) -> list[str]:
+    """What forbids a usual placement, one sentence each."""
+    broken = violations(usual, machine, job)
+    if job.rules.avoid:
+        (own, _), (best, _) = (seats_of_placement(p, machine) for p in (usual, chosen))
+        broken += needless_hosts(own, best, machine, job.rules.avoid)
+    return broken
+
+
+_RATIOS = (2, 4)
+# Ranks and members of the job's own groups above which placements are not scored again.
+MOST_RANKS = 1 << 15
+
+
+def what_if(
+    machine: Topology, model: StepModel, chosen: Placement, usual: Placement
+) -> list[dict[str, Any]]:
+    """What a plan saves beside the usual placement with other values.
+
+    Parameters
+    ----------
+    machine : Topology
+        The allocation.
+    model : StepModel
+        Of the job on it.
+    chosen, usual : Placement
+
+    Returns
+    -------
+    list of dict
+        ``key`` of an assumption, another ``value``, and ``saved_share`` of the step.
+        Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
+        from the assumed one in whether the plan is faster by more than runs differ. A
+        plan that is the usual placement has none: then the first nestings are tried
+        at these ratios, and told where they save.
+    """
+    job = model.job
+    members = sum(group.num_members for group in job.groups)
+    if job.world_size + members > MOST_RANKS:
+        return []
+    assumed = {each.key: each for each in (*machine.assumed, *job.assumed)}
+    found: list[dict[str, Any]] = []
+    is_same = chosen.same_as(usual)
+    if OVERSUBSCRIPTION in assumed:
+        for ratio in _RATIOS:
+            thinner = oversubscribed(machine, ratio)
+            other = StepModel(thinner, job)
+            tried = [chosen] if not is_same else _nested(thinner, job)
+            entries = [
+                _entry(OVERSUBSCRIPTION, ratio, _steps(other, one, usual))
+                for one in tried
+            ]
+            best = max(entries, key=lambda entry: entry["saved_share"], default=None)
+            if best is not None and (best["saved_share"] > JITTER or not is_same):
+                found.append(best)
+    if is_same:
+        return found
+    rate = assumed.get(RATE)
+    if rate is not None and job.compute.tflops_per_gpu:
+        found += _at_other_rates(rate, model, chosen, usual)
+    return found
+
+
+def _nested(machine: Topology, job: Job) -> list[Placement]:
+    """The first few nestings that keep the rules."""
+    # The solver takes half a second to load; who searches has it.
+    from placer.solve.construct.fills.fills import nested_fills
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.rearrange.settle import TIDY_FILLS
+
+    problem = Problem.of(machine, job)
+    if not problem.choices:
+        return []
+    filled = islice(nested_fills(problem), TIDY_FILLS)
+    return [Placement(gpus) for _, gpus in filled if problem.allows(gpus)]
+
+
+def _at_other_rates(
+    rate: Assumption, model: StepModel, chosen: Placement, usual: Placement
+) -> Iterator[dict[str, Any]]:
+    """The ends of the rate's interval, where they change the verdict."""
+    if rate.interval is None or isinstance(rate.value, str):
+        return
+    ends, job = [], model.job
+    for value in rate.interval:
+        sustained = job.compute.tflops_per_gpu * value / rate.value
+        compute = replace(job.compute, tflops_per_gpu=sustained)
+        other = StepModel(model.topology, replace(job, compute=compute))
+        steps = _steps(other, chosen, usual)
+        ends.append((value, steps))
+    verdict = _is_faster(*_steps(model, chosen, usual))
+    if any(_is_faster(*steps) != verdict for _, steps in ends):
+        yield from (_entry(RATE, value, steps) for value, steps in ends)
+
+
+def _steps(
+    model: StepModel, chosen: Placement, usual: Placement
+) -> tuple[float, float]:
+    """The step of both placements, s."""
+    own, other = (model.step(one.gpu_of_rank) for one in (chosen, usual))
+    return float(own.step_time_s), float(other.step_time_s)
+
+
+def _entry(key: str, value: float, steps: tuple[float, float]) -> dict[str, Any]:
+    own, other = steps
+    saved = (other - own) / other if other else 0.0
+    return {"key": key, "value": value, "saved_share": saved}
+
+
+def _is_faster(own: float, other: float) -> bool:
+    """Whether the plan is, by more than runs differ."""
+    return other - own > JITTER * other
+
 
 # Key of each objective in a score.
 OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}

@@ -11,8 +11,8 @@ from placer.formats.jobs.job import read_job
 from placer.formats.jobs.job_list import Listed
 from placer.formats.jobs.opened import host_hint
 from placer.job.model import Job
+from placer.placement.host_rules import unknown_tiers
 from placer.placement.inputs import Inputs, inputs_of, kept_topology
-from placer.placement.tier_names import unknown_tiers
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:

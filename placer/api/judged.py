@@ -15,12 +15,12 @@ from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 from placer.placement.started import order_in_use
-from placer.report.reason import reason
 from placer.report.verdict import (
     KEEP,
     MOVE,
     VALUE,
     name_in_use,
+    reason,
     sentence,
     why_broken,
     why_kept,

@@ -28,8 +28,8 @@ from placer.base.arguments import (
     instance,
     takes,
 )
-from placer.base.cores import granted_cores
 from placer.base.errors import InputError, Problem, StoppedError, refuse
+from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
 from placer.job.even import evenly
 from placer.job.orders import in_order

@@ -25,20 +25,19 @@ from placer.base.arguments import (
     NUMBER,
     takes,
 )
-from placer.base.cores import granted_cores
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
+from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
 from placer.job.axes import SAME_WORK, unlike_sizes
 from placer.job.orders import closed
 from placer.job.resize import resized
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import kept_topology
-from placer.placement.inputs_left import allocated, inputs_left, machine_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of
-from placer.placement.previous import PreviousPlan
+from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text

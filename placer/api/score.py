@@ -17,8 +17,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan_like import PLAN, is_plan, plan_of
-from placer.placement.planned import planned_job
 from placer.placement.score import Score
+from placer.placement.started import planned_job
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:

@@ -17,6 +17,18 @@ from typing import Any
 from placer.base.threads import start
 
 
+class Shown:
+    """Shows itself by `placer.report.notebook`, loaded when somebody looks."""
+
+    def __repr__(self) -> str:
+        title: str = load("placer.report.notebook").title(self)
+        return f"<placer.{type(self).__name__}{title}>"
+
+    def _repr_html_(self) -> str:
+        shown: str = load("placer.report.notebook").html(self)
+        return shown
+
+
 def load(name: str) -> Any:
     """The module ``name``, loaded in a thread unless it is there.
 

@@ -1,1 +1,5 @@
-"""Compute times of a job from measured steps: measurements in, least squares out."""
+"""Compute times of a job from measured steps: measurements in, least squares out.
+
+What is wrong with an input is raised as one `placer.InputError` with all problems and
+their places, by whatever function here finds it; docstrings do not say so again.
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from placer.calibrate.work import timed, work_ratio
+from placer.calibrate.measurements import timed, work_ratio
 from placer.job.read import job_digest
 from placer.job.work import micro_batch_work
 

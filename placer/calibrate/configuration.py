@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.calibrate.work import timed, work_ratio
+from placer.calibrate.measurements import timed, work_ratio
 from placer.cost.step import StepModel
 from placer.job.paces import rounds
 from placer.job.read import job_digest

@@ -43,11 +43,6 @@ def calibrate(measurements: Measurements) -> Calibration:
 
     Every point is scored as its hosts were filled, in the order given. When the points
     to fit do not differ in micro-batches, the fixed time stays that of the job.
-
-    Raises
-    ------
-    InputError
-        If no positive micro-batch time fits, or the iteration does not settle.
     """
     job, points = measurements.job, measurements.points
     if any(point.is_layout for point in points):

@@ -117,13 +117,7 @@ class HardwareFit:
 
 
 def fit_hardware(topology: Topology, tables: Sequence[Table]) -> HardwareFit:
-    """The machine with efficiencies and latencies that the tables show.
-
-    Raises
-    ------
-    InputError
-        If a table is of more GPUs than the machine has, or does not tell how many.
-    """
+    """The machine with efficiencies and latencies that the tables show."""
     refuse(problem for table in tables for problem in _problems(topology, table))
     readings = tuple(_reading(topology, table) for table in tables)
     tiers, fits = list(topology.tiers), []

@@ -20,7 +20,7 @@ import numpy as np
 
 from placer.base.errors import InputError
 from placer.calibrate.beliefs import most_likely
-from placer.calibrate.work import timed
+from placer.calibrate.measurements import timed
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.job.pace import compute_at
@@ -112,13 +112,7 @@ class LinkFit:
 
 
 def fit_links(measurements: Measurements) -> LinkFit:
-    """The most likely time of a micro-batch and efficiencies of tiers.
-
-    Raises
-    ------
-    InputError
-        If points are of several machines, or the job has no model.
-    """
+    """The most likely time of a micro-batch and efficiencies of tiers."""
     base, points = measurements.job, [p for p in measurements.points if p.fit]
     machine = points[0].topology
     if any(point.topology.name != machine.name for point in points):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from placer.base.errors import InputError
 from placer.base.units import parse_time
-from placer.calibrate.work import step_flops
 from placer.documents import Document, Section, Value, open_document
 from placer.job.axes import Parallelism
 from placer.job.logged import step_of
 from placer.job.memory import RECOMPUTE
 from placer.job.model import Job
+from placer.job.models import flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
+from placer.job.work import micro_batch_work
 from placer.logs.formats import read_steps
 from placer.topology.allocation import allocate
 from placer.topology.read import read_topology
@@ -25,6 +26,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.topology.model import Topology
+
+
+def step_flops(job: Job) -> float:
+    """FLOPs of a step with full attention, as rates are told; 0 without a model."""
+    if job.model is None:
+        return 0.0
+    samples = job.parallelism.dp * job.micro_batches * job.micro_batch
+    return samples * flops_per_sample(job.model, job.sequence, causal=False)
+
+
+def work_ratio(job: Job, base: Job) -> float:
+    """Work of a micro-batch of ``job`` on one GPU, in that of ``base``."""
+    if job.model is None or base.model is None:
+        return 1.0
+    return micro_batch_work(job) / micro_batch_work(base)
+
+
+def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) -> Job:
+    """``job`` with these compute times, s."""
+    compute = replace(
+        job.compute,
+        micro_batch_time=time,
+        tflops_per_gpu=0.0,
+        fixed_time=fixed,
+        step_error=step_error,
+    )
+    return replace(job, compute=compute)
+
 
 FORMAT = "placer/measurements"
 MAX_POINTS = 1000
@@ -104,24 +133,13 @@ def read_measurements(source: str) -> Measurements:
     """Measurements of a file, or of standard input for ``-``.
 
     Machines and jobs that are files are named from the folder of this file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or anything in it is wrong.
     """
     folder = Path() if source == "-" else Path(source).parent
     return decode_measurements(open_document(source), folder)
 
 
 def decode_measurements(document: Document, folder: Path) -> Measurements:
-    """Measurements of a parsed document; ``folder`` is where its file names start.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
-    """
+    """Measurements of a parsed document; ``folder`` is where its file names start."""
     document.check_format(FORMAT)
     root = document.root
     inputs = _Inputs(folder)

@@ -14,9 +14,9 @@ from placer.calibrate.measurements import (
     Measurements,
     Point,
     decode_measurements,
+    step_flops,
     usual_name,
 )
-from placer.calibrate.work import step_flops
 from placer.documents import files, parse_document
 from placer.job.logged import step_of
 from placer.logs import nccl_tests
@@ -48,45 +48,21 @@ class Given:
     shown: str
 
     def tables(self, test: str) -> list[nccl_tests.Table]:
-        """Tables of nccl-tests.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Tables of nccl-tests."""
         return nccl_tests.read(self.text, self.shown, test)
 
     def points(self) -> Measurements:
-        """A file of points.
-
-        Raises
-        ------
-        InputError
-            If anything in it is wrong.
-        """
+        """A file of points."""
         folder = Path() if self.path == "-" else Path(self.path).parent
         return decode_measurements(parse_document(self.text, self.shown), folder)
 
     def steps(self) -> Steps:
-        """Steps of a log.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Steps of a log."""
         return LOGS[self.kind][1](self.text, self.shown)
 
 
 def open_source(source: str) -> Given:
-    """A source with its kind, by the name before a colon or by its content.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """A source with its kind, by the name before a colon or by its content."""
     prefixed = _PREFIXED.fullmatch(source)
     kind, path = ("", source) if prefixed is None else (prefixed[1], prefixed[2])
     if kind not in (NCCL_TESTS, *LOGS):
@@ -101,13 +77,7 @@ def open_source(source: str) -> Given:
 def measured_by_logs(
     logs: Sequence[Given], job: Job, topology: Topology
 ) -> tuple[Measurements, list[str]]:
-    """The steps of runs of one job as measurements, and what is known of each.
-
-    Raises
-    ------
-    InputError
-        If a log is of another batch than the job, or the job does not fit the machine.
-    """
+    """The steps of runs of one job as measurements, and what is known of each."""
     if job.world_size > topology.num_gpus:
         message = f"the job has {job.world_size:,} ranks, the machine "
         message += f"{topology.num_gpus:,} usable GPUs"

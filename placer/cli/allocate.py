@@ -210,7 +210,7 @@ def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> 
 
 def _write(found: Allocation, options: dict[str, Any]) -> None:
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     if options["output"]:
         _write_plans(found, options["output"])

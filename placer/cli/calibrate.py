@@ -98,7 +98,7 @@ def _compute(measurements: Measurements, format_name: str) -> None:
     from placer.calibrate.fit import calibrate as fit
     from placer.calibrate.text import as_data, as_text, as_yaml
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     found = fit(measurements)
     for warning in found.warnings:
@@ -115,7 +115,7 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     from placer.calibrate.links import fit_links
     from placer.calibrate.links_text import as_data, as_text, compute_line
     from placer.cli.output import write_document, write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.topology.compact import compact_document
 
     found = fit_links(measurements)
@@ -168,7 +168,7 @@ def _hardware(
     from placer.calibrate.hardware_text import as_data, as_text
     from placer.cli.machine import read_machine
     from placer.cli.output import write_document, write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.topology.compact import compact_document
 
     if not options["topology"]:

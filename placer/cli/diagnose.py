@@ -52,7 +52,7 @@ def diagnose(
     """
     from placer.api.diagnose import diagnosed
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     read = [_run(text) for text in runs]
     verdict = diagnosed(read)

@@ -69,7 +69,7 @@ def _report(
     form: str, found: PlanDiff, plans: tuple[Plan, Plan], names: tuple[str, str]
 ) -> str:
     if form == "json":
-        from placer.placement.plan_encode import json_text
+        from placer.placement.plan_file import json_text
 
         return json_text(found.to_dict())
     if form == "html":

@@ -157,8 +157,7 @@ def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     from placer.draw.pipeline import pipeline_chart
     from placer.draw.placement_map import placement_map
     from placer.draw.time_line import time_line
-    from placer.sweep.plot import sweep_plot
-    from placer.sweep.rows import read_rows
+    from placer.sweep.plot import read_rows, sweep_plot
 
     if picture == "scaling":
         return sweep_plot(*read_rows(file), theme)

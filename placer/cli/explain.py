@@ -77,7 +77,7 @@ def explain(plan: str, **options: Any) -> None:
     from placer.cli.output import write_text
     from placer.cli.placements import with_inputs
     from placer.placement.build import topology_section
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group
     from placer.topology.allocation import parse_hosts

@@ -37,13 +37,6 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
         Of a command with ``-t`` and ``-j``.
     why : str
         Why these are needed, where they not always are.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or anything in it is wrong.
-    click.UsageError
-        If neither names a machine, or a job.
     """
     found = from_folder(options)
     missing = [text for name, text in _NEEDED.items() if not (options | found)[name]]
@@ -59,13 +52,7 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
 
 
 def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What `NAME` gives to those of ``options`` that are missing, by their names.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or anything in it is wrong.
-    """
+    """What `NAME` gives to those of ``options`` that are missing, by their names."""
     from placer.documents import open_document
     from placer.documents.files import is_file
     from placer.formats.folder import EITHER, read_folder

@@ -154,7 +154,7 @@ class Group(click.Group):
 
 def _write_verdict(error: InfeasibleError) -> None:
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.report.verdict import infeasible_verdict
 
     write_text("-", json_text({"verdict": infeasible_verdict(error)}))

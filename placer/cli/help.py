@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
 from pathlib import Path
 
 import click
@@ -10,6 +13,113 @@ from placer.cli import complete
 from placer.cli.grouped import Command, Context
 from placer.cli.options import output_option
 from placer.cli.output import write_line, write_text
+from placer.version import __version__
+
+EXIT_CODES = {
+    "0": "Done. diff found no difference; all that check looked at holds.",
+    "1": "The answer is no: diff found differences, check a fault, --gap is not met.",
+    "2": "An option or an input is wrong.",
+    "3": "No placement keeps the hard rules.",
+    "4": "The output could not be written.",
+    "70": "An error of placer itself.",
+    "130, 143": "Ended by Ctrl-C or SIGTERM; the best plan so far is written.",
+}
+
+
+def pages(context: click.Context) -> Iterator[tuple[str, str]]:
+    """File name and text of the page of a command, and of all commands in it."""
+    yield f"{_name(context)}.1", page(context)
+    for child in _children(context):
+        yield from pages(child)
+
+
+def page(context: click.Context) -> str:
+    """The page of the command that ``context`` stands for."""
+    command = context.command
+    name = _name(context)
+    children = list(_children(context))
+    lines = [
+        f'.TH "{name.upper()}" "1" "" "placer {__version__}" "placer manual"',
+        *_section("NAME", f"{name} - {command.get_short_help_str(limit=200)}"),
+        *_section("SYNOPSIS", ""),
+        f".B {_escaped(context.command_path)}",
+        _escaped(" ".join(command.collect_usage_pieces(context))),
+        *_section("DESCRIPTION", cleandoc(command.help or "")),
+        *_terms("OPTIONS", _options(context)),
+        *_terms(
+            "COMMANDS",
+            ((child.command_path, _short_help(child)) for child in children),
+        ),
+    ]
+    if command.epilog:
+        lines += _section("EXAMPLE", command.epilog.removeprefix("Example: "))
+    if context.parent is None:
+        lines += _terms("EXIT STATUS", EXIT_CODES.items())
+    near = [child for child in (context.parent, *children) if child]
+    lines += _section("SEE ALSO", ", ".join(f"{_name(child)}(1)" for child in near))
+    return "\n".join(lines) + "\n"
+
+
+def _children(context: click.Context) -> Iterator[click.Context]:
+    command = context.command
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        if child is not None and not child.hidden:
+            yield click.Context(child, info_name=name, parent=context)
+
+
+def _options(context: click.Context) -> Iterator[tuple[str, str]]:
+    for parameter in context.command.get_params(context):
+        record = parameter.get_help_record(context)
+        if isinstance(parameter, click.Option) and record is not None:
+            yield record
+
+
+def _short_help(context: click.Context) -> str:
+    return context.command.get_short_help_str(limit=200)
+
+
+def _name(context: click.Context) -> str:
+    return context.command_path.replace(" ", "-")
+
+
+def _section(title: str, text: str) -> list[str]:
+    """A section of paragraphs, which empty lines separate."""
+    paragraphs = [_paragraph(part) for part in text.split("\n\n") if part.strip()]
+    return [f".SH {title}", *"\n.PP\n".join(paragraphs).splitlines()]
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph; behind click's mark for that, line by line as it is."""
+    if not text.startswith("\b\n"):
+        return _joined(text)
+    lines = map(_escaped, text.splitlines()[1:])
+    return "\n".join((".nf", *lines, ".fi"))
+
+
+def _terms(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
+    """A section of terms with what they mean; nothing when there are none."""
+    lines = [
+        line
+        for term, text in rows
+        for line in (".TP", f".B {_escaped(term)}", _joined(text))
+    ]
+    return [f".SH {title}", *lines] if lines else []
+
+
+def _joined(text: str) -> str:
+    return _escaped(" ".join(text.split()))
+
+
+def _escaped(text: str) -> str:
+    r"""Text that troff takes as it is.
+
+    A dash stays one that can be copied, and no line is taken for a request.
+    """
+    text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
+    return re.sub(r"^([.'])", r"\\&\1", text)
 
 
 @click.command(
@@ -32,7 +142,6 @@ def help(
     COMMAND may have several words, such as topology show. Without COMMAND, all commands
     are listed.
     """
-    from placer.cli.manual import page, pages
     from placer.documents.files import make_folder
 
     if output is not None and not man:

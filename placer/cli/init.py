@@ -233,8 +233,7 @@ def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[st
     """What was read, for people."""
     from placer.documents.records import entries
     from placer.report.assumed_text import assumed_lines
-    from placer.report.job_facts import title
-    from placer.report.machine_text import parts
+    from placer.report.machine_text import parts, title
 
     yield f"machine: {machine.name}, {parts(machine)}"
     yield f"job: {job.name}, {title(job)}"

@@ -49,24 +49,13 @@ def read_given_job(
     cuts_batch : bool
         Whether the command cuts the samples of a step itself: of sources that do not
         say how, it needs ``--global-batch`` alone.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or cannot have this order.
     """
     with notes_told(options):
         return _given_job(options, machine, hosts, ranks, cuts_batch)
 
 
 def read_quietly(options: dict[str, Any]) -> None:
-    """Read the sources of a job, whatever the machine is.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with them.
-    """
+    """Read the sources of a job, whatever the machine is."""
     _read_job(options | {"quiet": True}, None, None)
 
 

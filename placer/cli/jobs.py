@@ -167,7 +167,7 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """
     from placer.cli.output import write_text
     from placer.job.write import to_document
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     found = read_given_job({"job": jobs} | options)
     if format_name == "json":
@@ -179,7 +179,7 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 def _lines(job: Job) -> list[str]:
     """What the job is, what it requires and where its figures come from."""
     from placer.report.columns import wrapped
-    from placer.report.job_facts import facts
+    from placer.report.machine_text import facts
 
     rows = facts(job)
     rows |= {f"source {i}": text for i, text in enumerate(job.sources, start=1)}

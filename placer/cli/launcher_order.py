@@ -47,7 +47,7 @@ def _print_names(
 def order_text(plan: Plan, name: str) -> str:
     """The rule of a launcher, its source, and the hosts as it numbers their ranks."""
     from placer.placement.launcher_orders import LAUNCHERS
-    from placer.report.host_text import hosts_text
+    from placer.report.words import hosts_text
 
     launcher = LAUNCHERS[name]
     return (
@@ -58,8 +58,7 @@ def order_text(plan: Plan, name: str) -> str:
 
 def warn_of_text_order(plan: Plan, name: str) -> None:
     """Say it when names whose numbers differ in width meet a launcher of text."""
-    from placer.placement.host_orders import text_order_surprise
-    from placer.placement.launcher_orders import LAUNCHERS
+    from placer.placement.launcher_orders import LAUNCHERS, text_order_surprise
 
     what = LAUNCHERS[name].sorts_text
     labels = plan.domains.values() if what == "labels" else ()

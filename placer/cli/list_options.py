@@ -1,13 +1,71 @@
-"""Options that take lists, and sizes of memory; the framework whose rules hold."""
+"""What sweeps and tune share: lists, a plot, other machines that help."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from placer.cli.options import OneOf
+from placer.cli import complete
+from placer.cli.options import OneOf, Whole
+
+if TYPE_CHECKING:
+    from placer.workers.engine import Engine
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def engine_options(function: _Function) -> _Function:
+    """``--workers`` and ``--scheduler``."""
+    workers = click.option(
+        "--workers",
+        type=Whole(1, 1024),
+        metavar="N",
+        help="Processes that work at a time. Default: one per core that is granted.",
+    )
+    scheduler = click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster at this address instead.",
+    )
+    return workers(scheduler(function))
+
+
+def engine_of(options: dict[str, Any]) -> Engine:
+    """The engine that the options of `engine_options` ask for."""
+    from placer.base.threads import granted_cores
+    from placer.workers.cluster import Cluster
+    from placer.workers.pool import Pool
+
+    if options["scheduler"] is None:
+        return Pool(options["workers"] or granted_cores())
+    if options["workers"] is not None:
+        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
+    return Cluster(options["scheduler"])
+
+
+def plot_option(what: str) -> Callable[[Any], Any]:
+    """The option; ``what`` begins its help."""
+    return click.option(
+        "--plot",
+        metavar="FILE",
+        shell_complete=complete.files,
+        help=f"{what}: FILE.svg or FILE.png.",
+    )
+
+
+def check_plot(file: str | None) -> None:
+    """Refuse a plot that could not be written, before the work."""
+    if file is None:
+        return
+    if not file.lower().endswith((".svg", ".png")):
+        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
+    if file.lower().endswith(".png"):
+        from placer.draw.png import check_png
+
+        check_png()
+
 
 framework_option = click.option(
     "--framework",

@@ -1,4 +1,4 @@
-"""The one way for a command's data out: to a file, or to standard output."""
+"""The one way for data of a command out, plans too: to a file, or standard output."""
 
 from __future__ import annotations
 
@@ -7,15 +7,51 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from placer.cli.interrupt import interrupts
+from placer.cli.options import format_option, output_option, quiet_option
 from placer.documents import files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from placer.placement.plan import Plan
+    from placer.report.look import Look
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
+    """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
+
+    def add(function: _Function) -> _Function:
+        output = output_option(
+            "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
+            "without a summary."
+        )
+        silence = quiet_option(f"{quiet}; with -o PATH no summary either.")
+        return output(format_option("text", "json")(silence(function)))
+
+    return add
+
+
+def write_made(
+    plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
+) -> None:
+    """Write the plan to its file, and what the user asked to see to stdout."""
+    from placer.cli.look import look_of_stdout
+
+    output = options["output"]
+    to_file = output not in (None, "-")
+    if to_file:
+        write_plan(output, plan)
+    if output == "-" or options["format_name"] == "json":
+        write_plan("-", plan)
+    elif not (to_file and options["quiet"]):
+        write_text("-", summary(look_of_stdout()).rstrip() + "\n")
 
 
 @contextmanager
@@ -75,7 +111,7 @@ def write_text(path: str, text: str) -> None:
 
 def write_document(path: str, document: Mapping[str, Any]) -> None:
     """Write a document as YAML where the name of the file says so, else as JSON."""
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     if not path.lower().endswith((".yaml", ".yml")):
         write_text(path, json_text(document))

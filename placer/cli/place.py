@@ -25,7 +25,7 @@ from placer.cli.options import (
     require_option,
     share,
 )
-from placer.cli.plan_output import write_made
+from placer.cli.output import write_made
 from placer.cli.rule_options import (
     first_host_first,
     rule_options,

@@ -149,13 +149,7 @@ def two_placements(
 
 
 def parts(text: str) -> tuple[str, str]:
-    """Kind and value of ``KIND:VALUE``; anything else is a plan file.
-
-    Raises
-    ------
-    InputError
-        If it names nothing, or is no file and looks like a kind mistyped.
-    """
+    """Kind and value of ``KIND:VALUE``; anything else is a plan file."""
     kind, colon, value = text.partition(":")
     if colon and kind in KINDS:
         if value:
@@ -191,8 +185,8 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan
     from placer.api.predict import predict, scored_plan
     from placer.documents.files import read_text, shown_name
     from placer.placement.baselines import baseline
-    from placer.placement.hostfile import placement_of_hostfile
     from placer.placement.inputs import Inputs
+    from placer.placement.rank_maps import placement_of_hostfile
     from placer.topology.allocation import parse_hosts
 
     hosts = inputs.machine.node_names

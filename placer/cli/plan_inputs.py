@@ -53,11 +53,6 @@ def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
         Of a command with `plan_input_options`.
     plan : Plan, optional
         Whose machine the job is for, unless ``-t`` names another.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read.
     """
     from placer.cli.machine import read_machine
     from placer.placement.inputs import kept_topology
@@ -78,13 +73,6 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
         Of a command with `plan_input_options` and ``--hosts``.
     why : str
         Why they are needed, where they not always are.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read.
-    click.UsageError
-        If machine or job are nowhere.
     """
     from placer.cli.machine import read_machine
     from placer.placement.inputs import Inputs
@@ -107,12 +95,6 @@ def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
     plan : Plan
     options : dict
         Of a command with `plan_input_options`.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read, is neither given nor kept, or is not the one that the
-        plan names.
     """
     from placer.api.inputs import inputs_of_plan
 

@@ -17,8 +17,8 @@ from placer.cli.input_options import (
 from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
 from placer.cli.old_names import tell_new_name
 from placer.cli.options import hosts_option
+from placer.cli.output import plan_output_options, write_made
 from placer.cli.plan_inputs import stated_inputs
-from placer.cli.plan_output import plan_output_options, write_made
 
 if TYPE_CHECKING:
     from placer.report.look import Look

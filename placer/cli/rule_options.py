@@ -53,14 +53,9 @@ def first_host_first(
     machine : Topology
     hosts, exclude : sequence of str, optional
         The allocation, and hosts of it not to use.
-
-    Raises
-    ------
-    InputError
-        If a host is unknown or unavailable, or none is left.
     """
     from placer.job.rules import Pin, Rules
-    from placer.placement.host_orders import slurm_key
+    from placer.placement.launcher_orders import slurm_key
     from placer.topology.allocation import allocate
 
     left = allocate(machine, hosts, exclude or ())

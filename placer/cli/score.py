@@ -61,7 +61,7 @@ def score(**options: Any) -> None:
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
     from placer.cli.output import write_line, write_plan, write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]

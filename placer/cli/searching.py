@@ -9,7 +9,7 @@ import click
 
 from placer.cli.interrupt import interrupts, leave
 from placer.cli.options import seed_option, teller, time_limit_option
-from placer.cli.plan_output import plan_output_options
+from placer.cli.output import plan_output_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

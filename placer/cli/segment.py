@@ -50,7 +50,7 @@ def segment(context: click.Context, /, **options: Any) -> None:
     from placer.allocation.segment import advice
     from placer.base.errors import InputError, Problem
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.topology.read import read_topology
 
     missing = {"job": "-j JOB", "nodes": "--nodes N"}

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
 from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
-from placer.cli.list_options import framework_option, size_option
+from placer.cli.list_options import (
+    check_plot,
+    engine_of,
+    engine_options,
+    framework_option,
+    plot_option,
+    size_option,
+)
 from placer.cli.options import (
     format_option,
     hosts_option,
@@ -23,7 +29,6 @@ from placer.cli.options import (
     seed_option,
     time_limit_option,
 )
-from placer.cli.plot_option import check_plot, plot_option
 from placer.cli.progress import Due
 
 if TYPE_CHECKING:
@@ -199,7 +204,7 @@ class CountLines:
 def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_plan, write_text
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
     from placer.sweep.plot import sweep_plot
 
     if options["output"] == "-" and found.best is not None:

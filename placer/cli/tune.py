@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
 from placer.cli.grouped import Command
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
 from placer.cli.list_options import (
+    check_plot,
+    engine_of,
+    engine_options,
     framework_option,
     names,
+    plot_option,
     size_in_bytes,
     size_option,
 )
@@ -28,7 +31,6 @@ from placer.cli.options import (
     seed_option,
     time_limit_option,
 )
-from placer.cli.plot_option import check_plot, plot_option
 from placer.cli.progress import Due
 
 if TYPE_CHECKING:
@@ -215,7 +217,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_text
     from placer.degrees.plot import tune_plot
-    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import json_text
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0

@@ -16,7 +16,7 @@ from placer.job.work import forward_work, micro_batch_time, sample_work
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
     from placer.job.model import Job
-    from placer.topology.gpu import Gpu
+    from placer.topology.gpu_kinds import Gpu
 
 # Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes
 # 0.75 to 0.90 by their size (caa4b11f, ``systems/``).

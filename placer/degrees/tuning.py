@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
 from placer.base.errors import EmitError
-from placer.degrees.kinds import differing, methods
-from placer.degrees.rated import gain, rated
+from placer.degrees.kinds import differing, gain, methods, rated
 from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.job.fixed import fixed_share

@@ -3,6 +3,9 @@
 `open_document` reads a file of this program, `parse_document` its text, `parse_answer`
 what another program printed. `Value` reads anything, `Section` a mapping under a
 schema; every problem is collected before any is raised.
+
+What is wrong with an input is raised as one `placer.InputError` with all problems and
+their places, by whatever function here finds it; docstrings do not say so again.
 """
 
 from placer.documents.digest import content_digest

@@ -52,24 +52,12 @@ class Document:
     def problem(
         self, message: str, path: Path, hint: str = "", *, is_key: bool = False
     ) -> None:
-        """Record a problem of the value at ``path``, or of its key itself.
-
-        Raises
-        ------
-        InputError
-            If there are `MOST_COLLECTED` problems.
-        """
+        """Record a problem of the value at ``path``, or of its key itself."""
         place = self.place(path, is_key=is_key)
         self.add(Problem(message, self.source, *place, key_text(path), hint))
 
     def add(self, problem: Problem) -> None:
-        """Record a problem; one too many ends the reading.
-
-        Raises
-        ------
-        InputError
-            If there are `MOST_COLLECTED` problems.
-        """
+        """Record a problem; one too many ends the reading."""
         if problem not in self.problems:  # a value may be read twice
             self.problems.append(problem)
         if len(self.problems) >= MOST_COLLECTED:
@@ -121,13 +109,7 @@ class Document:
         return self._read_tree() if self._read_tree else None
 
     def check_format(self, format_name: str, newest: int = 1) -> None:
-        """Read ``format`` and ``version`` of the root; stop at once if they do not fit.
-
-        Raises
-        ------
-        InputError
-            If the file is of another format or of a newer version.
-        """
+        """Read ``format`` and ``version`` of the root; stop if they do not fit."""
         problems_before = len(self.problems)
         found = self.root.text("format")
         if found and found != format_name:
@@ -142,23 +124,11 @@ class Document:
             self.fail_if_problems()
 
     def fail_if_problems(self) -> None:
-        """Raise what was found so far, in file order.
-
-        Raises
-        ------
-        InputError
-            If there is any problem; at most 20 are listed.
-        """
+        """Raise what was found so far, in file order."""
         refuse(sorted(self.problems, key=lambda p: (p.line, p.column)))
 
     def finish(self) -> None:
-        """Report the unknown keys of every section that was opened, then raise.
-
-        Raises
-        ------
-        InputError
-            If there is any problem.
-        """
+        """Report the unknown keys of every section that was opened, then raise."""
         for section in self._sections.values():
             section.finish()
         self.fail_if_problems()

@@ -23,13 +23,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def json_tree(text: str, builder: TreeBuilder) -> Node:
-    """Tree of the JSON value in ``text``.
-
-    Raises
-    ------
-    InputError
-        If the text is not strict JSON, or is nested too deep or too large.
-    """
+    """Tree of the JSON value in ``text``."""
     return _Parser(text, builder).run()
 
 

@@ -6,21 +6,76 @@ that a second parse of the same text gives.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, NoReturn
 
 from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.documents import files
 from placer.documents.document import Document
 from placer.documents.json_tree import json_tree
-from placer.documents.plain_json import is_modest, most_values, plain_json
 from placer.documents.scalars import Number
-from placer.documents.tree import MAX_NODES, Node, TreeBuilder
+from placer.documents.tree import MAX_DEPTH, MAX_NODES, MAX_TEXT, Node, TreeBuilder
 from placer.documents.values import ValueBuilder, plain
+
+
+def most_values(text: str) -> int:
+    """How many values a JSON text can have at most."""
+    return 1 + sum(map(text.count, ",[{"))
+
+
+def plain_json(text: str, parse_float: Callable[[str], Any] | None = None) -> Any:
+    """The value of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        If something may be wrong with it: the notation, a key that comes twice, nesting
+        that overflows the stack, an integer of thousands of digits.
+    """
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_mapping,
+            parse_constant=_refuse,
+            parse_float=parse_float,
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def is_modest(value: Any) -> bool:
+    """Whether nothing is nested too deep, no text too long and every key printable."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        if any(isinstance(each, str) and len(each) > MAX_TEXT for each in level):
+            return False
+        boxes = [each for each in level if isinstance(each, dict | list)]
+        if not boxes:
+            return True
+        keys = ["".join(box) for box in boxes if isinstance(box, dict)]
+        if any(len(each) > MAX_TEXT or not each.isprintable() for each in keys):
+            return False
+        values = (box.values() if isinstance(box, dict) else box for box in boxes)
+        level = list(chain.from_iterable(values))
+    return False
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(word)
+
 
 # Values of a file: a machine of 50,000 nodes that are listed one by one.
 MAX_VALUES = 250_000
@@ -39,11 +94,6 @@ def parse_document(text: str, source: str, *, aliases: bool = False) -> Document
     A name that ends in ``.json`` is strict JSON; other texts that open like a JSON
     object are JSON too, unless only YAML can read them. That the top is a mapping is
     required.
-
-    Raises
-    ------
-    InputError
-        If the text cannot be parsed.
     """
     document = _parse(text, source, aliases=aliases)
     document.top.section()
@@ -51,13 +101,7 @@ def parse_document(text: str, source: str, *, aliases: bool = False) -> Document
 
 
 def open_document(source: str) -> Document:
-    """Document of the file ``source`` (``-`` is standard input).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or parsed.
-    """
+    """Document of the file ``source`` (``-`` is standard input)."""
     return parse_document(files.read_text(source), files.shown_name(source))
 
 
@@ -67,13 +111,7 @@ def document_of(content: Mapping[str, Any], source: str) -> Document:
 
 
 def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
-    """Document of what another program printed: JSON, or YAML where that is allowed.
-
-    Raises
-    ------
-    InputError
-        If it is not that, a key comes twice, or it is too large.
-    """
+    """Document of what another program printed: JSON, or YAML where that is allowed."""
     if yaml and not _OPENS_JSON.match(text):
         document = _yaml(text, source, MAX_NODES)
         document.fail_if_problems()

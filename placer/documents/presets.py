@@ -42,13 +42,7 @@ def is_preset(kind: Kind, name: str) -> bool:
 
 
 def preset_path(kind: Kind, name: str) -> Path:
-    """File of the preset ``name``, or of the one that had this name before.
-
-    Raises
-    ------
-    InputError
-        If there is no such preset; the hint names the nearest one.
-    """
+    """File of the preset ``name``, or of the one that had this name before."""
     names = preset_names(kind)
     name = RENAMED[kind].get(name, name)
     if name in names:
@@ -71,11 +65,6 @@ def find_file(kind: Kind, source: str) -> str:
 
     An existing file, a name that ends in ``.yaml``, ``.yml`` or ``.json`` and anything
     with a path separator are files.
-
-    Raises
-    ------
-    InputError
-        If it is no file and there is no such preset.
     """
     is_file_name = source.endswith((".yaml", ".yml", ".json")) or "/" in source
     if source == "-" or is_file_name or is_file(source):

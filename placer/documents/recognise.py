@@ -102,14 +102,7 @@ def is_own(text: str) -> bool:
 
 
 def open_text(source: Source, formats: Mapping[str, Format]) -> Text | None:
-    """The text that ``FORMAT:FILE`` or ``FILE`` names; None if there is no such file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, there is no such format, it is of another, or its content
-        is like several.
-    """
+    """The text that ``FORMAT:FILE`` or ``FILE`` names; None without such a file."""
     given = os.fspath(source)
     names = {name: row for row in formats.values() for name in (row.name, *row.also)}
     prefixed = _PREFIXED.fullmatch(given)

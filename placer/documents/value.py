@@ -167,13 +167,7 @@ class Value:
             yield key, Value(self.document, content, (*self.path, key))
 
     def items(self) -> list[Value]:
-        """The elements of a list; none, with a problem, when it is none.
-
-        Raises
-        ------
-        InputError
-            If the list is longer than any machine needs.
-        """
+        """The elements of a list; none, with a problem, when it is none."""
         if self.kind != "list":
             self.expected("a list")
             return []

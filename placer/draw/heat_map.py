@@ -42,11 +42,6 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
 
     Colours follow the logarithm of the bytes, from the least to the most of any cell
     with traffic.
-
-    Raises
-    ------
-    InputError
-        If the plan's score has no traffic.
     """
     rows: Mapping[str, Mapping[str, float]] = plan.score.get("traffic_bytes", {})
     sent = [value for row in rows.values() for value in row.values() if value > 0]

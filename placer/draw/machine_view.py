@@ -5,7 +5,8 @@ Shapes: L levels, N nodes, R ranks, G groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,11 +15,50 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem
-from placer.draw.short_names import short_names
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+
+_LONG, _SHORT = 16, 12  # characters of a name that is shortened, and of one that is not
+_PARTS = re.compile(r"[-._/:]|[^-._/:]+")
+
+
+def short_names(names: Sequence[str], noun: str) -> list[str]:
+    """The names, or what differs between them, or numbers where that is long as well.
+
+    Different names stay different.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Those of one tier, in the order in which they are numbered.
+    noun : str
+        The tier.
+    """
+    different = list(dict.fromkeys(names))
+    if max(map(len, different), default=0) <= _LONG:
+        return list(names)
+    parts = [_PARTS.findall(name) for name in different]
+    start = _alike(parts)
+    end = _alike([row[start:][::-1] for row in parts])
+    middle = ["".join(row[start : len(row) - end]).strip("-._/:") for row in parts]
+    is_told = len(set(middle)) == len(different) and all(
+        0 < len(text) <= _SHORT for text in middle
+    )
+    if not is_told:
+        middle = [str(number) for number in range(1, len(different) + 1)]
+    shown = [f"{noun} {text}" if text.isdecimal() else text for text in middle]
+    short = dict(zip(different, shown, strict=True))
+    return [short[name] for name in names]
+
+
+def _alike(rows: Sequence[Sequence[str]]) -> int:
+    """How many parts at the start all rows have in common."""
+    columns = zip(*rows, strict=False)
+    same = [len(set(column)) == 1 for column in columns]
+    return same.index(False) if False in same else len(same)
+
 
 _MOST_NAMED = 4
 
@@ -88,13 +128,7 @@ class MachineView:
         return "/".join(reversed(parts))
 
     def find(self, wanted: str) -> tuple[int, int]:
-        """Level and domain that ``wanted`` names: ``r012``, ``rack=r012``, ``b1/r012``.
-
-        Raises
-        ------
-        InputError
-            If no domain with ranks is called so, or several are.
-        """
+        """Level and domain that ``wanted`` names, such as ``r012``, ``b1/r012``."""
         found = list(self._called(wanted))
         if len(found) == 1:
             return found[0]

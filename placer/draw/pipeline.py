@@ -65,11 +65,6 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
 
     After the pipeline come the parts of the step that follow from other axes. Of a job
     with very many micro-batches only the first are drawn.
-
-    Raises
-    ------
-    InputError
-        If the job has no model, and so no times.
     """
     job = step.model.job
     if job.model is None:

@@ -59,11 +59,6 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
 
     The first bar is the step; the second its exposed communication, enlarged, with the
     part that free scale-out links would save.
-
-    Raises
-    ------
-    InputError
-        If the plan's score has no step time.
     """
     step = plan.score.get("step_time_s", 0.0)
     parts = list(_parts(plan))

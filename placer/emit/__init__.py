@@ -1,7 +1,8 @@
 """Launcher files: a plan in the words of each launcher.
 
 Emitters only translate. A plan that a launcher cannot express is refused, with the
-reason and the formats that can; nothing is approximated.
+reason and the formats that can; nothing is approximated. Whatever function here finds
+that out raises one `placer.EmitError`; docstrings do not say so again.
 """
 
 from __future__ import annotations

@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def axes_of(plan: Plan, format: str) -> Parallelism:
-    """Axis sizes and rank order of the plan's job.
-
-    Raises
-    ------
-    EmitError
-        If the plan does not give them, or they do not make up its ranks.
-    """
+    """Axis sizes and rank order of the plan's job."""
     sizes = plan.job.get("parallelism")
     order = tuple(str(plan.job.get("order", "")).split("-"))
     if not sizes or sorted(order) != sorted(AXES):

@@ -55,13 +55,7 @@ class Program(NamedTuple):
 
 
 class Containers:
-    """The containers of a plan's pods, and what the pods say of their nodes.
-
-    Raises
-    ------
-    InputError
-        If what the plan keeps of its script or its cluster is malformed.
-    """
+    """The containers of a plan's pods, and what the pods say of their nodes."""
 
     def __init__(self, plan: Plan) -> None:
         self._program = _program(plan)

@@ -44,28 +44,14 @@ _USAGE = """\
 
 
 def render(plan: Plan) -> str:
-    """One line a host, in the plan's node order.
-
-    Raises
-    ------
-    EmitError
-        If a node's ranks are not consecutive, not on GPU 0, 1, 2 ... in their order or
-        do not start at a multiple of their number, or a name is no host name.
-    """
+    """One line a host, in the plan's node order."""
     nodes = nodes_in_order(plan, "deepspeed")
     require_aligned(nodes, "deepspeed")
     return "".join(f"{node.host} slots={len(node.ranks)}\n" for node in nodes)
 
 
 def render_node(plan: Plan) -> str:
-    """A bash script that becomes DeepSpeed's launcher with this host's node rank.
-
-    Raises
-    ------
-    EmitError
-        If a node holds ranks that are not consecutive, a name is no host name, or the
-        map is longer than one argument may be.
-    """
+    """A bash script that becomes DeepSpeed's launcher with this host's node rank."""
     nodes = nodes_of(plan)
     require_consecutive(nodes, "deepspeed-node")
     info = {node.host: _devices(node) for node in nodes}

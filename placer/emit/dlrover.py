@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def render(plan: Plan) -> str:
-    """Host -> its node rank, with as many digits for each.
-
-    Raises
-    ------
-    EmitError
-        If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
-        or a name is no host name.
-    """
+    """Host -> its node rank, with as many digits for each."""
     nodes = nodes_in_order(plan, "dlrover")
     width = len(str(len(nodes) - 1))
     groups = {node.host: f"{rank:0{width}}" for rank, node in enumerate(nodes)}

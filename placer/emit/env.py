@@ -35,13 +35,7 @@ index=${PLACER_LOCAL_INDEX:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID-}}}
 
 
 def render(plan: Plan) -> str:
-    """A bash script that gives one process its rank, then becomes its command.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """A bash script that gives one process its rank, then becomes its command."""
     nodes = nodes_of(plan)
     index = NEED_COMMAND + _INDEX + local_index("PLACER_LOCAL_INDEX")
     body = index + part_exports(plan) + become_rank(nodes)

@@ -49,13 +49,7 @@ done
 
 
 def render(plan: Plan) -> str:
-    """A bash script that gives one rank its GPU, then becomes its command.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """A bash script that gives one rank its GPU, then becomes its command."""
     nodes = nodes_of(plan)
     known = _RANK + number("rank", "rank", "no rank: set PLACER_RANK")
     body = NEED_COMMAND + known + _INDEX + part_exports(plan) + become_rank(nodes)
@@ -63,13 +57,7 @@ def render(plan: Plan) -> str:
 
 
 def files(plan: Plan) -> dict[str, str]:
-    """Hydra's machine file and the script that gives every rank its GPU.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """Hydra's machine file and the script that gives every rank its GPU."""
     wrapper = render(plan)
     runs = groupby(plan.host_of_rank)
     lines = [f"{host}:{len(list(ranks))}\n" for host, ranks in runs]

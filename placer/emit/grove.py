@@ -13,7 +13,7 @@ from placer.emit.domains import quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents, object_name
 from placer.emit.nodes import nodes_of
-from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
+from placer.emit.pod_request import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
     from placer.emit.domains import TierDomains
@@ -27,14 +27,7 @@ _TO_DO = (
 
 
 def render(plan: Plan) -> str:
-    """A PodCliqueSet without a pod template.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is no host name, or two ranks
-        share a GPU.
-    """
+    """A PodCliqueSet without a pod template."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)

@@ -24,12 +24,6 @@ def files(plan: Plan) -> dict[str, str]:
     """A ``placer/jax-devices`` document and the Python module that reads it.
 
     Without the job's axes the mesh has one axis, ``rank``.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, two ranks share a GPU, or the job's axes do not make
-        up the ranks.
     """
     rows = list(rows_of(plan))
     hosts = {row.node_rank: row.host for row in rows}

@@ -40,11 +40,6 @@ def job_flags(job: Job, framework: str) -> tuple[str, ...]:
     job : Job
     framework : str
         ``megatron``, ``torchtitan``, ``deepspeed`` (Megatron-DeepSpeed).
-
-    Raises
-    ------
-    EmitError
-        If the framework has no flags for that job, or none that are known here.
     """
     if framework not in _FLAGS:
         raise EmitError(f"no flags of {framework} are known")

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.emit.compute_domain import compute_domains
 from placer.emit.container import Containers
-from placer.emit.kubernetes import config_map, pod_by_name
+from placer.emit.kubernetes import compute_domains, config_map, pod_by_name
 from placer.emit.manifest import Object, documents, object_name
 from placer.emit.nodes import nodes_of, require_equal_nodes
 
@@ -30,14 +29,7 @@ _NODE = "node"
 
 
 def render(plan: Plan) -> str:
-    """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, nodes need
-        unequal numbers of GPUs, or the script is too large for a ConfigMap.
-    """
+    """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script."""
     nodes = nodes_of(plan)
     require_equal_nodes(nodes, "kubeflow-trainer")
     name = object_name(plan)

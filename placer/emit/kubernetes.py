@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import EmitError
 from placer.emit import torchrun, torchrun_wrapper
-from placer.emit.compute_domain import claim_channel, compute_domains
 from placer.emit.container import Containers
+from placer.emit.domains import nvlink_tier, tiers_of
 from placer.emit.manifest import (
     Object,
     Text,
@@ -28,6 +28,47 @@ if TYPE_CHECKING:
 
     from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
+
+_CHANNEL = "nvlink-channel"
+
+
+def compute_domains(plan: Plan, nodes: Sequence[NodeRanks]) -> list[Object]:
+    """The ComputeDomain of a plan whose NVLink joins nodes; none for others."""
+    if not _joins_nodes(plan, nodes):
+        return []
+    name = object_name(plan)
+    # Newer drivers take the number for the status alone, older ones wait for it.
+    spec = {
+        "numNodes": len(nodes),
+        "channel": {"resourceClaimTemplate": {"name": _template(plan)}},
+    }
+    return [
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "ComputeDomain",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    ]
+
+
+def claim_channel(plan: Plan, nodes: Sequence[NodeRanks], pod: Object) -> None:
+    """Let a pod's one container have a channel of the plan's ComputeDomain."""
+    if _joins_nodes(plan, nodes):
+        claim = {"name": _CHANNEL, "resourceClaimTemplateName": _template(plan)}
+        pod["resourceClaims"] = [claim]
+        (container,) = pod["containers"]
+        container["resources"]["claims"] = [{"name": _CHANNEL}]
+
+
+def _joins_nodes(plan: Plan, nodes: Sequence[NodeRanks]) -> bool:
+    tier = nvlink_tier(plan, tiers_of(plan, nodes))
+    return tier is not None and max(tier.counts) > 1
+
+
+def _template(plan: Plan) -> str:
+    return f"{object_name(plan)}-channel"
+
 
 # etcd's limit of a request; a ConfigMap holds 1 MiB (Kubernetes documentation,
 # "ConfigMaps").
@@ -47,14 +88,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def render_job(plan: Plan) -> str:
-    """An indexed Job and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, nodes need
-        unequal numbers of GPUs, or the script is too large for a ConfigMap.
-    """
+    """An indexed Job and its ConfigMap."""
     nodes = nodes_of(plan)
     job = {
         "apiVersion": "batch/v1",
@@ -67,13 +101,7 @@ def render_job(plan: Plan) -> str:
 
 
 def render_jobset(plan: Plan) -> str:
-    """A JobSet of one indexed Job, and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        As `render_job`.
-    """
+    """A JobSet of one indexed Job, and its ConfigMap."""
     nodes = nodes_of(plan)
     spec = _job_spec(plan, nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
@@ -83,14 +111,7 @@ def render_jobset(plan: Plan) -> str:
 
 
 def render_pinned(plan: Plan) -> str:
-    """A JobSet with one Job for each node rank, pinned to its node, and its ConfigMap.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, two ranks share a GPU, or there are too
-        many nodes for one object.
-    """
+    """A JobSet, one Job for each node rank, pinned to its node, and its ConfigMap."""
     nodes = nodes_of(plan)
     name, containers, alike = object_name(plan), Containers(plan), _consecutive(nodes)
     jobs = [
@@ -112,13 +133,7 @@ def render_pinned(plan: Plan) -> str:
 
 
 def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
-    """The ConfigMap that holds the launch script.
-
-    Raises
-    ------
-    EmitError
-        If a name is none of a Kubernetes node, or the script is too large.
-    """
+    """The ConfigMap that holds the launch script."""
     require_node_names(nodes)
     text = (torchrun if _consecutive(nodes) else torchrun_wrapper).render(plan)
     if len(text) > _MAX_CONFIG_MAP:

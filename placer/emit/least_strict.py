@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placer.base.hostlist import compress
 from placer.base.units import format_seconds
 from placer.emit.domains import quoted
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

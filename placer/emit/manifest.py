@@ -81,13 +81,7 @@ def label_name(name: str) -> str:
 
 
 def require_node_names(nodes: Sequence[NodeRanks]) -> None:
-    """Nothing, when every host could be the ``kubernetes.io/hostname`` of a node.
-
-    Raises
-    ------
-    EmitError
-        Naming the first host that could not.
-    """
+    """Nothing, when every host could be the ``kubernetes.io/hostname`` of a node."""
     for node in nodes:
         if not _NODE.fullmatch(node.host) or len(node.host) > _MAX_LABEL:
             raise EmitError(

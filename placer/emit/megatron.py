@@ -42,14 +42,7 @@ _NO_EXPERTS = """\
 
 
 def render(plan: Plan) -> str:
-    """Shell text that sets the array ``MEGATRON_ARGS``.
-
-    Raises
-    ------
-    EmitError
-        If the plan does not give the sizes of the axes, Megatron-LM cannot number ranks
-        so, or a name is no host name.
-    """
+    """Shell text that sets the array ``MEGATRON_ARGS``."""
     consecutive = all(node.consecutive for node in nodes_of(plan))
     axes = axes_of(plan, "megatron")
     flags = flags_of_axes(axes)
@@ -65,13 +58,7 @@ def render(plan: Plan) -> str:
 
 
 def flags_of_axes(axes: Parallelism) -> dict[str, int | str]:
-    """Flags of the sizes of the axes and their order; a switch has an empty value.
-
-    Raises
-    ------
-    EmitError
-        If Megatron-LM cannot number ranks so.
-    """
+    """Flags of the sizes of the axes and their order; a switch has an empty value."""
     order = _order(axes)
     if axes.vp > 1 and axes.pp == 1:
         raise EmitError("Megatron-LM has virtual stages with pp > 1 only")

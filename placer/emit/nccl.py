@@ -126,14 +126,7 @@ class _Communicator:
 
 
 def render(plan: Plan) -> str:
-    """A report of every kind of communicator of the job.
-
-    Raises
-    ------
-    EmitError
-        If the axes do not make up the ranks, a name is no host name, or two ranks share
-        a GPU.
-    """
+    """A report of every kind of communicator of the job."""
     machine, system = _machine(plan)
     parts = [_HEAD.format(system=system)]
     name_of: dict[tuple[tuple[int, ...], ...], str] = {}

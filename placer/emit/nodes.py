@@ -54,14 +54,7 @@ class NodeRanks:
 
 
 def nodes_of(plan: Plan) -> list[NodeRanks]:
-    """The nodes that hold ranks, by lowest rank; the index is the node rank.
-
-    Raises
-    ------
-    EmitError
-        If there are no ranks, a host name is not one or names two nodes, or two ranks
-        share a GPU.
-    """
+    """The nodes that hold ranks, by lowest rank; the index is the node rank."""
     at: dict[int, list[int]] = {}
     for rank, node in enumerate(plan.node_of_rank.tolist()):
         at.setdefault(node, []).append(rank)
@@ -87,14 +80,7 @@ def nodes_of(plan: Plan) -> list[NodeRanks]:
 
 
 def nodes_in_order(plan: Plan, format: str) -> list[NodeRanks]:
-    """The nodes for a launcher that is told no more than their order and their sizes.
-
-    Raises
-    ------
-    EmitError
-        As `nodes_of`; or where a node's ranks are not consecutive, or not on GPU 0, 1,
-        2 ... in their order.
-    """
+    """The nodes for a launcher that is told only their order and their sizes."""
     nodes = nodes_of(plan)
     require_consecutive(nodes, format)
     require_gpus_in_order(nodes, format)
@@ -102,13 +88,7 @@ def nodes_in_order(plan: Plan, format: str) -> list[NodeRanks]:
 
 
 def require_consecutive(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when every node holds consecutive ranks.
-
-    Raises
-    ------
-    EmitError
-        Naming the first node that does not, and the formats that can express it.
-    """
+    """Nothing, when every node holds consecutive ranks."""
     for node in nodes:
         if not node.consecutive:
             raise EmitError(
@@ -118,13 +98,7 @@ def require_consecutive(nodes: Sequence[NodeRanks], format: str) -> None:
 
 
 def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when local rank k of every node runs on GPU k.
-
-    Raises
-    ------
-    EmitError
-        Naming the first node where it does not, and the formats that can express it.
-    """
+    """Nothing, when local rank k of every node runs on GPU k."""
     for node in nodes:
         if not node.gpus_in_order:
             raise EmitError(
@@ -135,13 +109,7 @@ def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
 
 
 def require_aligned(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when local rank k of every node is rank k modulo its number of ranks.
-
-    Raises
-    ------
-    EmitError
-        Naming the first node where it is not, and the formats that can express it.
-    """
+    """Nothing, when local rank k of every node is rank k modulo its number of ranks."""
     for node in nodes:
         if not node.aligned:
             raise EmitError(
@@ -151,13 +119,7 @@ def require_aligned(nodes: Sequence[NodeRanks], format: str) -> None:
 
 
 def require_equal_nodes(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when every node must have as many GPUs as the others.
-
-    Raises
-    ------
-    EmitError
-        With the counts, and the formats that can express it.
-    """
+    """Nothing, when every node must have as many GPUs as the others."""
     counts = {node.reach for node in nodes}
     if len(counts) > 1:
         raise EmitError(

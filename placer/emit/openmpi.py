@@ -36,14 +36,7 @@ _HOST = re.compile(
 
 
 def render_seq(plan: Plan) -> str:
-    """The host of every rank, one a line, in rank order.
-
-    Raises
-    ------
-    EmitError
-        If local rank k of a node does not run on GPU k, or a host file cannot hold a
-        host name.
-    """
+    """The host of every rank, one a line, in rank order."""
     nodes = nodes_of(plan)
     require_gpus_in_order(nodes, "openmpi-seq")
     _require_names(nodes, "host file")
@@ -51,14 +44,7 @@ def render_seq(plan: Plan) -> str:
 
 
 def render_rankfile(plan: Plan) -> str:
-    """One line a rank: its host and its slot there.
-
-    Raises
-    ------
-    EmitError
-        If local rank k of a node does not run on GPU k, or a rankfile cannot hold a
-        host name.
-    """
+    """One line a rank: its host and its slot there."""
     nodes = nodes_of(plan)
     require_gpus_in_order(nodes, "openmpi-rankfile")
     _require_names(nodes, "rankfile")
@@ -74,11 +60,6 @@ def _require_names(nodes: Iterable[NodeRanks], file: str) -> None:
 
     It drops the domain of a name: its parameters ``orte_keep_fqdn_hostnames`` and
     ``prte_keep_fqdn_hostnames`` are "no" by default (``ompi_info``, ``prte_info``).
-
-    Raises
-    ------
-    EmitError
-        Naming the first host that it does not, and ``file``.
     """
     host_of_label: dict[str, str] = {}
     for node in nodes:

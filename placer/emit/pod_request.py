@@ -11,21 +11,81 @@ Scheduling"; KAI scheduler d5bc503a, ``docs/topology/README.md`` and ``segments.
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING
 
+from placer.base.errors import EmitError
 from placer.emit.container import labels_of
-from placer.emit.domains import nvlink_tier, quoted, tiers_of
+from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents
 from placer.emit.nodes import nodes_of
-from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from placer.emit.domains import TierDomains
     from placer.emit.manifest import Object
+    from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
+
+
+def usage(what: str, scheduler: str, nodes: Sequence[NodeRanks], to_do: str) -> str:
+    """Comment that opens a request: what it is, and what its reader has to do."""
+    text = (
+        f"For the next submission: {what} with which {scheduler} gives nodes like the "
+        f"plan's to {len(nodes)} pods, one a node of {nodes[0].reach} GPUs. "
+        f"{to_do}{' ' * bool(to_do)}The job gets other nodes: place it on those, then "
+        "emit its launch files."
+    )
+    lines = textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def shared_and_slices(
+    tiers: Sequence[TierDomains],
+) -> tuple[TierDomains | None, list[TierDomains]]:
+    """The tier on which all nodes are together, and those below to cut slices by.
+
+    A tier that asks for no more than the one inside it is left out, and one whose
+    slices do not hold whole slices of that (Kueue refuses it).
+    """
+    shared = innermost_shared(tiers)
+    slices: list[TierDomains] = []
+    inner = 1
+    for tier in tiers[: tiers.index(shared)] if shared else tiers:
+        if tier.slice > inner and tier.slice % inner == 0:
+            slices.append(tier)
+            inner = tier.slice
+    return shared, slices
+
+
+def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) -> str:
+    """Comments on what the annotations do not say of the domains."""
+    if not tiers:
+        return "# Not said: the plan names no tier between node and cluster.\n"
+    text = ""
+    inner = 1
+    for tier in tiers:
+        least, most = min(tier.counts), max(tier.counts)
+        if len(tier.names) == 1:
+            break
+        if least < most or (tier not in said and most > inner):
+            text += f"# Not said: {tier.described}"
+            text += f"; each {tier.slice} stay together.\n" if tier in said else ".\n"
+        inner = most
+    return text
+
+
+def require_alike(nodes: Sequence[NodeRanks]) -> None:
+    """Nothing, when every node must have as many GPUs as the others."""
+    counts = {node.reach for node in nodes}
+    if len(counts) > 1:
+        raise EmitError(
+            f"pods of one request are alike, but nodes need {min(counts)} to "
+            f"{max(counts)} GPUs; no annotation says that"
+        )
+
 
 _WHAT = "annotations"
 _OF_TIER = "Put the label of a tier for <...>."
@@ -38,14 +98,7 @@ _MAX_LAYERS = 3
 
 
 def render_kueue(plan: Plan) -> str:
-    """Annotations of the pod template for Kueue's Topology Aware Scheduling.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is no host name, or two ranks
-        share a GPU.
-    """
+    """Annotations of the pod template for Kueue's Topology Aware Scheduling."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)
@@ -76,13 +129,7 @@ def render_kueue(plan: Plan) -> str:
 
 
 def render_kai(plan: Plan) -> str:
-    """Annotations of the workload and of its pod template for the KAI scheduler.
-
-    Raises
-    ------
-    EmitError
-        As `render_kueue`.
-    """
+    """Annotations of the workload and of its pod template for the KAI scheduler."""
     nodes = nodes_of(plan)
     require_alike(nodes)
     tiers = tiers_of(plan, nodes)

@@ -27,14 +27,7 @@ _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def files(plan: Plan) -> dict[str, str]:
-    """A ``placer/ray-bundles`` document and the Python module that reads it.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name or none that a label can hold, or two ranks share a
-        GPU.
-    """
+    """A ``placer/ray-bundles`` document and the Python module that reads it."""
     nodes = nodes_of(plan)
     for node in nodes:
         if not _VALUE.fullmatch(node.host):

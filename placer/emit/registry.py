@@ -59,13 +59,7 @@ class Format:
         return self.writer.endswith(".files")
 
     def written(self, plan: Plan) -> Any:
-        """What its writer gives for a plan.
-
-        Raises
-        ------
-        EmitError
-            If the launcher cannot express the plan, or a host name is not safe.
-        """
+        """What its writer gives for a plan."""
         module, function = self.writer.split(".")
         return getattr(import_module(f"placer.emit.{module}"), function)(plan)
 
@@ -353,13 +347,7 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
 
 
 def format_called(name: str) -> Format:
-    """The format called ``name``.
-
-    Raises
-    ------
-    InputError
-        If there is no such format.
-    """
+    """The format called ``name``."""
     if name in FORMATS:
         return FORMATS[name]
     near = get_close_matches(name, FORMATS, n=1)

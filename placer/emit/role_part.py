@@ -28,11 +28,6 @@ def role_part(plan: Plan, asked: str) -> Plan:
         Of a workload.
     asked : str
         ``role``, or ``role:instance`` where there are several.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such role or instance, or several and none is named.
     """
     role, instance = _named(plan, asked)
     numbers = plan.instance_of_rank

@@ -69,14 +69,7 @@ _OF_THE_PLAN = {
 
 
 def render(plan: Plan) -> str:
-    """A batch script with one task a rank, each an ``env://`` process.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, two ranks share a GPU, or there are too many orders
-        of GPUs for the task's command.
-    """
+    """A batch script with one task a rank, each an ``env://`` process."""
     nodes = nodes_of(plan)
     task = f"""\
 gpu=${{gpus[SLURM_LOCALID]}}
@@ -88,14 +81,7 @@ exec "$@"
 
 
 def render_torchrun(plan: Plan) -> str:
-    """A batch script with one task a node, each a torchrun agent.
-
-    Raises
-    ------
-    EmitError
-        If a node holds ranks that are not consecutive, a name is no host name, or there
-        are too many orders of GPUs for the task's command.
-    """
+    """A batch script with one task a node, each a torchrun agent."""
     nodes = nodes_of(plan)
     require_consecutive(nodes, "sbatch-torchrun")
     pick_gpus = PICK_GPUS if not all(node.gpus_in_order for node in nodes) else ""

@@ -65,11 +65,6 @@ class Script:
             A regular expression.
         instead : str
             With ``{}`` where the word itself goes.
-
-        Raises
-        ------
-        EmitError
-            If the word is not there: the script was changed.
         """
         line = self.lines[self.at] if self.at < len(self.lines) else ""
         found = re.search(rf"(?<![\w./-])(?:[\w./-]*/)?(?:{word})(?![\w.-])", line)
@@ -83,13 +78,7 @@ class Script:
         return found[0]
 
     def run_by(self, wrapper: str) -> None:
-        """Put a command in front of the program of the command.
-
-        Raises
-        ------
-        EmitError
-            If the program cannot be told.
-        """
+        """Put a command in front of the program of the command."""
         number, start = self._program
         if number not in self.command:
             raise EmitError(
@@ -123,11 +112,6 @@ class Script:
         ----------
         names : str
             A regular expression.
-
-        Raises
-        ------
-        EmitError
-            If it stands in several places, and none is the command's.
         """
         found = list(self._options(names))
         own = [one for one in found if one.line in self.command]

@@ -15,25 +15,12 @@ if TYPE_CHECKING:
 
 
 def render(plan: Plan) -> str:
-    """The host of every rank, one a line, in rank order.
-
-    Raises
-    ------
-    EmitError
-        If local rank k of a node does not run on GPU k, or a name is no host name.
-    """
+    """The host of every rank, one a line, in rank order."""
     require_gpus_in_order(nodes_of(plan), "slurm-hostfile")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
 
 def render_nodes(plan: Plan) -> str:
-    """The plan's hosts, one a line, for one task a node that starts the node's ranks.
-
-    Raises
-    ------
-    EmitError
-        If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
-        or a name is no host name.
-    """
+    """The plan's hosts, one a line, for one task a node that starts its ranks."""
     nodes = nodes_in_order(plan, "one task a node")
     return "".join(f"{node.host}\n" for node in nodes)

@@ -13,7 +13,7 @@ from placer.base.hostlist import compress
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import least_segment, not_the_others
 from placer.emit.nodes import nodes_of
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,13 +30,7 @@ _USAGE = """\
 
 
 def render(plan: Plan) -> str:
-    """``#SBATCH`` lines, and comments on what they leave open.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """``#SBATCH`` lines, and comments on what they leave open."""
     nodes = nodes_of(plan)
     tiers = tiers_of(plan, nodes)
     block = nvlink_tier(plan, tiers) or (tiers[0] if tiers else None)

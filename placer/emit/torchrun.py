@@ -53,13 +53,7 @@ export CUDA_VISIBLE_DEVICES=$devices
 
 
 def render(plan: Plan) -> str:
-    """A bash script that starts torchrun with this host's node rank.
-
-    Raises
-    ------
-    EmitError
-        If a node holds ranks that are not consecutive, or a name is no host name.
-    """
+    """A bash script that starts torchrun with this host's node rank."""
     nodes = nodes_of(plan)
     require_consecutive(nodes, "torchrun")
     pick_gpus = not all(node.gpus_in_order for node in nodes)
@@ -77,14 +71,7 @@ def render(plan: Plan) -> str:
 
 
 def render_map(plan: Plan) -> str:
-    """A ``placer/node-map`` document for torchrun's backend ``placer``, by node rank.
-
-    Raises
-    ------
-    EmitError
-        If a node's ranks are not consecutive or not on GPU 0, 1, 2 ... in their order,
-        or a name is no host name.
-    """
+    """A ``placer/node-map`` for torchrun's backend ``placer``, by node rank."""
     nodes = nodes_in_order(plan, "torchrun-map")
     lines = ",\n".join(
         "  " + json.dumps({"host": node.host, "processes": len(node.ranks)})

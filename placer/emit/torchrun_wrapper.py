@@ -37,13 +37,7 @@ _USAGE = """\
 
 
 def render(plan: Plan) -> str:
-    """A bash script that is torchrun's agent on a node, then each of its workers.
-
-    Raises
-    ------
-    EmitError
-        If a name is no host name, or two ranks share a GPU.
-    """
+    """A bash script that is torchrun's agent on a node, then each of its workers."""
     nodes = nodes_of(plan)
     body = f"""\
 {NEED_COMMAND}if [ -z "${{TORCHELASTIC_RUN_ID-}}" ]; then

@@ -32,14 +32,7 @@ _USAGE = """\
 
 
 def render(plan: Plan) -> str:
-    """Shell text that sets the array ``TORCHTITAN_ARGS``.
-
-    Raises
-    ------
-    EmitError
-        If the plan does not give the sizes of the axes, torchtitan cannot number ranks
-        so or share parameters so, or a name is no host name.
-    """
+    """Shell text that sets the array ``TORCHTITAN_ARGS``."""
     consecutive = all(node.consecutive for node in nodes_of(plan))
     axes = axes_of(plan, "torchtitan")
     kept = plan.inputs.get("job", {}) if plan.inputs else {}
@@ -57,13 +50,7 @@ def render(plan: Plan) -> str:
 
 
 def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int | str]:
-    """Flags of the sizes of the axes and of the section ``data_parallel`` of a job.
-
-    Raises
-    ------
-    EmitError
-        If torchtitan cannot number ranks so or share parameters so.
-    """
+    """Flags of the sizes of the axes and of the section ``data_parallel`` of a job."""
     _require_its_order(axes)
     replicate, shard = _degrees(axes, mode)
     _require_its_experts(axes, shard)

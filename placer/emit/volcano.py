@@ -13,7 +13,7 @@ from placer.emit.domains import nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents, object_name, require_node_names
 from placer.emit.nodes import nodes_of
-from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
+from placer.emit.pod_request import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,14 +30,7 @@ _TIERS = """\
 
 
 def render(plan: Plan) -> str:
-    """A Volcano Job without a pod template, after the HyperNodes that it speaks of.
-
-    Raises
-    ------
-    EmitError
-        If nodes need unequal numbers of GPUs, a name is none of a Kubernetes node, or
-        two ranks share a GPU.
-    """
+    """A Volcano Job without a pod template, after the HyperNodes that it speaks of."""
     nodes = nodes_of(plan)
     require_node_names(nodes)
     require_alike(nodes)

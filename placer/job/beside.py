@@ -8,16 +8,87 @@ experts launch for 0.24 ms, and the host takes 2.5 ms.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import INPUT_BYTES, gradient_bytes
-from placer.job.models import expert_parameters
+from placer.job.models import attention_widths, expert_parameters
 from placer.job.recompute import experts_again, layers_again
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.models import Model
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Bytes of a token in a forward and a backward pass, by the module they are of."""
+
+    forward: dict[str, float]
+    backward: float
+
+    def of_a_step(self, job: Job) -> float:
+        """Forward, what of it runs again, and backward."""
+        whole, memory = sum(self.forward.values()), job.memory
+        again = whole * (1.0 if memory.recompute == "op" else layers_again(job))
+        for module, size in self.forward.items():
+            if memory.recomputes(module):
+                again += size
+        return whole + again + self.backward
+
+
+def elementwise_bytes(job: Job, model: Model) -> float:
+    """Bytes of one layer and micro-batch on one GPU, both passes and what runs again.
+
+    The mean over all layers.
+    """
+    axes = job.parallelism
+    tokens = job.sequence / axes.cp * job.micro_batch
+    own = tokens / axes.tp if job.tensor_parallel.sequence else tokens
+    along = _along_the_width(job, model).of_a_step(job) * own
+    return along + _inside(job, model).of_a_step(job) * tokens / axes.tp
+
+
+def _along_the_width(job: Job, model: Model) -> _Bytes:
+    """Norms and residuals."""
+    w, h = job.bytes.activation, model.hidden
+    norms = 4 * w, 6 * w
+    if job.memory.norm == "unfused":
+        norms = 8 * w + 56, 16 * w + 112
+    residuals = 6 * w, 6 * w
+    if job.memory.dropout:
+        residuals = 6 * w + 2, 10 * w + 2
+    forward = {"layernorm": norms[0] * h, "residual": residuals[0] * h}
+    return _Bytes(forward, (norms[1] + residuals[1]) * h)
+
+
+def _inside(job: Job, model: Model) -> _Bytes:
+    """Activation functions and unfused softmax, of all tensor ranks."""
+    w, moe = job.bytes.activation, model.moe_layers / model.layers
+    dense = (1 - moe) * model.ffn
+    shared = moe * model.shared_experts * model.expert_ffn
+    routed = moe * model.top_k * model.expert_ffn
+    once, back = (3 * w, 5 * w) if model.gated else (2 * w, 3 * w)
+    forward = {
+        "mlp": once * dense,
+        "shared_experts": once * shared,
+        "moe_act": once * routed,
+    }
+    backward = back * (dense + shared + routed)
+    if job.memory.attention == "unfused":
+        scores, masks = model.heads * job.sequence, job.memory.dropout * (2 * w + 1)
+        forward["core_attn"] = (2 * w + masks) * scores
+        backward += (3 * w + masks) * scores
+    pieces = job.parallelism.cp
+    if pieces > 1 and job.context_parallel.communication == "p2p":
+        queries, outputs = attention_widths(model)
+        kept = 1.0 if model.kv_lora_rank else model.kv_heads / model.heads
+        merged = w * (3 * pieces - 1)
+        forward["core_attn"] = forward.get("core_attn", 0.0) + merged * outputs
+        backward += merged * queries
+        backward += 1.5 * w * (pieces + 1) * kept * (queries + outputs)
+    return _Bytes(forward, backward)
+
 
 # A local expert in both passes: each of its two products and their four gradients is a
 # kernel, and its tokens are padded and quantized once a pass. A kernel that follows

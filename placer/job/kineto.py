@@ -83,13 +83,7 @@ class Trace(NamedTuple):
 
 
 def read_trace(data: bytes, source: str) -> Trace:
-    """The trace of one rank.
-
-    Raises
-    ------
-    InputError
-        If it is none, or does not say what one of its calls sends.
-    """
+    """The trace of one rank."""
     if source.endswith(".et"):  # Chakra's protocol buffers
         raise _error(source, *_EXECUTION_TRACE)
     content = _json(decode(data, source), source)

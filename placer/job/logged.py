@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 def step_of(steps: Steps, job: Job) -> float:
-    """The median step of the job that ran, s.
-
-    Raises
-    ------
-    InputError
-        If the log is of another batch, or of other sequences, than the job.
-    """
+    """The median step of the job that ran, s."""
     batch = job.parallelism.dp * job.micro_batches * job.micro_batch
     for told, wanted, words in (
         (steps.batch, batch, "sequences of a step"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from placer.assumed import Assumption
-from placer.base.shown import Shown
+from placer.base.loading import Shown
 from placer.documents.keys import (
     BANDWIDTH,
     TEXT,

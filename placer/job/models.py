@@ -137,13 +137,7 @@ class Model:
 
 
 def read_model(name: str) -> Model:
-    """Model preset ``name``.
-
-    Raises
-    ------
-    InputError
-        If there is no such preset, or its file is wrong.
-    """
+    """Model preset ``name``."""
     document = open_document(str(preset_path("models", name)))
     document.check_format("placer/model")
     document.root.texts("sources")

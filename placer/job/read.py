@@ -23,10 +23,9 @@ from placer.job.model import WEIGHTED_AXES, Compute, Job
 from placer.job.models import Model, decode_model, read_model
 from placer.job.pace import held_by
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
-from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import decode_stages, decode_sync
+from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.started import Started, decode_started
@@ -45,25 +44,13 @@ _BESIDE = ("sha256", "description", "sources", "assumed", "started")
 
 @takes(source=PATH)
 def read_job(source: str | os.PathLike[str]) -> Job:
-    """Job of a file, of ``-`` (standard input) or of a preset.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or anything in it is wrong.
-    """
+    """Job of a file, of ``-`` (standard input) or of a preset."""
     name = source if isinstance(source, str) else str(Path(source).absolute())
     return decode_job(open_document(find_file("jobs", name)))
 
 
 def decode_job(document: Document) -> Job:
-    """Job of a parsed document, which may be a workload.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
-    """
+    """Job of a parsed document, which may be a workload."""
     if document.top.name("format") == WORKLOAD:
         job = decode_workload(document, _decode_role)
         return replace(job, sha256=job_digest(job))

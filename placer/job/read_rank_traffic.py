@@ -45,11 +45,6 @@ def decode_rank_traffic(
     Problems go to the job's document. Flows of the same two ranks are added up; those
     of no bytes, and of a rank to itself, are left out. A ``world_size`` of 0 means that
     it is unknown.
-
-    Raises
-    ------
-    InputError
-        If a file it names cannot be read, or anything in it is wrong.
     """
     if not job.has("traffic"):
         return None, groups
@@ -214,13 +209,7 @@ def _of_plain_csv(text: str) -> Columns | None:
 
 
 def _of_csv(text: str, source: str, world_size: int) -> Columns:
-    """Flows of any CSV text, line by line.
-
-    Raises
-    ------
-    InputError
-        With the line and column of everything that is wrong.
-    """
+    """Flows of any CSV text, line by line."""
     rows: list[tuple[int, int, float]] = []
     problems: list[Problem] = []
     for line, content in enumerate(text.split("\n"), start=1):
@@ -271,13 +260,7 @@ def _number(key: str, text: str, world_size: int) -> int | float:
 
 
 def _of_npz(data: bytes, source: str) -> Columns:
-    """Flows of an npz file: a matrix, or arrays ``from``, ``to`` and ``bytes``.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Flows of an npz file: a matrix, or arrays ``from``, ``to`` and ``bytes``."""
     hint = "save one matrix, [from, to], or arrays called from, to and bytes"
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:

@@ -42,11 +42,6 @@ def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Jo
     document : Document
     decode : callable
         Reads the job of a role.
-
-    Raises
-    ------
-    InputError
-        If anything in it is wrong; all problems at once.
     """
     document.check_format(FORMAT)
     root = document.root

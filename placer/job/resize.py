@@ -29,11 +29,6 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
     cut over ``tp`` and ``cp`` use a GPU (`product_efficiency`). What had its default
     (the gradient bucket, the tensor parallelism of experts) keeps it, and groups of all
     ranks stay so.
-
-    Raises
-    ------
-    InputError
-        If the job cannot have these sizes.
     """
     _check_roles(job)
     changed = {key: size for key, size in sizes.items() if size is not None}
@@ -61,13 +56,7 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
 
 
 def with_gpus(job: Job, gpus: int) -> Job:
-    """The job with as many replicas as fill so many GPUs; 0 leaves it as it is.
-
-    Raises
-    ------
-    InputError
-        If replicas do not fill them, or the job cannot have so many.
-    """
+    """The job with as many replicas as fill so many GPUs; 0 leaves it as it is."""
     if gpus in (0, job.world_size):
         return job
     axes = job.parallelism
@@ -82,13 +71,7 @@ def with_gpus(job: Job, gpus: int) -> Job:
 
 
 def reordered(job: Job, order: str) -> Job:
-    """The job as if its file said ``order``: ``auto``, or such as ``tp-cp-ep-pp-dp``.
-
-    Raises
-    ------
-    InputError
-        If the job cannot have this order.
-    """
+    """The job as if its file said ``order``: ``auto``, or ``tp-cp-ep-pp-dp``."""
     _check_roles(job)
     document = to_document(job)
     document["parallelism"]["order"] = order

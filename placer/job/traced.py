@@ -74,12 +74,6 @@ def traced(
 
     ``steps`` of 0 counts those that the traces mark. Calls whose names are in
     ``without`` are left out, names in ``taken`` are no names of groups.
-
-    Raises
-    ------
-    InputError
-        If a rank has no trace or two, the traces differ in their steps, or hold calls
-        that are neither counted nor left out.
     """
     _check_ranks(traces, world_size)
     traces = sorted(traces, key=lambda trace: trace.rank)  # whatever files are called
@@ -154,13 +148,7 @@ def _steps(traces: Sequence[Trace]) -> int:
 
 
 def _check(call: Call, trace: Trace, world_size: int) -> None:
-    """Whether the trace says all that is needed of a call.
-
-    Raises
-    ------
-    InputError
-        Saying what is not there.
-    """
+    """Whether the trace says all that is needed of a call."""
     message = ""
     if call.name == "send":
         if not 0 <= call.peer < world_size:

@@ -15,11 +15,55 @@ from placer.job.models import (
     flops_per_sample,
 )
 from placer.job.recompute import flops_again
-from placer.job.waves import fill
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.models import Model
+
+TILE = 256, 128
+
+
+def fill(job: Job, model: Model, *, tp: int, cp: int, work: float) -> float:
+    """Share of the peak that a dense layer reaches when so many ranks cut its products.
+
+    ``work`` is a sample's FLOPs, of which attention proper has a rate of its own.
+    """
+    compute = job.compute
+    tokens = job.micro_batch * -(-job.sequence // cp)
+    depth = 0.0
+    if compute.peak_tflops and compute.memory_bandwidth:
+        ridge = compute.peak_tflops * 1e12 / compute.memory_bandwidth
+        depth = job.bytes.activation * ridge / 2
+    useful = taken = 0.0
+    for into, out in _widths(model, tp):
+        # Forward, gradient of the inputs and, of weights that are trained, their own.
+        products = [(tokens, out, into), (tokens, into, out), (out, into, tokens)]
+        for m, n, k in products[: 3 if job.adapters is None else 2]:
+            useful += m * n * k
+            taken += _tiles(m, n, compute.multiprocessors) * (k + depth)
+    attention = attention_flops(model, job.sequence, causal=False)
+    share = attention / compute.attention_rate / work
+    return 1 / ((1 - share) * taken / useful + share)
+
+
+def _widths(model: Model, tp: int) -> list[tuple[int, int]]:
+    """Inputs and outputs of a layer's products on one of ``tp`` ranks."""
+    queries, values = (int(width) for width in attention_widths(model))
+    kept = model.kv_heads / model.heads
+    heads = int(queries + kept * (queries + values)) // tp
+    width, ffn = model.hidden, model.ffn // tp
+    up = [(width, ffn)] * (2 if model.gated else 1)
+    return [(width, heads), (values // tp, width), *up, (ffn, width)]
+
+
+def _tiles(m: int, n: int, multiprocessors: int) -> int:
+    """Results that all waves of a product have room for, the tile either way round."""
+    waves = min(
+        -(-(-(-m // high) * -(-n // wide)) // multiprocessors)
+        for high, wide in (TILE, TILE[::-1])
+    )
+    return waves * multiprocessors * TILE[0] * TILE[1]
+
 
 # Share of the best rate that a product reaches which takes so many seconds at its GPU's
 # peak (Calculon, caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP

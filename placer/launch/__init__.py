@@ -3,14 +3,18 @@
 Importing this package loads no array library; jobs start thousands of processes.
 """
 
-from placer.launch.jax_mesh import devices_in_plan_order, jax_arguments, jax_mesh
+from placer.launch.jax_mesh import (
+    devices_in_plan_order,
+    jax_arguments,
+    jax_mesh,
+    torch_arguments,
+)
 from placer.launch.process import Process, this_process
 from placer.launch.ranks import (
     device_of_rank,
     node_rank_of_this_process,
     rank_of_this_process,
 )
-from placer.launch.torch_group import torch_arguments
 
 __all__ = [
     "Process",

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.launch.gpus import plan_gpus, shared
-from placer.launch.hosts import HostTable
-from placer.launch.ranks import node_ranks
+from placer.launch.ranks import HostTable, node_ranks, plan_gpus, shared
 
 if TYPE_CHECKING:
     from placer.launch.process import Process

@@ -13,9 +13,8 @@ from itertools import chain, cycle, groupby
 from typing import TYPE_CHECKING
 
 from placer.launch import habit_list as known
-from placer.launch.gpus import plan_gpus
-from placer.launch.hosts import HostTable
-from placer.placement.host_orders import slurm_key
+from placer.launch.ranks import HostTable, plan_gpus
+from placer.placement.launcher_orders import slurm_key
 
 if TYPE_CHECKING:
     from placer.launch.compare import Seats

@@ -14,12 +14,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from placer.base.errors import InputError
-from placer.launch.ranks import node_rank_of_this_process, node_ranks
+from placer.launch.ranks import (
+    node_rank_of_this_process,
+    node_ranks,
+    rank_of_this_process,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
     from placer.placement.plan import Plan
+
+
+class TorchArguments(TypedDict):
+    """Keyword arguments of ``torch.distributed.init_process_group``."""
+
+    init_method: str
+    rank: int
+    world_size: int
+
+
+def torch_arguments(
+    plan: Plan, environ: Mapping[str, str] | None = None
+) -> TorchArguments:
+    """Where to meet, and this process's rank by the plan.
+
+    Under torchrun processes meet at the store of its agents (``env://``), wherever rank
+    0 is. Otherwise rank 0 keeps the store: at ``PLACER_MASTER_ADDR`` or its host, port
+    ``MASTER_PORT`` or 29500. An inherited ``MASTER_ADDR`` is ignored: it often is the
+    first host by name.
+
+    Raises
+    ------
+    InputError
+        If the plan does not say which rank this process has.
+    """
+    env = os.environ if environ is None else environ
+    address = env.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
+    port = env.get("MASTER_PORT") or "29500"
+    by_agent = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return {
+        "init_method": "env://" if by_agent else f"tcp://{address}:{port}",
+        "rank": rank_of_this_process(plan, env),
+        "world_size": plan.world_size,
+    }
+
 
 _DENSE = ("tp", "cp", "pp", "dp")
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.documents.files import read_text
-from placer.launch.hosts import HostTable
 from placer.launch.process import host_name
+from placer.launch.ranks import HostTable
 
 _STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
 _BACKEND = "placer"

@@ -1,1 +1,5 @@
-"""Measurements out of what training runs and NCCL's tests print."""
+"""Measurements out of what training runs and NCCL's tests print.
+
+What is wrong with an input is raised as one `placer.InputError` with all problems and
+their places, by whatever function here finds it; docstrings do not say so again.
+"""

@@ -22,13 +22,7 @@ _PREFIXED = re.compile(r"([a-z-]+):(.+)", re.DOTALL)
 
 
 def read_steps(source: str) -> Steps:
-    """Steps of a log: a file, ``-``, or either with its format before a colon.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, shows no format, or no step is left.
-    """
+    """Steps of a log: a file, ``-``, or either with its format before a colon."""
     prefixed = _PREFIXED.fullmatch(source)
     named = prefixed is not None and prefixed[1] in LOGS
     path = prefixed[2] if prefixed is not None and named else source

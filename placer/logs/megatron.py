@@ -21,13 +21,7 @@ _ELSE = re.compile(r"validation loss at|saving checkpoint|saved checkpoint|evalu
 
 
 def read(text: str, source: str) -> Steps:
-    """Steps of a log, those of its last batch size.
-
-    Raises
-    ------
-    InputError
-        If no step is left.
-    """
+    """Steps of a log, those of its last batch size."""
     kept, rates, batches = Kept(), Kept(), {}
     for line in clean_lines(text):
         found = _ITERATION.search(line)

@@ -21,13 +21,7 @@ _FACTS = ("global_batch_size", "gradient_accumulation_steps", "max_sequence_leng
 
 
 def read(text: str, source: str) -> Steps:
-    """Steps of a log, or of its blocks where it has no others.
-
-    Raises
-    ------
-    InputError
-        If no step is left.
-    """
+    """Steps of a log, or of its blocks where it has no others."""
     times, blocks = Kept(), Kept()
     facts: dict[str, int] = {}
     for line in clean_lines(text):

@@ -90,11 +90,6 @@ def read(text: str, source: str, test: str = "") -> list[Table]:
     ----------
     test : str
         The test, for tables that do not show it.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it is not told of which test one is.
     """
     if test and test not in TESTS:
         hint = closest(test, TESTS) or f"known: {', '.join(TESTS)}"

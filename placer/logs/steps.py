@@ -103,13 +103,7 @@ def clean_lines(text: str) -> Iterable[str]:
 
 
 def counted(steps: Steps) -> Steps:
-    """The steps, if there are any.
-
-    Raises
-    ------
-    InputError
-        If no step is left.
-    """
+    """The steps, if there are any."""
     if steps.count:
         return steps
     message = f"no step to measure by ({steps.left_out} left out: warm-up, evaluation)"

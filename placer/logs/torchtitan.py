@@ -18,13 +18,7 @@ _ELSE = re.compile(r"validate step|[Ss]aving the checkpoint|Finished saving")
 
 
 def read(text: str, source: str) -> Steps:
-    """Rates of the steps of a log.
-
-    Raises
-    ------
-    InputError
-        If no step is left.
-    """
+    """Rates of the steps of a log."""
     kept, rates = Kept(), Kept()
     for line in clean_lines(text):
         step, rate = _STEP.search(line), _RATE.search(line)

@@ -10,7 +10,7 @@ from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, InputError, Problem
 from placer.documents import closest
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
-from placer.placement.host_orders import slurm_key
+from placer.placement.launcher_orders import slurm_key
 from placer.placement.placement import Placement
 
 if TYPE_CHECKING:

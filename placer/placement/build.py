@@ -85,14 +85,7 @@ def instance_of_rank(job: Job) -> IntArray:
 
 
 def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
-    """The placement on ``topology`` that ``plan`` describes by names.
-
-    Raises
-    ------
-    InputError
-        If the topology lacks one of the plan's nodes, or a node lacks one of its GPUs;
-        or the plan has ranks without a node or a GPU.
-    """
+    """The placement on ``topology`` that ``plan`` describes by names."""
     if len(plan.node_of_rank) != len(plan.gpu_of_rank):
         raise InputError([Problem("not one for each rank", key="gpu_of_rank")])
     index = {name: i for i, name in enumerate(topology.node_names)}

@@ -26,8 +26,7 @@ from placer.placement.rules import (
     parts_without_link,
     split_groups,
 )
-from placer.placement.seats import seats_of_placement, seats_of_plan
-from placer.placement.wording import share
+from placer.placement.seats import seats_of_placement, seats_of_plan, share
 
 if TYPE_CHECKING:
     from placer.job.model import Job

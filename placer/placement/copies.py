@@ -27,13 +27,7 @@ class Copies(NamedTuple):
 
 
 def parse_copies(text: str) -> Copies:
-    """What ``JUMP`` or ``JUMP:FACTOR`` says.
-
-    Raises
-    ------
-    InputError
-        If it says something else.
-    """
+    """What ``JUMP`` or ``JUMP:FACTOR`` says."""
     found = _COPIES.fullmatch(text)
     if not found or found[2] == "1":
         message = f'"{text[:40]}" names no copies'
@@ -43,13 +37,7 @@ def parse_copies(text: str) -> Copies:
 
 
 def cliques(ranks: int, copies: Copies) -> list[list[int]]:
-    """The ranks that keep each other's checkpoints.
-
-    Raises
-    ------
-    InputError
-        If the ranks cannot be cut so.
-    """
+    """The ranks that keep each other's checkpoints."""
     jump, factor = copies
     if ranks % (jump * factor):
         message = f"{ranks:,} ranks have no cliques of {factor} that lie {jump:,} apart"
@@ -67,11 +55,6 @@ def copy_faults(plan: Plan, copies: Copies) -> list[str]:
 
     That is the innermost domain above the node of which the plan has several; else the
     node.
-
-    Raises
-    ------
-    InputError
-        As `cliques`.
     """
     several = [row for row in plan.domains.items() if len({*row[1]}) > 1]
     tier, names = several[0] if several else ("node", plan.nodes)

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.errors import InfeasibleError, Problem, refuse
+from placer.documents import closest
 from placer.job.rules import Pin, Rules
-from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.base.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
+
+
+def unknown_tiers(
+    topology: Topology, require: Iterable[tuple[str, str]], rules: Rules
+) -> Iterator[Problem]:
+    """A problem for every tier that the topology lacks, or that cannot have spares.
+
+    Parameters
+    ----------
+    topology : Topology
+    require : iterable of (str, str)
+        Axis or group, and the tier it must stay inside.
+    rules : Rules
+    """
+    known = [tier.name for tier in topology.by_island.tiers]
+    for axis, tier in require:
+        if tier not in known:
+            message, hint = _unknown(tier, topology.name, known)
+            yield Problem(message, key=f"require.{axis}", hint=hint)
+    tiers = [tier.name for tier in topology.tiers]
+    for key, numbers in (("at_most", rules.at_most), ("spares", rules.spares)):
+        for tier in numbers:
+            if tier not in tiers:
+                yield rules.problem(
+                    f"{key}.{tier}", *_unknown(tier, topology.name, tiers)
+                )
+            elif key == "spares" and tier == tiers[0]:
+                message = f"spares are whole {tier}s, which no {tier} holds"
+                hint = f"name a tier above {tier}: {', '.join(tiers[1:])}"
+                hint = hint if tiers[1:] else "the machine has no tier above it"
+                yield rules.problem(f"{key}.{tier}", message, hint)
+
+
+def _unknown(tier: str, machine: str, known: list[str]) -> tuple[str, str]:
+    hint = closest(tier, known) or f"known: {', '.join(known)}"
+    return f'the topology {machine} has no tier "{tier}"', hint
 
 
 def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Job:
@@ -33,12 +69,6 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     whole : Topology
         The machine they are a part of.
     added : Rules
-
-    Raises
-    ------
-    InputError
-        If a rule names a host that may not be used, a rank the job lacks, a rank twice,
-        or no tier of the machine; with all such rules.
     """
     own = Rules(budgets=tuple(b for b in whole.budgets if _binds(b, job, machine)))
     if not (job.rules or added or own):

@@ -16,10 +16,9 @@ from placer.job.even import axis_of
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
-from placer.placement.host_rules import rules_left, with_rules
+from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan_rules import RULES, rules_of
-from placer.placement.planned import planned_job
-from placer.placement.tier_names import unknown_tiers
+from placer.placement.started import planned_job
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
@@ -79,26 +78,14 @@ class Inputs:
         require: Mapping[str, str] | None = None,
         rules: Rules | None = None,
     ) -> Inputs:
-        """The inputs as a library call has them: hosts as names or as a text.
-
-        Raises
-        ------
-        InputError
-            If a host list is malformed, or the file it names cannot be read.
-        """
+        """The inputs as a library call has them: hosts as names or as a text."""
         named = None if hosts is None else tuple(host_names(hosts))
         left_out = tuple(host_names(exclude, "exclude"))
         return cls(topology, job, named, left_out, require or {}, rules or Rules())
 
     @cached_property
     def machine(self) -> Topology:
-        """The allocation as a machine.
-
-        Raises
-        ------
-        InputError
-            If a host is unknown, unavailable or given twice, or none is left.
-        """
+        """The allocation as a machine."""
         return allocate(self.topology, self.hosts, self.exclude)
 
     def ruled(self, job: Job) -> Job:
@@ -168,12 +155,6 @@ def inputs_of(
         Instead of those that the plan keeps; an older plan keeps none.
     force : bool
         Take them although the plan names others.
-
-    Raises
-    ------
-    InputError
-        If an input is neither given nor kept, cannot be read, is not the one that the
-        plan names, or the job's ranks are numbered otherwise.
     """
     kept = plan.inputs
     if not kept and (topology is None or job is None):
@@ -207,24 +188,12 @@ def inputs_of(
 
 
 def kept_topology(plan: Plan) -> Topology | None:
-    """The machine that a plan keeps; None where it keeps none.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """The machine that a plan keeps; None where it keeps none."""
     return _Kept(plan.inputs).read("topology", decode_topology) if plan.inputs else None
 
 
 def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
-    """Refuse a topology or a job that is not the one ``plan`` was made for.
-
-    Raises
-    ------
-    InputError
-        With each of them.
-    """
+    """Refuse a topology or a job that is not the one ``plan`` was made for."""
     refuse(
         Problem(
             f"the plan was made for another {what}: {_named(stated)}; "
@@ -318,11 +287,6 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
 
     Where both name an axis the stricter rule holds. The digest stays that of the job's
     file: whatever is placed under more rules is a plan for that job.
-
-    Raises
-    ------
-    InputError
-        If a rule names no axis or group of the job, or no tier of the machine.
     """
     axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
     if job.roles:

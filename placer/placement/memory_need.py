@@ -7,16 +7,56 @@ where most of them do: while a placement is scored.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
-from placer.base.memory import memory_limit
 from placer.base.units import format_bytes
 from placer.topology.layout import BYTES_A_NODE
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
+
+# Limit of the control group, version 2 and 1 (Linux, Documentation/admin-guide).
+_GROUP_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+
+
+def memory_limit() -> float:
+    """Bytes this process may use, inf when nothing says.
+
+    The least of the machine's memory, the limit of its container and ``ulimit -v``.
+    """
+    return min(_physical(), _of_group(), _of_process())
+
+
+def _physical() -> float:
+    with suppress(AttributeError, ValueError, OSError):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return inf
+
+
+def _of_group() -> float:
+    for path in _GROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            return float(Path(path).read_text())  # "max" is no number
+    return inf
+
+
+def _of_process() -> float:
+    with suppress(ImportError):  # Windows
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return inf if soft == resource.RLIM_INFINITY else float(soft)
+    return inf
+
 
 _NUMBER = 8
 # The interpreter with numpy, networkx and the solvers loaded, bytes.
@@ -60,13 +100,7 @@ def memory_need(num_gpus: int, num_nodes: int, num_tiers: int, job: Job) -> floa
 
 
 def check_memory(topology: Topology, job: Job) -> None:
-    """Refuse a job and a machine that need more memory than there is.
-
-    Raises
-    ------
-    InputError
-        If they do; the message says how much is needed.
-    """
+    """Refuse a job and a machine that need more memory than there is."""
     need = memory_need(topology.num_gpus, topology.num_nodes, len(topology.tiers), job)
     limit = memory_limit()
     if need > limit:

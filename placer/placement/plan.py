@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.loading import load
-from placer.base.shown import Shown
+from placer.base.loading import Shown, load
 from placer.job.axes import Parallelism
 from placer.placement.score import Score
 

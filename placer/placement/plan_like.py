@@ -42,16 +42,9 @@ def _is_data(value: object) -> bool:
 
 
 def plan_of(value: PlanLike) -> Plan:
-    """The plan that an argument of a library call means.
-
-    Raises
-    ------
-    InputError
-        If it is a file that cannot be read, or is no plan.
-    """
+    """The plan that an argument of a library call means."""
     from placer.placement.plan import Plan
-    from placer.placement.plan_decode import decode_plan
-    from placer.placement.plan_file import read_plan
+    from placer.placement.plan_file import decode_plan, read_plan
 
     if isinstance(value, Plan):
         return value

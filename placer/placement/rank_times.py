@@ -27,11 +27,6 @@ def read_times(
 
     The first line names the columns: ``seconds``, and ``rank``, or ``stage`` and
     ``replica`` or one of them. Ranks of a stage or a replica share its time.
-
-    Raises
-    ------
-    InputError
-        With every line that is wrong.
     """
     lines = list(csv.reader(StringIO(text)))
     head = [name.strip() for name in lines[0]] if lines else []

@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.units import format_power
-from placer.placement.wording import share
+from placer.placement.seats import share
 
 if TYPE_CHECKING:
     from placer.job.model import Job

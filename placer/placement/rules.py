@@ -14,7 +14,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.even import axis_of, is_even
-from placer.placement.wording import share, some_ranks
+from placer.placement.seats import share, some_ranks
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-from placer.placement.wording import share
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
+
+_SHOWN_RANKS = 4
+
+
+def share(count: int, total: int, noun: str, one: str, many: str) -> str:
+    """``3 of 1,024 ranks use``: a count of a total, and the verb that fits it."""
+    return f"{count:,} of {total:,} {noun}s {one if count == 1 else many}"
+
+
+def some_ranks(ranks: IntArray) -> str:
+    """``(ranks 0, 8, 16, 24, ...)``: the first few of ``ranks``, shape (any,)."""
+    shown = ", ".join(str(rank) for rank in ranks[:_SHOWN_RANKS])
+    return f"(ranks {shown}{', ...' if len(ranks) > _SHOWN_RANKS else ''})"
 
 
 @dataclass(frozen=True, eq=False)

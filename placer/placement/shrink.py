@@ -78,11 +78,6 @@ def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
 
     Replica ``kept[i]`` becomes replica ``i``; ranks are numbered by the job's order.
     Score and bound stay those of the whole plan.
-
-    Raises
-    ------
-    InputError
-        If the plan does not record its axes.
     """
     old = plan.axes
     if old is None:

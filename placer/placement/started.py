@@ -1,10 +1,12 @@
-"""What starts the job of a plan today, as its inputs keep it."""
+"""What starts the job of a plan today, and the job as the plan numbers its ranks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError
 from placer.documents import document_of
+from placer.job.orders import as_planned
 from placer.job.started import KEYS, SORTING, decode_started
 
 if TYPE_CHECKING:
@@ -13,6 +15,21 @@ if TYPE_CHECKING:
     from placer.placement.baselines import BaselineName
     from placer.placement.plan import Plan
 
+
+def planned_job(job: Job, plan: Plan) -> Job:
+    """The job in the order of the plan, where the job leaves its order open."""
+    if plan.world_size != job.world_size:
+        raise InputError(
+            f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"
+        )
+    job = as_planned(job, plan.job.get("order", ""))
+    own = "-".join(job.parallelism.order)
+    order = plan.job.get("order", own)
+    if order != own:
+        raise InputError(f"the plan numbers ranks by {order}, the job by {own}")
+    return job
+
+
 # What a user has without placer: the hosts in the order of the allocation, or sorted by
 # a launcher that does so whatever it is given (`placer.placement.baselines`).
 _GIVEN: BaselineName = "given-order"
@@ -20,13 +37,7 @@ _SORTED: BaselineName = "sorted-hosts"
 
 
 def started_of(plan: Plan) -> Started | None:
-    """The launcher in the script that the job was read from; None when none is known.
-
-    Raises
-    ------
-    InputError
-        If what the plan keeps of it is malformed.
-    """
+    """The launcher in the script that the job was read from, or None."""
     job = plan.inputs.get("job")
     kept = job.get("launcher") if isinstance(job, dict) else None
     if not isinstance(kept, dict):

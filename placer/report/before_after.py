@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -7,24 +7,56 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.base.arguments import NOTHING, instance, takes
+from placer.base.errors import InputError
+from placer.cost.step import StepModel
+from placer.explain.difference import saving
+from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
-from placer.placement.host_orders import in_natural_order
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import inputs_of
+from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.started import planned_job
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.diff_cost_text import COST_HEAD, cost_rows
-from placer.report.diff_verdict import diff_sentence, diff_verdict
+from placer.report.diff_text import diff_sentence, diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
-from placer.report.html_table import html_table
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
+from placer.report.plan_html import html_table
 from placer.report.restart import Restart, restart
-from placer.report.two_plans import saving_of
 
 if TYPE_CHECKING:
     from placer.explain.difference import Saving
     from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
+
+# What two plans must agree on, or their steps differ in more than their placements.
+_SAME = ("sha256", "order", "parallelism")
+
+
+def saving_of(old: Plan, new: Plan) -> Saving | None:
+    """What ``new`` saves of a step of ``old``.
+
+    None where their machines or jobs differ, a step takes no time, or either keeps no
+    inputs.
+    """
+    if not (old.inputs and new.inputs and old.score.get("step_time_s")):
+        return None
+    if any(old.job.get(key) != new.job.get(key) for key in _SAME):
+        return None
+    if old.topology.get("sha256") != new.topology.get("sha256"):
+        return None
+    try:
+        inputs = inputs_of(new)
+        machine, job = inputs.topology, planned_job(inputs.job, new)
+        before, after = (placement_of_plan(one, machine) for one in (old, new))
+    except InputError:
+        return None  # of a machine that has changed since
+    model, thin = StepModel(machine, job), links_are_assumed(machine)
+    return saving(model, before.gpu_of_rank, after.gpu_of_rank, thin=thin)
+
 
 _INPUTS = ("topology", "job")
 

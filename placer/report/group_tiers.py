@@ -87,13 +87,7 @@ class AxisChange:
 
 
 def axis_changes(old: Plan, new: Plan, matching: Matching) -> tuple[AxisChange, ...]:
-    """What happened to the groups of every axis, by the tiers whose domains are known.
-
-    Raises
-    ------
-    InputError
-        If the plans are of machines with different tiers.
-    """
+    """What happened to the groups of every axis, by tiers of known domains."""
     tiers = [plan.outer_tiers for plan in (old, new)]
     if not matching.axes or not all(tiers):
         return ()

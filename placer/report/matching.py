@@ -86,11 +86,6 @@ def match(old: Plan, new: Plan) -> Matching:
     and in the order of their axes; plans without axes correspond rank by rank. Where
     one plan was made by giving up replicas of the other's size, its replicas are those
     that were kept.
-
-    Raises
-    ------
-    InputError
-        If the plans are of jobs whose ranks do not correspond.
     """
     before, after = old.axes, new.axes
     if before is None or after is None:

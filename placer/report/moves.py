@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.placement.host_orders import natural_key
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.placement.plan import Plan
-from placer.report.html_table import html_facts, html_table
-from placer.report.job_facts import facts
-from placer.report.job_facts import title as job_title
-from placer.report.machine_text import parts, tier_rows
-from placer.report.plan_html import plan_html, plan_title
+from placer.report.machine_text import facts, parts, tier_rows
+from placer.report.machine_text import title as job_title
+from placer.report.plan_html import html_facts, html_table, plan_html, plan_title
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.hostlist import expand
 from placer.report.columns import WIDTH, columns, wrapped
-from placer.report.host_text import hosts_text
-from placer.report.words import NOUN, amount
+from placer.report.words import NOUN, amount, hosts_text
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -2,21 +2,136 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.placement.host_orders import in_natural_order
+from placer.base.arrays import FloatArray, IntArray
+from placer.base.errors import InputError
+from placer.cost.volumes import volumes
+from placer.job.axes import unlike_sizes
+from placer.placement.launcher_orders import in_natural_order
 from placer.report.moves import moved_ranks
-from placer.report.state_bytes import bytes_to_receive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
+
+OPTIMIZER_BYTES = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What nodes hold of one part of the state under one plan.
+
+    Attributes
+    ----------
+    kind : str
+        ``parameters`` or ``optimizer``.
+    shard_bytes : ndarray, shape (P,), bytes
+        Of one shard, by pipeline stage.
+    intervals : int
+        How many a shard is cut into.
+    on_node : mapping of (str, int, int) to set of int
+        Node, stage and shard of the stage -> the intervals that are there.
+    """
+
+    kind: str
+    shard_bytes: FloatArray
+    intervals: int
+    on_node: Mapping[tuple[str, int, int], set[int]]
+
+    def missing(self, before: _Held) -> float:
+        """Bytes of this that the nodes did not hold before."""
+        m, n = self.intervals, before.intervals
+        total = 0.0
+        for key, needed in self.on_node.items():
+            had = before.on_node.get(key, set())
+            if m == n:
+                overlap = len(needed & had) * n
+            else:
+                overlap = sum(_overlap(j, m, i, n) for j in needed for i in had)
+            total += (len(needed) * n - overlap) / (m * n) * self.shard_bytes[key[1]]
+        return float(total)
+
+
+def bytes_to_receive(old: Plan, new: Plan, job: Job) -> dict[str, float] | None:
+    """Bytes that nodes receive to go from ``old`` to ``new``: parameters, optimizer.
+
+    None when the job has no model, or the plans record no axes or other virtual stages.
+    """
+    before, after = old.axes, new.axes
+    if job.model is None or before is None or after is None or before.vp != after.vp:
+        return None
+    _require_alike(job, before)
+    _require_alike(job, after)
+    totals = {"parameters": 0.0, "optimizer": 0.0}
+    there = _state(old, job, before)
+    for was, needed in zip(there, _state(new, job, after), strict=True):
+        totals[needed.kind] += needed.missing(was)
+    return totals
+
+
+def _require_alike(job: Job, axes: Parallelism) -> None:
+    if unlike := unlike_sizes(job.parallelism, axes):
+        raise InputError(f"the job is not that of the plans: {', '.join(unlike)}")
+
+
+def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
+    """All parts of the state: parameters and optimizer, dense and expert."""
+    job = replace(job, parallelism=axes)
+    sizes = volumes(job)
+    shape, at = (axes.pp, axes.vp), axes.coordinates
+    expert = at["ep"] * axes.etp + at["etp"]
+    found = []
+    for group, parameters, shard in (
+        ("dp_cp", sizes.dense_parameters, at["tp"]),
+        ("edp", sizes.expert_parameters, expert),
+    ):
+        held = parameters(*shape, frozen=True).sum(axis=1)
+        if not held.any():
+            continue
+        trained = parameters(*shape).sum(axis=1)
+        members = axes.ranks_of_group[group]
+        place = np.empty(axes.world_size, dtype=np.int64)
+        place[members] = np.arange(members.shape[1])
+        for kind, size_bytes in (
+            ("parameters", held * job.bytes.parameter_gather),
+            ("optimizer", trained * OPTIMIZER_BYTES),
+        ):
+            intervals = _intervals(job, members.shape[1], kind)
+            on_node = _on_node(plan, at["pp"], shard, place % intervals)
+            found.append(_Held(kind, size_bytes, intervals, on_node))
+    return found
+
+
+def _on_node(
+    plan: Plan, stage: IntArray, shard: IntArray, interval: IntArray
+) -> Mapping[tuple[str, int, int], set[int]]:
+    found: dict[tuple[str, int, int], set[int]] = defaultdict(set)
+    lists = (values.tolist() for values in (stage, shard, interval))
+    for host, at_stage, at_shard, index in zip(plan.host_of_rank, *lists, strict=True):
+        found[host, at_stage, at_shard].add(index)
+    return found
+
+
+def _intervals(job: Job, members: int, kind: str) -> int:
+    """How many intervals a gradient group cuts this kind of state into."""
+    mode, axes = job.data_parallel, job.parallelism
+    whole = mode.sharding in ("zero1", "zero2") and kind == "parameters"
+    if mode.sharding == "ddp" or whole:
+        return 1
+    return mode.shard_members(members, axes.dp * axes.cp)
+
+
+def _overlap(j: int, m: int, i: int, n: int) -> int:
+    """What [j/m, (j+1)/m) and [i/n, (i+1)/n) have in common, in units of 1/(mn)."""
+    return max(0, min((j + 1) * n, (i + 1) * m) - max(j * n, i * m))
 
 
 @dataclass(frozen=True)
@@ -57,13 +172,7 @@ class Restart:
 
 
 def restart(old: Plan, new: Plan, matching: Matching, job: Job | None) -> Restart:
-    """The work of going from ``old`` to ``new``; with a job also the state to move.
-
-    Raises
-    ------
-    InputError
-        If the plans are not of this job's axes.
-    """
+    """The work of going from ``old`` to ``new``; with a job also the state to move."""
     old_moved, new_moved = moved_ranks(old, new, matching)
     stopped = np.setdiff1d(np.arange(old.world_size), matching.old_rank)
     started = np.setdiff1d(np.arange(new.world_size), matching.new_rank)

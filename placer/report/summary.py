@@ -10,18 +10,18 @@ import numpy as np
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
 from placer.base.units import format_seconds, plural
-from placer.placement.host_orders import in_natural_order
+from placer.cost import JITTER
+from placer.job.orders import how_to_number
+from placer.placement.launcher_orders import in_natural_order
 from placer.placement.parts import (
     domain_of_members,
     even_tier,
     is_uneven,
     parts_of,
 )
-from placer.report.advice_text import advice_lines, to_do_lines
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
-from placer.report.host_text import hosts_text
 from placer.report.look import PLAIN, Look
 from placer.report.score_text import score_text
 from placer.report.verdict import inner_domains, is_kept, sentences
@@ -29,6 +29,7 @@ from placer.report.words import (
     NOUN,
     amount,
     gap_text,
+    hosts_text,
     largest_island,
     roles_of,
     slowest_group,
@@ -37,6 +38,74 @@ from placer.report.words import (
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+
+_FREE = "launcher: {ranks: free}"
+
+
+def advice_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """Lines, at most ``width`` columns; none when there is nothing to choose."""
+    for text in (*_to_do(plan), *_looked_at(plan)):
+        yield from wrapped(text, "  ", width)
+
+
+def to_do_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """Of these the ones that somebody has to act upon."""
+    for text in _to_do(plan):
+        yield from wrapped(text, "  ", width)
+
+
+def _to_do(plan: Plan) -> Iterator[str]:
+    """The order to launch in, and what launches save that anybody can measure."""
+    job = plan.job
+    if job.get("auto_order"):
+        how = how_to_number(tuple(job["order"].split("-")))
+        yield f"rank order {job['order']} chosen" + f" ({how})" * bool(how)
+    objective = plan.bound.get("objective", "time")
+    yield from (_saving(entry, objective) for entry in _savings(plan))
+
+
+def _savings(plan: Plan) -> list[Mapping[str, Any]]:
+    """Those of other launches that are more than jitter."""
+    least = 0.0
+    if plan.bound.get("objective", "time") == "time":
+        least = JITTER * plan.score.get("step_time_s", 0.0)
+    return [one for one in plan.advice.get("savings", ()) if one["saves"] > least]
+
+
+def _looked_at(plan: Plan) -> Iterator[str]:
+    """That no other launch is better, or that nobody has looked."""
+    job, advice = plan.job, plan.advice
+    status = advice.get("status")
+    if status == "proved":
+        yield (
+            "no other rank order and no free launcher would do better: the lower bound "
+            "holds for them too"
+        )
+    elif status == "not-computed":
+        yield (
+            "other rank orders and launchers: not computed for more than "
+            f"{advice['most_ranks']:,} ranks"
+        )
+    elif status == "searched":
+        if not _savings(plan):
+            tried = ", ".join(advice["tried"])
+            yield f"no better rank order or launcher found (tried {tried})"
+    elif plan.solver.get("deterministic") is False and job.get("launcher") != "free":
+        yield "other rank orders and launchers: not computed, no time was left"
+
+
+def _saving(entry: Mapping[str, Any], objective: str) -> str:
+    """One saving: ``order ... would save 41 ms a step (how)``."""
+    is_order = entry["change"] == "order"
+    subject = f"order {entry['to']}" if is_order else "a free launcher"
+    how = entry.get("how") or ("" if is_order else _FREE)
+    amount = entry["saves"]
+    saved = (
+        f"save {format_seconds(amount)} a step"
+        if objective == "time"
+        else f"lower the hop cost by {amount:,.12g}"
+    )
+    return f"{subject} would {saved}" + f" ({how})" * bool(how)
 
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.base.units import format_bytes, plural
+from placer.base.units import format_bytes, format_seconds, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.placement.started import order_in_use_of, started_of
+from placer.report.homes import Home, homes_of
 from placer.report.words import (
     NOUN,
     amount,
@@ -30,6 +31,44 @@ from placer.report.words import (
 if TYPE_CHECKING:
     from placer.base.errors import InfeasibleError
     from placer.placement.plan import Plan
+
+
+def reason(plan: Plan, before: Mapping[str, Any]) -> str:
+    """What the slower placement ``before`` does that ``plan`` does not.
+
+    Of all axes the one is told that is exposed longest beside the plan; empty where
+    none is.
+
+    Parameters
+    ----------
+    plan : Plan
+    before : mapping
+        ``exposed_s`` and ``crossings`` of the other placement, as in a score.
+    """
+    mine, theirs = plan.score.get("exposed_s", {}), before["exposed_s"]
+    more = {axis: theirs[axis] - mine.get(axis, 0.0) for axis in theirs}
+    axis = max(more, key=more.__getitem__, default="")
+    if not axis or more[axis] <= 0:
+        return ""
+    crossings = before["crossings"], plan.score.get("crossings", {})
+    for home in homes_of([plan], crossings):
+        if home.axis == axis and home.leaving[0] > home.leaving[1]:
+            return _crossed(home)
+    return f"{axis} waits {format_seconds(more[axis])} a {plan.period} longer"
+
+
+def _crossed(home: Home) -> str:
+    """``1 of 32 tp groups crosses racks, and all wait for it``."""
+    count, of = home.leaving[0], home.groups[0]
+    nouns, tiers = plural(home.noun, of), plural(home.tier, 2)
+    if count == of:
+        whole = f"the {home.noun} crosses {tiers}"
+        return f"all {of:,} {nouns} cross {tiers}" if of > 1 else whole
+    words = ("crosses", "it") if count == 1 else ("cross", "them")
+    return (
+        f"{count:,} of {of:,} {nouns} {words[0]} {tiers}, and all wait for {words[1]}"
+    )
+
 
 KEEP, MOVE, INFEASIBLE = "keep", "move", "infeasible"
 # Broken rules that are named; where there are more, all but the last few.

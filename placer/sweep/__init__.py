@@ -1,4 +1,8 @@
-"""The best placement over a grid of sizes and link rates."""
+"""The best placement over a grid of sizes and link rates.
+
+What is wrong with an input is raised as one `placer.InputError` with all problems and
+their places, by whatever function here finds it; docstrings do not say so again.
+"""
 
 from __future__ import annotations
 
@@ -128,8 +132,8 @@ def sweep(
     from placer.sweep.grid import grid, listed_axes
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
+    from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
-    from placer.sweep.run import sweep as run
     from placer.topology.allocation import allocate, host_names
 
     sizes = {

@@ -94,13 +94,7 @@ def listed_axes(
     rates: Sequence[float],
     ratios: Sequence[float] | Mapping[str, Sequence[float]],
 ) -> list[Axis]:
-    """The axes of lists: sizes by key, NIC rates in B/s, oversubscriptions (by tier).
-
-    Raises
-    ------
-    InputError
-        If a value is out of its range, or comes twice.
-    """
+    """The axes of lists: sizes by key, NIC rates (B/s), oversubscriptions by tier."""
     by_tier = ratios if isinstance(ratios, Mapping) else {"": ratios}
     lists: list[tuple[str, Sequence[float], float, float]] = [
         *((key, values or (), 1, MAX_SIZE) for key, values in sizes.items()),
@@ -126,14 +120,7 @@ def listed_axes(
 
 
 def grid(axes: Iterable[Axis]) -> list[Point]:
-    """Every combination of the axes' values, the last axis fastest.
-
-    Raises
-    ------
-    InputError
-        If there is no axis, an axis comes twice or follows from another, or there are
-        too many combinations.
-    """
+    """Every combination of the axes' values, the last axis fastest."""
     listed = list(axes)
     keys = [axis.key for axis in listed]
     if not listed:

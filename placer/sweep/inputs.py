@@ -32,11 +32,6 @@ def job_at(job: Job, point: Point, framework: str = "megatron") -> Job:
 
     It obeys the rules of a framework, but for those that the job itself breaks: what
     runs already knows better.
-
-    Raises
-    ------
-    InputError
-        If such a job is not valid, or the framework refuses it.
     """
     sizes = {key: int(point[key]) for key in SIZES if key in point}
     gpus, batch = sizes.pop(GPUS, 0), sizes.pop(GLOBAL_BATCH, 0)
@@ -71,13 +66,7 @@ def _shared(number: int, parts: int, what: str, key: str) -> int:
 
 
 def machine_at(topology: Topology, point: Point) -> Topology:
-    """The machine with the scale-out rates and oversubscriptions of a point.
-
-    Raises
-    ------
-    InputError
-        If it has no tier of that name, or that tier is NVLink.
-    """
+    """The machine with the scale-out rates and oversubscriptions of a point."""
     tiers = list(topology.tiers)
     for key, value in point.items():
         name, _, tier = key.partition("_")
@@ -95,13 +84,7 @@ def machine_at(topology: Topology, point: Point) -> Topology:
 
 
 def check_axes(topology: Topology, axes: Iterable[Axis]) -> None:
-    """Nothing, when the machine has what the axes want to change.
-
-    Raises
-    ------
-    InputError
-        If it has no tier of that name, that tier is NVLink, or two axes change it.
-    """
+    """Nothing, when the machine has what the axes want to change."""
     outermost = topology.tiers[-1].name
     swept = []
     for axis in axes:

@@ -44,12 +44,6 @@ def allocate(
         usable node when None.
     exclude : sequence of str, or str
         Hosts not to use, in any order; they need not be among ``hosts``.
-
-    Raises
-    ------
-    InputError
-        If a host is unknown, unavailable or given twice, or no host is left, with every
-        such host; a host list is malformed; or hosts lie in parts that nothing joins.
     """
     machine = _selected(topology, hosts, exclude)
     refuse(_apart(machine))
@@ -116,13 +110,7 @@ def _apart(topology: Topology) -> Iterator[Problem]:
 
 
 def host_names(hosts: Sequence[str] | str, key: str = "hosts") -> Sequence[str]:
-    """Hosts that are given as names, or as a text that `parse_hosts` reads.
-
-    Raises
-    ------
-    InputError
-        If the text is malformed, or the file it names cannot be read.
-    """
+    """Hosts that are given as names, or as a text that `parse_hosts` reads."""
     return parse_hosts(hosts, key) if isinstance(hosts, str) else hosts
 
 
@@ -134,11 +122,6 @@ def parse_hosts(text: str, key: str = "hosts") -> list[str]:
     counts once, where it first stands, since an allocation is made of hosts. A table
     that ``sinfo`` or ``squeue`` prints gives the nodes of its rows, where all are of
     one state, or one job.
-
-    Raises
-    ------
-    InputError
-        If a list is malformed, with all bad lines, or the file cannot be read.
     """
     if text.startswith("@"):
         return _read_file(text[1:])

@@ -11,7 +11,7 @@ from placer.documents.keys import POWER, TEXT, Key, integer
 
 if TYPE_CHECKING:
     from placer.documents import Section
-    from placer.topology.gpu import Gpu
+    from placer.topology.gpu_kinds import Gpu
 
 
 class Limits:

@@ -9,12 +9,58 @@ AWS ``p5.48xlarge`` (Amazon EC2, "Accelerated computing instances").
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
+from placer.documents.keys import BANDWIDTH, POWER, SIZE, TEXT, key, map_of, number
 from placer.documents.presets import preset_names
+from placer.documents.records import entries
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU; what is not known is empty."""
+
+    name: str = key(TEXT, "for example `H100`", "", unsaid=True)
+    memory: float = key(
+        SIZE,
+        "what a process can use, as `nvidia-smi` shows it: `80GB`, `81559MiB`. A "
+        "job that needs more is said not to fit",
+        0.0,
+        absent="unknown",
+        unsaid=True,
+    )
+    memory_bandwidth: float = key(
+        BANDWIDTH,
+        "of its memory, by the data sheet: `3.35TB/s`. The cost of mixtures rests "
+        "on it",
+        0.0,
+        absent="unknown",
+        unsaid=True,
+    )
+    peak: Mapping[str, float] = key(
+        map_of(number()),
+        "dense peak, such as `{bf16: 9.89e14, fp8: 1.979e15}`",
+        dict,
+        unsaid=True,
+    )
+    power: float = key(
+        POWER,
+        "what one GPU in use draws, its share of the host with it",
+        0.0,
+        absent="unknown",
+        unsaid=True,
+    )
+
+    def to_document(self) -> dict[str, Any]:
+        """What is known, as a ``gpu`` entry of the topology format; may be empty."""
+        entry = entries(self)
+        return {"gpu": entry} if entry else {}
+
 
 # The preset of a machine of the usual hosts of each GPU.
 HOSTS = {
@@ -69,13 +115,7 @@ def kind_of_gpu(name: str) -> str:
 
 
 def hosts_of_gpu(name: str) -> str:
-    """The preset of a machine of hosts with the GPU ``name``.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The preset of a machine of hosts with the GPU ``name``."""
     kind = kind_of_gpu(name)
     if kind and HOSTS[kind] in preset_names("topologies"):
         return HOSTS[kind]

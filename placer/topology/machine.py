@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray, by_appearance
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.links import Link, kept_links
 
 if TYPE_CHECKING:

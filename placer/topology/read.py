@@ -15,7 +15,7 @@ from placer.documents.records import nested, read
 from placer.topology.affinity import Affinity, read_affinity
 from placer.topology.budgets import Limits, read_budgets
 from placer.topology.build import NO_NODES, build
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 from placer.topology.links import MAX_LINKS, Link
 from placer.topology.model import Tier
@@ -111,12 +111,6 @@ def read_topology(source: str | os.PathLike[str]) -> Topology:
     source : str or path
         A preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a file of
         the topology format, or ``-`` for standard input.
-
-    Raises
-    ------
-    InputError
-        If there is no such preset or file, or anything is wrong with it; the error
-        lists all problems.
     """
     text = os.fspath(source)
     if is_preset("topologies", text):
@@ -129,24 +123,12 @@ def read_topology(source: str | os.PathLike[str]) -> Topology:
 
 
 def parse_topology(text: str, source: str) -> Topology:
-    """The machine in a YAML or JSON text; ``source`` names it in messages.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with it.
-    """
+    """The machine in a YAML or JSON text; ``source`` names it in messages."""
     return decode_topology(parse_document(text, source))
 
 
 def decode_topology(document: Document) -> Topology:
-    """The machine in a parsed file.
-
-    Raises
-    ------
-    InputError
-        If anything is wrong with it.
-    """
+    """The machine in a parsed file."""
     document.check_format(FORMAT)
     root = document.root
     gpu = read(root.section("gpu"), Gpu)

@@ -73,13 +73,7 @@ def name_of(text: str) -> str:
 
 
 def laid_out(text: str) -> Laid:
-    """The nodes that a text describes, without any figure.
-
-    Raises
-    ------
-    InputError
-        If the text is malformed, has no node or GPU count, or is too large.
-    """
+    """The nodes that a text describes, without any figure."""
     try:
         levels, gpus = _levels(text)
         domains, names = lay_out(levels)
@@ -93,13 +87,7 @@ def laid_out(text: str) -> Laid:
 
 
 def read_synthetic(text: str) -> Topology:
-    """The regular machine that a synthetic string describes.
-
-    Raises
-    ------
-    InputError
-        If the string is malformed, has no node or GPU count, or is too large.
-    """
+    """The regular machine that a synthetic string describes."""
     laid = laid_out(text)
     machine = build(name_of(text), _tiers(laid.tiers), _nodes(laid), [ASSUMED])
     links = Assumption(HARDWARE, USUAL, _LINKS, "--gpu NAME")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import placer
-from placer.allocation.demand import demand_of
+from placer.allocation.question import demand_of
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.allocation.left import slurm_fragmentation
 from placer.api.allocate import allocate
+from placer.api.allocation_plans import slurm_fragmentation
 from placer.base.errors import InfeasibleError
 from placer.base.hostlist import expand
 from placer.job.axes import Parallelism

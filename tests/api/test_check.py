@@ -14,8 +14,7 @@ from placer.api.check import checked
 from placer.api.claims import beaten
 from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
-from placer.placement.plan_decode import decode_plan
-from placer.placement.plan_encode import encode_plan
+from placer.placement.plan_file import decode_plan, encode_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

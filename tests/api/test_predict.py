@@ -13,11 +13,11 @@ import placer
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
 from placer.cli.main import main
-from placer.placement.host_orders import (
+from placer.placement.launcher_orders import (
+    LAUNCHERS,
     slurm_key,
     text_order_surprise,
 )
-from placer.placement.launcher_orders import LAUNCHERS
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 

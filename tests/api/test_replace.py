@@ -13,7 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan_encode import encode_plan
+from placer.placement.plan_file import encode_plan
 from placer.report.matching import match
 
 if TYPE_CHECKING:

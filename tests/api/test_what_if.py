@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import placer
-from placer.api.what_if import what_if
+from placer.api.checked_plan import what_if
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from placer.calibrate.configuration import scatter_of
-from placer.calibrate.estimate import CONFIDENCE, Estimate, estimate
-from placer.calibrate.student import quantile
+from placer.calibrate.estimate import CONFIDENCE, Estimate, estimate, quantile
 
 FloatArray = npt.NDArray[np.float64]
 

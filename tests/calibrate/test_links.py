@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from placer.base.errors import InputError
 from placer.calibrate.fit import calibrate
 from placer.calibrate.links import LinkFit, fit_links, with_efficiencies
-from placer.calibrate.measurements import Measurements, decode_measurements
-from placer.calibrate.work import timed
+from placer.calibrate.measurements import Measurements, decode_measurements, timed
 from placer.cli.main import main
 from placer.cost.step import StepModel
 from placer.documents import parse_document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.calibrate.student import quantile
+from placer.calibrate.estimate import quantile
 
 
 @pytest.mark.parametrize(

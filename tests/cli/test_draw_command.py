@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from placer.cli.main import main
-from placer.placement.plan_encode import encode_plan
+from placer.placement.plan_file import encode_plan
 from placer.testing.strategies import tiny_plan
 from tests.cli.small_job import JOB
 from tests.clients import needs

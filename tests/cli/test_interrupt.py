@@ -156,7 +156,7 @@ def test_without_a_placement_nothing_is_written(
     "function",
     [
         ("placer.placement.build", "build_plan"),
-        ("placer.placement.plan_encode", "encode_plan"),
+        ("placer.placement.plan_file", "encode_plan"),
     ],
     ids=["scoring", "writing"],
 )

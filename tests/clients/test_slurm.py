@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.emit import emit
-from placer.placement.host_orders import slurm_key
+from placer.placement.launcher_orders import slurm_key
 from placer.placement.plan_file import read_plan, write_plan
 from tests.clients.reports import PLACER, REPORT, reported_seats, verdict
 from tests.clients.slurm_cluster import (

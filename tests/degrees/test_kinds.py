@@ -17,8 +17,7 @@ from click.testing import CliRunner
 import placer
 from placer.cli.main import main
 from placer.cost import DIFFERENCE
-from placer.degrees.kinds import MEMORY
-from placer.degrees.rated import RATED
+from placer.degrees.kinds import MEMORY, RATED
 from placer.job.axes import Parallelism
 from placer.job.parallel import DataParallel
 from tests.degrees.cases import job, machine

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import placer
-from placer.degrees.rated import RATED
+from placer.degrees.kinds import RATED
 from tests.degrees.test_tuning import machine, work
 
 
@@ -29,7 +29,7 @@ def test_a_kind_that_is_rated_too_well_may_save_nothing(monkeypatch) -> None:
     ends = []
     for miss in (0.0, 0.05, 5.0):
         of_all = {key: one._replace(median=miss) for key, one in RATED.items()}
-        monkeypatch.setattr("placer.degrees.rated.RATED", of_all)
+        monkeypatch.setattr("placer.degrees.kinds.RATED", of_all)
         found = placer.tune(machine(), work(), top=1)
         ends.append(found.to_dict()["gain"]["saved_s_interval"][0])
         assert (": maybe nothing." in found.summary()) == (ends[-1] <= 0)

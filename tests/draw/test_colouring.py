@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from placer.draw import palette
-from placer.draw.colouring import colours_apart
+from placer.draw.grouping import colours_apart
 from placer.draw.placement_map import placement_map
 from placer.job.axes import Parallelism
 from placer.job.model import Job

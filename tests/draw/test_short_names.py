@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.draw.short_names import short_names
+from placer.draw.machine_view import short_names
 
 IDS = [str(UUID(int=(2**127) // (n + 1))) for n in range(3)]
 

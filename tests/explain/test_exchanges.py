@@ -9,8 +9,12 @@ import pytest
 import placer
 from placer.cost.hop_cost import HopCost
 from placer.explain import exchanges as module
-from placer.explain.exchanges import broken_rules, exchange_changes, exchanges
-from placer.explain.units import units_with
+from placer.explain.exchanges import (
+    broken_rules,
+    exchange_changes,
+    exchanges,
+    units_with,
+)
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement

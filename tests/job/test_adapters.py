@@ -16,10 +16,9 @@ from placer.job.adapters import Adapters, adapters_of_layer, trained_parameters
 from placer.job.model import Compute
 from placer.job.models import attention_flops, read_model
 from placer.job.read import decode_job
-from placer.job.waves import fill
-from placer.job.work import micro_batch_time, sample_work
+from placer.job.work import fill, micro_batch_time, sample_work
 from placer.job.write import to_document
-from placer.report.job_facts import facts
+from placer.report.machine_text import facts
 from tests.footprint.cases import EXPERTS, job_of
 
 

@@ -12,12 +12,12 @@ from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
 from placer.job.beside import (
     beside_seconds,
+    elementwise_bytes,
     expert_bytes,
     host_passes,
     host_seconds,
     host_wait,
 )
-from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model

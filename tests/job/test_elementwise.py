@@ -9,8 +9,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.job.axes import Parallelism
-from placer.job.beside import beside_seconds
-from placer.job.elementwise import elementwise_bytes
+from placer.job.beside import beside_seconds, elementwise_bytes
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model

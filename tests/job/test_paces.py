@@ -16,7 +16,7 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.paces import paces, rounds
 from placer.job.parallel import EndStages
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 from tests.marks import slow
 
 MODEL = Model(

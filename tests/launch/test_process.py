@@ -5,8 +5,8 @@ import os
 import pytest
 
 from placer.base.errors import InputError
-from placer.launch.hosts import HostTable
 from placer.launch.process import Process, this_process
+from placer.launch.ranks import HostTable
 
 
 @pytest.mark.parametrize(

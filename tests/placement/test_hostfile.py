@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.errors import InputError
-from placer.placement.hostfile import placement_of_hostfile
+from placer.placement.rank_maps import placement_of_hostfile
 from placer.testing.strategies import machines, tiny
 from placer.topology.model import Topology
 

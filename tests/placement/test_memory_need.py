@@ -106,7 +106,7 @@ def test_the_limit_of_the_process_counts() -> None:
     script = (
         f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
-        "from placer.base.memory import memory_limit\n"
+        "from placer.placement.memory_need import memory_limit\n"
         "print(memory_limit())"
     )
     run = subprocess.run(

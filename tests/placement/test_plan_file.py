@@ -19,8 +19,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import ContradictionError
-from placer.placement.plan_encode import encode_plan
-from placer.placement.plan_file import read_plan, write_plan
+from placer.placement.plan_file import encode_plan, read_plan, write_plan
 from placer.testing.strategies import placed, tiny_plan
 from placer.topology.model import Topology
 from tests.texts import table

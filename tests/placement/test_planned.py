@@ -6,7 +6,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.job.orders import in_order
-from placer.placement.planned import planned_job
+from placer.placement.started import planned_job
 from placer.testing.strategies import tiny, tiny_plan
 
 OTHER = ("dp", "tp", "cp", "ep", "pp")

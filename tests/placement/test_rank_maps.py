@@ -11,8 +11,8 @@ from placer.emit.registry import FORMATS
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan
-from placer.placement.hostfile import placement_of_hostfile
 from placer.placement.placement import Placement
+from placer.placement.rank_maps import placement_of_hostfile
 from placer.testing.strategies import machines, tiny
 from placer.topology.model import Topology
 

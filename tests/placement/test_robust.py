@@ -15,7 +15,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.placement.plan_decode import decode_plan
+from placer.placement.plan_file import decode_plan
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

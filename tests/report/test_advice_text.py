@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.report.advice_text import advice_lines
+from placer.report.summary import advice_lines
 from placer.testing.strategies import tiny_plan
 
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.hostlist import expand
-from placer.report.host_text import hosts_text
+from placer.report.words import hosts_text
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import placer
-from placer.report.memory_text import misfit
+from placer.report.score_text import misfit
 from placer.report.summary import summarise
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 
 NEEDS = {
     "parameters": 20e9,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 
 from placer.placement.build import build_plan
-from placer.placement.host_orders import in_natural_order
+from placer.placement.launcher_orders import in_natural_order
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff

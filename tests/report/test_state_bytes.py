@@ -18,7 +18,7 @@ from placer.job.parallel import DataParallel
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.report.state_bytes import bytes_to_receive
+from placer.report.restart import bytes_to_receive
 from placer.testing.strategies import jobs, machines, placements, tiny
 
 # A layer: 4 x 64 attention, 3 x 8 x 16 feed-forward, 2 x 8 norms; a vocabulary: 32 x 8.

@@ -9,10 +9,9 @@ import pytest
 
 import placer
 from placer.cost import JITTER
-from placer.report.diff_verdict import diff_verdict
-from placer.report.reason import reason
+from placer.report.diff_text import diff_verdict
 from placer.report.summary import used_lines
-from placer.report.verdict import sentence, why_broken
+from placer.report.verdict import reason, sentence, why_broken
 from placer.report.words import share_text
 from placer.testing.strategies import tiny_plan
 

@@ -24,7 +24,7 @@ from placer.formats.jobs.job_list import decode_job_list
 from placer.formats.machines import probe
 from placer.job.read import decode_job
 from placer.placement.plan_consistency import ContradictionError
-from placer.placement.plan_decode import decode_plan
+from placer.placement.plan_file import decode_plan
 from placer.topology.read import decode_topology
 from tests.doc_blocks import ROOT, fences
 

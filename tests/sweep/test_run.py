@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from placer.api.place import place
-from placer.base.cores import granted_cores
 from placer.base.errors import PlacerError
+from placer.base.threads import granted_cores
 from placer.cost.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
-from placer.sweep.point import Task
-from placer.sweep.run import sweep
-from placer.topology.gpu import Gpu
+from placer.sweep.point import Task, sweep
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import read_topology
 from placer.workers.cluster import Cluster
 from placer.workers.pool import Pool

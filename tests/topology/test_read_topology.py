@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from placer.base.errors import InputError
 from placer.documents.presets import preset_names, preset_path
 from placer.topology.compact import compact_document
-from placer.topology.gpu import Gpu
+from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document
 

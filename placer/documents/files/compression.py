@@ -55,14 +55,7 @@ def check_suffix(name: str) -> None:
 
 
 def decompressed(data: bytes, source: str) -> bytes:
-    """The content of a file that may be compressed; ``source`` names it in messages.
-
-    Raises
-    ------
-    InputError
-        If it is damaged or cut off, holds more than 64 MiB, or is zstd and there is no
-        library for it.
-    """
+    """The content of a file that may be compressed; ``source`` names it in messages."""
     kind = next((kind for kind, magic in _MAGIC.items() if data.startswith(magic)), "")
     if not kind:
         return data

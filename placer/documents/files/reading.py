@@ -71,24 +71,12 @@ def read_text(source: str) -> str:
     """Text of a file or pipe, or of standard input for ``-``.
 
     UTF-8, with or without a byte order mark; CRLF line ends become LF.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, a folder or device, larger than 64 MiB, or not UTF-8
-        text.
     """
     return decode(read_bytes(source), source)
 
 
 def read_bytes(source: str) -> bytes:
-    """Bytes of a file or pipe, or of standard input for ``-``.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, a folder or device, or larger than 64 MiB.
-    """
+    """Bytes of a file or pipe, or of standard input for ``-``."""
     try:
         data = _read_stdin() if source == "-" else _read_file(source)
     except (OSError, ValueError) as error:
@@ -108,13 +96,7 @@ def is_file(name: str) -> bool:
 
 
 def decode(data: bytes, source: str) -> str:
-    """Text of UTF-8 ``data``; ``source`` names it in messages.
-
-    Raises
-    ------
-    InputError
-        If the data are not UTF-8 text.
-    """
+    """Text of UTF-8 ``data``; ``source`` names it in messages."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _error(source, "is UTF-16, not UTF-8", hint="save it as UTF-8")
     try:

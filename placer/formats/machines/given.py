@@ -12,8 +12,7 @@ from placer.base.errors import Problem, refuse
 from placer.formats.machines.hardware import oversubscribed
 from placer.topology import read as topology_files
 from placer.topology.build import digest
-from placer.topology.gpu import Gpu
-from placer.topology.gpu_kinds import hosts_of_gpu
+from placer.topology.gpu_kinds import Gpu, hosts_of_gpu
 from placer.topology.uplinks import assumed_uplinks, uplink_tiers
 
 if TYPE_CHECKING:

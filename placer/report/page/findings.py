@@ -9,8 +9,8 @@ import numpy as np
 
 from placer.base.units import format_seconds, plural
 from placer.placement.started import order_in_use_of
+from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
-from placer.report.two_plans import saving_of
 from placer.report.verdict import (
     VALUE,
     inner_domains,

@@ -10,7 +10,7 @@ import numpy as np
 
 from placer.base.units import format_beside, format_seconds
 from placer.cost.links import total_load
-from placer.draw.short_names import short_names
+from placer.draw.machine_view import short_names
 from placer.explain.ways import ways
 from placer.report.page.bars import permille
 from placer.report.page.tiers import kinds_of_tiers

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from placer.base.units import plural
 from placer.draw import palette
@@ -33,7 +39,6 @@ from placer.report.page.findings import (
 )
 from placer.report.page.links import link_tables, links_heading
 from placer.report.page.seats import encoded, partners, shown
-from placer.report.page.shell import asset, page, rendered
 from placer.report.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept
@@ -45,6 +50,76 @@ if TYPE_CHECKING:
     from placer.report.matching import Matching
     from placer.report.page.seats import Shown
     from placer.report.page.side import Side
+
+
+def page(
+    title: str,
+    style: str,
+    body: str,
+    scripts: Sequence[str],
+    data: Mapping[str, Any],
+    plain: str,
+) -> str:
+    """The page as one text.
+
+    Parameters
+    ----------
+    title, style, body : str
+        The body is HTML.
+    scripts : sequence of str
+        Names of the scripts in their order.
+    data : mapping
+        What the scripts read, as JSON in the element ``data``.
+    plain : str
+        Shown where scripts are off.
+    """
+    script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
+    return rendered(
+        "document.html",
+        digests={"style": _digest(style), "script": _digest(script)},
+        title=title,
+        style=style,
+        body=body.rstrip(),
+        plain=plain,
+        data=_json(data),
+        script=script,
+    )
+
+
+def rendered(name: str, **given: Any) -> str:
+    """A template of this package, filled in."""
+    return _templates().get_template(name).render(given)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    """Compact JSON that no name inside can end: every ``<`` is written as an escape.
+
+    Floats are written as ``repr``, as in the JSON report.
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def asset(name: str) -> str:
+    """Text of a file of the page."""
+    return (files("placer.report.page") / "report" / name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
 
 _SCRIPTS = (
     "data.js",
@@ -71,11 +146,6 @@ def report_page(sides: Sequence[Side], path: str) -> str:
         One placement, or two: before and after.
     path : str
         File of the last one's plan, for commands; none are told if empty.
-
-    Raises
-    ------
-    InputError
-        If the two are of jobs or machines that do not correspond.
     """
     plan, first_words = sides[-1].plan, _first_words(sides)
     folded = is_folded(sides)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.base.arrays import IntArray
-from placer.draw.short_names import short_names
-from placer.placement.host_orders import natural_key
+from placer.draw.machine_view import short_names
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
