@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import IntArray
 from placer.cost.fabric import Fabric
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.score.hop_cost import hop_kernel
@@ -23,36 +23,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.score._kernel import Hops, StepTime
     from placer.solve.score.slots import Slots
-
-
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """K changes: each exchanges what some pairs of slots hold, one after the other.
-
-    Attributes
-    ----------
-    first : ndarray, shape (K + 1,)
-        The pairs of change ``k`` are ``first[k]:first[k + 1]``.
-    one, other : ndarray
-        Slots of each pair.
-    """
-
-    first: IntArray
-    one: IntArray
-    other: IntArray
-
-    @classmethod
-    def of(cls, *changes: list[tuple[int, int]]) -> Changes:
-        """Changes as lists of pairs of slots."""
-        first = np.concatenate(([0], np.cumsum([len(pairs) for pairs in changes])))
-        pairs = np.array([pair for pairs in changes for pair in pairs], dtype=np.int64)
-        one, other = pairs.reshape(-1, 2).T
-        return cls(first, one, other)
-
-    def pairs(self, change: int) -> tuple[IntArray, IntArray]:
-        """Slots of the pairs of one change."""
-        own = slice(self.first[change], self.first[change + 1])
-        return self.one[own], self.other[own]
 
 
 @dataclass(eq=False)
@@ -85,27 +55,6 @@ class Compiled:
     def load(self, slot_of_unit: IntArray) -> None:
         """Go to another placement."""
         self.kernel.load(self.atoms(slot_of_unit))
-
-    def delta(self, changes: Changes) -> FloatArray:
-        """What each change would add to the cost."""
-        before = self.value
-        found = np.empty(len(changes.first) - 1)
-        for change in range(len(found)):
-            pairs = map(self.atoms, changes.pairs(change))
-            found[change] = self.kernel.change(*pairs) - before
-            self.kernel.undo()
-        return found
-
-    def apply(self, changes: Changes, chosen: int) -> None:
-        """Make one of the changes."""
-        self.kernel.change(*map(self.atoms, changes.pairs(chosen)))
-        self.kernel.keep()
-
-    def pressure(self) -> FloatArray:
-        """The time of the slowest replica that each unit is of, or of its edges."""
-        found = self.kernel.pressure().reshape(-1, self.width)
-        most: FloatArray = found.max(axis=1)
-        return most
 
     def atoms(self, slots: IntArray) -> IntArray:
         """Slots of atoms, given those of units."""

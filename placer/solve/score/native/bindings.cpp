@@ -43,7 +43,6 @@ NB_MODULE(_kernel, module) {
            })
       .def("keep", &Cost::keep)
       .def("undo", &Cost::undo)
-      .def("pressure", [](Cost& self) { return array(self.pressure()); })
       .def_prop_ro("value", &Cost::value)
       .def_prop_ro("slots", [](const Cost& self) { return array(self.layout.slot_of); });
 
@@ -67,9 +66,7 @@ NB_MODULE(_kernel, module) {
           nb::keep_alive<1, 2>())
       .def("set_least_roles", [](StepTime& self, double seconds) { self.least_roles_s = seconds; })
       .def("set_stages", [](StepTime& self, nb::kwargs of) { self.set_stages({of}); })
-      .def_prop_ro("pipeline_s", &StepTime::pipeline_s)
-      .def_prop_ro("calls_scorer", &StepTime::calls_scorer)
-      .def_prop_ro("exposed_s", [](const StepTime& self) { return self.exposed_s; });
+      .def_prop_ro("calls_scorer", &StepTime::calls_scorer);
 
   nb::class_<Annealer>(module, "Annealer")
       .def(

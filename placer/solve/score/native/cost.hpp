@@ -51,8 +51,6 @@ struct Cost {
   virtual void undo() = 0;
   virtual double value() = 0;
   virtual double at_least() { return value(); }  // a bound on it that takes no time
-  // The share of each atom in what it costs, 1 at most.
-  virtual Reals pressure() = 0;
 };
 
 }  // namespace placer

@@ -38,13 +38,6 @@ struct Hops : Cost {
       sum += weights[edges[e].axis] * edges[e].times * distance[machine.tier(site, layout.site_of(edges[e].other))];
     return sum;
   }
-  Reals pressure() override {
-    Reals found(layout.slot_of.size());
-    for (size_t atom = 0; atom < found.size(); ++atom) found[atom] = cost_of((int)atom);
-    const double most = *std::max_element(found.begin(), found.end());
-    for (double& value : found) value = most > 0 ? value / most : 1.0;
-    return found;
-  }
   void load(const Ints& slots) override {
     layout.load(slots);
     counts = inside;

@@ -67,7 +67,7 @@ struct Rings : Operation {
  protected:
   struct Hop { int from, to, tier; };  // sites of a hop over thin uplinks
   struct Ring {
-    int domains = 0, fewest = 1, most = 0;
+    int domains = 0, fewest = 1;
     double factor = 1.0, inner_pace = 0.0, outer_pace = 0.0;
     double inner_latency = 0.0, outer_latency = 0.0;
     double spread = 1.0;  // mean over domains of one by the members there
@@ -104,7 +104,6 @@ struct Rings : Operation {
     const int domains = (int)order.size();
     ring.domains = domains;
     ring.fewest = *std::min_element(size_of.begin(), size_of.end());
-    ring.most = *std::max_element(size_of.begin(), size_of.end());
     ring.hops.clear();
     ring.spread = 0.0;
     for (int size : size_of) ring.spread += 1.0 / size / domains;

@@ -319,15 +319,6 @@ struct StepTime : Cost {
     is_late = false;
     dirty_blocks.clear();
   }
-  Reals pressure() override {
-    Reals found(layout.slot_of.size(), 0.0), share(replicas);
-    const double longest = pipeline_s();
-    for (int d = 0; d < replicas; ++d) share[d] = replica_s(d) / longest;
-    for (int a = 0; a < cells_of_atom.count(); ++a)
-      for (const int* c = cells_of_atom.begin(a); c != cells_of_atom.end(a); ++c)
-        found[a] = std::max(found[a], share[*c / stages]);
-    return found;
-  }
   // Blocks whose time the change may have changed, and what they took before.
   const Ints& blocks_changed() const { return dirty_blocks; }
   double block_before(size_t i) const { return blocks_before[i]; }
