@@ -31,7 +31,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds import Proof
-from placer.solve.bounds.network.best import best_of_problem
+from placer.solve.bounds.case import best_of_problem
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:

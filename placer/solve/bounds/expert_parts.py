@@ -20,7 +20,7 @@ from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
-from placer.solve.bounds.network.rings import exchange_latency
+from placer.solve.bounds.network.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.programs.prices import Choices, Packing, dearest
 

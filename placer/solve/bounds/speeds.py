@@ -18,8 +18,8 @@ import numpy as np
 
 from placer.base.arrays import FloatArray
 from placer.solve.bounds import Proof
-from placer.solve.bounds.network.best import best_of_problem
-from placer.solve.bounds.network.rings import fastest_stages
+from placer.solve.bounds.case import best_of_problem
+from placer.solve.bounds.network.ideal import fastest_stages
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def test_the_published_bound_is_reached(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN_COST)
 def test_full_bound_stays_below_known_costs(name: str) -> None:
-    """Worked out to the end the bound exceeds no cost that a placement is known to have."""
+    """Worked out to the end the bound exceeds no known cost of a placement."""
     value = cut_bound(*load(name)).value
     assert PUBLISHED[name][0] <= value <= KNOWN_COST[name]
 

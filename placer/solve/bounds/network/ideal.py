@@ -31,12 +31,12 @@ from placer.cost.exchange import (
     slowest_of_row,
 )
 from placer.cost.links import LinkLoad
-from placer.solve.bounds.network.fewest import Counts, fewest_domains
-from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
+from placer.solve.bounds.network.fewest import fewest_domains
 from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.rings import (
+from placer.solve.bounds.network.messages import (
     exchange_latency,
-    fastest_stages,
+    least_flow_seconds,
+    least_relay,
     ring_latency,
 )
 from placer.solve.problem.colocation import are_together
@@ -45,6 +45,7 @@ from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.topology.machine import Machine
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
@@ -315,13 +316,8 @@ class IdealNetwork:
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
             tied = scale_up >= 0 and are_together(self.label[scale_up], members)
-            of_domains = self._fewest_domains(members)
-            self._known[id(members)] = members, *of_domains, tied
+            self._known[id(members)] = members, *fewest_domains(self, members), tied
         return self._known[id(members)]
-
-    def _fewest_domains(self, members: IntArray) -> Counts:
-        """What `fewest_domains` says."""
-        return fewest_domains(self, members)
 
     @cached_property
     def capacities(self) -> list[IntArray]:
@@ -347,3 +343,14 @@ class IdealNetwork:
 def _least(values: FloatArray) -> float:
     """The smallest value; 0 where the machine has none of its kind."""
     return float(values.min()) if len(values) else 0.0
+
+
+def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
+    """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
+
+    ``ranks`` GPUs work on a stage; all stages must fit the machine.
+    """
+    if topology.compute_factor is None:
+        return np.ones(stages)
+    speed = np.repeat(topology.compute_factor, topology.gpus_of_node)
+    return np.sort(speed)[::-1][ranks - 1 : stages * ranks : ranks]
