@@ -129,9 +129,9 @@ class HopCuts:
         """Least weight of edges between domains of a tier, as far as is known."""
         return max((cut.value for cut in self.of_tier.get(tier, ())), default=0.0)
 
-    def value(self, beside: Iterable[int] = ()) -> float:
+    def value(self, without: Iterable[int] = ()) -> float:
         """The bound by what is known of each tier, some of them left out."""
-        tiers = self.of_tier.keys() - set(beside)
+        tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
     def raised(self, incumbent: float) -> float:
@@ -157,7 +157,7 @@ class HopCuts:
         columns = range(few + 1, many + 1) if again else range(few + 1)
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = cuts[0].quantum * common_divisor(rises)
-        outer, rest = self._outer(*tiers), self.value(beside=tiers)
+        outer, rest = self._outer(*tiers), self.value(without=tiers)
         lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
         for both in zip(*lines, strict=True):
             if again and again.is_over():

@@ -65,10 +65,10 @@ class TierCut:
         self.quantum = graph.quantum
         self.products = graph.products
         self.chain_weight = sum(p.chain.weight for p in self.products)
-        self.value, self.prices = self._charged()
+        self.value = self._charged()
 
-    def _charged(self) -> tuple[float, FloatArray]:
-        """The best bound with a price on the ends of the chain, and the prices."""
+    def _charged(self) -> float:
+        """The best bound with a price on the ends of the chain."""
         priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
@@ -76,10 +76,9 @@ class TierCut:
         floor = np.zeros((len(prices), self.size + 1))
         for product in self.products:
             floor += self._floor(product, self._share(product) * prices)
-        values = [cheapest_sizes(row, self.rooms, self.world) for row in floor]
-        values -= prices.sum(axis=1) * (self.world // self.stages)
-        best = int(values.argmax())
-        return rounded_up(float(values[best]) / 2, self.quantum), prices[best]
+        least = [cheapest_sizes(row, self.rooms, self.world) for row in floor]
+        values = np.array(least) - prices.sum(axis=1) * (self.world // self.stages)
+        return rounded_up(float(values.max()) / 2, self.quantum)
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
@@ -92,38 +91,27 @@ class TierCut:
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
         """Rings and cliques, with the least cost of sets across them and besides.
 
-        At the prices on stages that promise the most; without bundles, then with them.
+        With the whole weight of an edge as the price on either end of the pipelines;
+        without bundles, then with them.
         """
-        ends = np.zeros(self.stages)
-        ends[[0, -1]] = self.chain_weight if self.has_chain else 0.0
         for product in self.products:
             for axis in _line_axes(product):
-                found = [
-                    self._lines(product, axis, prices, rise)
-                    for prices in (self.prices, ends, np.zeros(self.stages))
-                ]
-                for bundle in sorted({1, found[0].bundle}):
-                    yield max(
-                        (lines._replace(bundle=bundle) for lines in found),
-                        key=lambda lines: lines.support().promised,
-                    )
+                lines = self._lines(product, axis, rise)
+                for bundle in sorted({1, lines.bundle}):
+                    yield lines._replace(bundle=bundle)
 
-    def _lines(
-        self, product: Product, axis: Axis, prices: FloatArray, rise: float
-    ) -> Lines:
-        """Lines of an axis, at some prices on stages.
-
-        All edges of pipelines are counted across them, where that can be.
-        """
+    def _lines(self, product: Product, axis: Axis, rise: float) -> Lines:
+        """Lines of an axis; edges of pipelines count across them, where that can be."""
+        prices = np.zeros((1, self.stages))
+        prices[:, [0, -1]] = self.chain_weight if self.has_chain else 0.0
         besides = np.zeros(self.size + 1)
         if product.chain.weight:
             others = [other.with_chain_share(0.0) for other in self.products]
             chain = replace(product.chain, weight=self.chain_weight)
-            across, own = replace(product, chain=chain), prices[None]
-            paid = 0.0 * own
+            across, own, paid = replace(product, chain=chain), prices, 0.0 * prices
         else:
             others, across = [*self.products], product
-            own, paid = 0.0 * prices[None], prices[None]
+            own, paid = 0.0 * prices, prices
         for other, one in zip(others, self.products, strict=True):
             if one is not product:
                 besides += self._floor(other, self._share(one) * paid)[0]

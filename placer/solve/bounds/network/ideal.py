@@ -91,7 +91,7 @@ class IdealNetwork:
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
-        """The network on which some groups are held back."""
+        """The network on which some groups are limited."""
         limited = replace(self, limits=limits)
         limited._known.update(self._known)
         return limited
@@ -179,7 +179,7 @@ class IdealNetwork:
         if domains > 1:
             nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
             nics = nic * max(min(num_members // domains, limit.nics), 1)
-            # Several NICs in a domain have hops between their members beside them.
+            # Several NICs in a domain have hops between their members as well.
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         elif self._are_tied(members):
@@ -278,9 +278,9 @@ class IdealNetwork:
         return bool(may_be_whole) and self._are_tied(members)
 
     def _limit_of(self, members: IntArray) -> Limit:
-        """What holds these groups back, if anything does."""
-        held = (one for one in self.limits if np.array_equal(one.groups, members))
-        return next(held, Limit(members, int(members.shape[1])))
+        """What limits these groups, if anything does."""
+        known = (one for one in self.limits if np.array_equal(one.groups, members))
+        return next(known, Limit(members, int(members.shape[1])))
 
     def outside_s(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""

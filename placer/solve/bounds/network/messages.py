@@ -101,8 +101,8 @@ def least_relay(
 
     Hops whose ranks stay together alike cost the same.
     """
-    are_told = network.in_runs or network.limits or network.crowd is not None
-    if are_told or network.replica is not None:  # then ranks are no longer alike
+    may_differ = network.in_runs or network.limits or network.crowd is not None
+    if may_differ or network.replica is not None:  # then ranks are no longer alike
         return hop_by_hop(network, members, size_bytes)
     sets = network.label[:, members]
     together = (sets[..., 1:] == sets[..., :-1]).any(axis=1)
