@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # of slices; larger ones have slices in fractions.
 RING_WORK = 5_000_000
 PACKING_WORK = 100_000_000
-# So few slices of a size are sooner added one by one than all at once.
-FEW_MULTIPLES = 8
 
 
 @dataclass(frozen=True)
@@ -196,26 +194,12 @@ def _packing_floor(
     best = packed.copy()
     for n in range(1, floor.shape[1]):
         paid = floor[:, n, None]
-        if size // n <= FEW_MULTIPLES:
-            for first in range(n, size + 1, n):
-                more = packed[:, first : first + n]
-                fewer = packed[:, first - n : first - n + more.shape[1]]
-                np.minimum(more, fewer + paid, out=more)
-        else:
-            packed = _with_slices_of(n, packed, paid)
+        for first in range(n, size + 1, n):
+            more = packed[:, first : first + n]
+            fewer = packed[:, first - n : first - n + more.shape[1]]
+            np.minimum(more, fewer + paid, out=more)
         np.minimum(best, packed + spread * n, out=best)
     return best, packed
-
-
-def _with_slices_of(n: int, packed: FloatArray, paid: FloatArray) -> FloatArray:
-    """Knapsacks of all sizes with any number of slices of ``n`` besides."""
-    batch, width = packed.shape
-    rows = (width - 1) // n + 1
-    padded = np.full((batch, rows * n), np.inf)
-    padded[:, :width] = packed
-    spent = (np.arange(rows) * paid)[:, :, None]
-    grid = np.minimum.accumulate(padded.reshape(batch, rows, n) - spent, axis=1)
-    return (grid + spent).reshape(batch, -1)[:, :width]
 
 
 def _rate_floor(
