@@ -11,6 +11,9 @@ the sizes s_i that the domains of tier t may hold;
 * `lines`: what domains hold of rings and cliques must add up to whole ones, on one tier
   and on two together.
 
+By hand: a ring of six on two nodes of three, 1 apart inside and 3 outside. Two edges or
+more leave any three ranks, so ``C = (2 + 2) / 2`` and ``J >= 1 x 6 + (3 - 1) x 2``.
+
 Distances that fall outwards are first lowered to the least from there on. Cuts are
 multiples of the greatest common divisor of the weights, so bounds are rounded up to
 one, after allowing for rounding errors.
