@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from benchmarks.cluster_jobs import drawn
 from benchmarks.instances import load, place_in_order, replica_major
 from placer.base.errors import InfeasibleError
 from placer.cost.hop_cost import hop_cost
@@ -94,6 +95,12 @@ def test_hosts_down_are_proved_optimal() -> None:
     cost = hop_cost(topology, job, Placement(gpu_of_rank))
     assert cost < KNOWN_COST["H"]
     assert cut_bound(topology, job).value == cost
+
+
+def test_prices_on_the_ends_of_pipelines_go_either_way() -> None:
+    """A negative price on both ends finds a fifth more edges between racks."""
+    draw = drawn(8)
+    assert cut_bound(draw.topology, draw.job).cut_per_tier[1] >= 3_016
 
 
 def test_too_many_ranks() -> None:

@@ -160,9 +160,10 @@ class TierCut:
 def cheapest_sizes(floor: FloatArray, rooms: IntArray, world: int) -> float:
     """Lower bound on the sum of ``floor`` over domains that hold all vertices.
 
-    Of each domain the lower convex hull, and of all hulls the flattest steps. By hand:
-    domains of 4 pay 0, 10, 10, 10 and 0 for 0 to 4 vertices. The hull pays nothing,
-    also where 7 are in three of them.
+    Of each domain the lower convex hull, and of all hulls the flattest steps: the bound
+    at the best price a vertex (Lagrange; Everett 1963). By hand: domains of 4 pay 0,
+    10, 10, 10 and 0 for 0 to 4 vertices. The hull pays nothing, also where 7 are in
+    three of them.
 
     Parameters
     ----------
