@@ -168,10 +168,15 @@ def contents_of(
         inner.bundle if odd else 1,
         inner.rise * odd / inner.bundle,
     )
-    share = []
+    share: list[Sequence[float]] = []
     for first, paid in others:
-        for home in rooms:
-            total = grain * sum(room * count for room, count in rooms[home].items())
-            share.append((paid + first * part**2 / total).tolist())
+        totals = [
+            grain * sum(room * count for room, count in own.items())
+            for own in rooms.values()
+        ]
+        costs_of = {
+            total: (paid + first * part**2 / total).tolist() for total in set(totals)
+        }
+        share += [costs_of[total] for total in totals]
     contents = Contents(size // grain, inner.number, [*rooms.values()], costs, share)
     return contents, constant
