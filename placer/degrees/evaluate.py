@@ -14,8 +14,8 @@ from placer.base.errors import InfeasibleError, InputError
 from placer.explain.score import score_with
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
+from placer.solve.bounds.case import step_on_best_links
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.network.best import step_on_best_links
 from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of

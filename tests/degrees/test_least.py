@@ -10,7 +10,7 @@ import pytest
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.least import Least
 from placer.job.adapters import Adapters
-from placer.solve.bounds.network.best import step_on_best_links
+from placer.solve.bounds.case import step_on_best_links
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve

@@ -175,7 +175,7 @@ def test_servers_that_all_workers_ask_and_answer_lie_in_one_rack():
     sent = [ends | {"bytes": "8GB", "pattern": "all_to_all"} for ends in both]
     job = workload_of(roles, sent)
     bound = certificate.lower_bound(Problem.of(machine, job, None, 0), 1)
-    assert bound.value == pytest.approx(solve(machine, job).value, rel=6e-2)
+    assert bound.value == pytest.approx(solve(machine, job).value, rel=7e-2)
 
 
 def test_components_of_transfers_are_kept_whole_whatever_gradients_join():

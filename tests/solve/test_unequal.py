@@ -16,7 +16,7 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.network.rings import fastest_stages
+from placer.solve.bounds.network.ideal import fastest_stages
 from placer.solve.problem.compiled import Problem
 from placer.topology.links import Link
 from placer.topology.read import parse_topology

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.bounds.network.best import Leaving, best_network
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.params import Params
+from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
-    from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.compiled import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,52 @@ class Case:
         It has half of its members in some domain at the most, and so many NICs.
         """
         members = self.members(axis)
-        split = Leaving.of(self.network, self.network.fabric.scale_up_tier + 1)
-        limited = split.with_limits(Limit(members, max(1, members.shape[1] // 2)))
+        half, tier = max(1, members.shape[1] // 2), self.network.fabric.scale_up_tier
+        limited = self.network.with_limits(Limit(members, half, far=tier))
         slow = self.step.model.step_on(limited).stage_times[axis]
         return float(slow_pipelines_s(self.step, axis, slow).min())
+
+
+def best_of_problem(problem: Problem, block: int | None = None) -> IdealNetwork:
+    """The best network for every placement of a problem.
+
+    Parameters
+    ----------
+    block : int, optional
+        Consecutive ranks of a node; by default those that the launch forces.
+    """
+    block = problem.forced_block if block is None else block
+    colocation = colocation_of(problem.machine, problem.job, block)
+    return best_network(problem.model, colocation)
+
+
+def best_network(
+    model: StepModel, colocation: Colocation, label: IntArray | None = None
+) -> IdealNetwork:
+    """The best network for ranks that stay together as a colocation says.
+
+    Parameters
+    ----------
+    label : ndarray, shape (T, R), optional
+        Set of each rank, where more than the colocation ties is supposed.
+    """
+    label = colocation.label if label is None else label
+    block = colocation.block
+    capacity = node_capacity(model.topology, block)
+    network = IdealNetwork(model.fabric, label, capacity, block == 0, block != 1)
+    at_most = model.job.rules.at_most
+    if not at_most:
+        return network
+    # A domain lies in one of each tier further out, which may hold so many.
+    most = [float(at_most.get(tier.name, np.inf)) for tier in model.topology.tiers]
+    most = np.minimum.accumulate(most[::-1])[::-1].tolist()
+    replica = model.job.parallelism.coordinates["dp"]
+    return replace(network, replica=replica, most_replicas=tuple(most))
+
+
+def step_on_best_links(problem: Problem, block: int) -> float:
+    """The step time if every group had the best links that it may have anywhere, s.
+
+    No placement has a shorter step; the bounds say more and take longer.
+    """
+    return problem.model.step_on(best_of_problem(problem, block)).step_time_s

@@ -9,6 +9,9 @@ pipelines are cut the more often the more NICs those drive (`nics.py`). A case i
 the tied ranks cannot all be placed does not count. Where a tp, cp or ep group is
 outside, pipelines may still be inside, cut nowhere. Valid because the step is monotone
 in the time of every operation.
+
+By hand: three tp groups of four on two nodes of six. A node holds one of them whole, so
+that all lie inside does not count. What is left is a step with a tp group on two nodes.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Bound(NamedTuple):
 
 
 def of_step(problem: Problem) -> bool:
-    """Whether the step time is asked for."""
+    """Whether the objective is the step time."""
     return not is_of_hops(problem)
 
 
@@ -57,7 +57,7 @@ def _of_traffic(problem: Problem) -> bool:
 
 
 def _later(module: str, name: str) -> Least:
-    """The bound of a module that is loaded when it is asked."""
+    """The bound of a module that is loaded when it is needed."""
 
     def least(
         problem: Problem, block: int, incumbent: float, budget: Budget
@@ -89,7 +89,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "transfers of ranks that have no room near their partners",
         _of_traffic,
-        _later("transfers", "least_beside_partners"),
+        _later("transfers", "least_near_partners"),
     ),
     Bound(
         "the edges that the least cut of every tier has",

@@ -12,7 +12,7 @@ so far, a neighbour either joins or stays outside for good. Branches end where
 * all such ranks need more in sum than so many newcomers can be neighbours of.
 
 Each branch that ends knows the least time for which it would go on; the least of these
-is the next to ask for.
+is the next to try.
 
 By hand: a grid on nodes of four. With three of its four neighbours a rank has one
 elsewhere, but each of the three has three. Of a square each has two, and no four ranks
@@ -31,7 +31,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds import Proof
-from placer.solve.bounds.network.best import best_of_problem
+from placer.solve.bounds.case import best_of_problem
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ ROUNDING = 1e-12
 RANKS = 32
 WORK = 500_000
 TREES = 32
-# Times are told apart that differ by so much, relative to them.
+# Times differ by so much at the least, relative to them.
 FINEST = 1e-6
 # How much nearer the next time is after one that may do.
 NEARER = 8
@@ -132,7 +132,7 @@ class _Companies:
     def least_around(self, rank: int, seconds: float, budget: Budget) -> float:
         """The least time in which a rank may have company, or what is known.
 
-        Times ever further on are asked for, and nearer ones after one that may do.
+        Times ever further on are tried, and nearer ones after one that may do.
         """
         growth = FINEST
         while True:
@@ -199,7 +199,7 @@ class _Tree:
         A heavy neighbour of one who has the least choice.
         """
         limit, slots = self._limit, self._companies.room - len(inside)
-        asked, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
+        wanted, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
         looked = 0
         for member in inside:
             for alone, gains in self._companies.ports_of(member):
@@ -220,13 +220,13 @@ class _Tree:
                     self._spend(looked)
                     return None, False
                 least = min(least, before)
-                asked += needed
+                wanted += needed
                 newcomers.update(open_)
                 next_ = min(next_, (len(open_) - needed, -needed, open_[0]))
         self._spend(looked)
-        if not asked:
+        if not wanted:
             return None, True
-        if sum(times for _, times in newcomers.most_common(slots)) < asked:
+        if sum(times for _, times in newcomers.most_common(slots)) < wanted:
             self.next_s = min(self.next_s, least)
             return None, False
         return next_[2], False

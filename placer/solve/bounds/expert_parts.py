@@ -3,8 +3,9 @@
 A *unit* is made of expert groups of one stage, and of what must stay together with
 them; a *piece* is a set of ranks that must. The smallest part of a unit sets the time
 of its stage. At any prices of parts (`programs/prices.py`) some replica has stages
-whose units cost no more than its share, and the fastest such replica is a bound.
-Shapes: P stages.
+whose units cost no more than its share, and the fastest such replica is a bound. By
+hand: three expert groups of four on two domains of six. Two lie whole, the third in two
+parts of two, or parts are smaller. Shapes: P stages.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
-from placer.solve.bounds.network.rings import exchange_latency
+from placer.solve.bounds.network.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.programs.prices import Choices, Packing, dearest
 

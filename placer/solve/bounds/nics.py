@@ -68,7 +68,7 @@ class NicTrade:
     Attributes
     ----------
     levels : list of Level
-        By exposed time, least first; they ask for less and less, the last for nothing.
+        By exposed time, least first; they need less and less, the last nothing.
     lane_s : ndarray, s
         Least time of a lane with so many runs or more.
     other_s : float, s
@@ -147,11 +147,11 @@ def fewest_runs(ranks: IntArray, room: int) -> int:
         return 0
     fewest = len(ranks)
     for start in range(len(ranks)):
-        runs, held = 1, 0
+        runs, filled = 1, 0
         for more in np.roll(ranks, -start).tolist():
-            held += more
-            if held > room:
-                runs, held = runs + 1, more
+            filled += more
+            if filled > room:
+                runs, filled = runs + 1, more
         fewest = min(fewest, runs)
     return fewest
 

@@ -1,7 +1,7 @@
 """Who needs partners near: who receives over NVLink needs senders in its domain.
 
 A rank whose NIC would be busy too long with all that it sends must have some of the
-receivers in its own scale-up domain, and a receiver likewise. So a time asks for a
+receivers in its own scale-up domain, and a receiver likewise. So a time needs a
 number of partners near: as few as can be, the largest messages first. Ranks of a set
 that stays together need those of each. By hand: a rank gets 1 GB from each of four over
 a NIC of 1 GB/s. In 4 s it needs nobody near, in 3 s one of them, and in less than 1 s
@@ -144,10 +144,10 @@ class Partners:
         near = weighted_counts(self.rank, late, len(self.label))
         near += self._alone_s > allowed
         # The ranks of a set may all count the same partners, as often as any has.
-        most, asked = np.zeros((2, len(self.members)))
+        most, total = np.zeros((2, len(self.members)))
         np.maximum.at(most, self.label, near)
-        np.add.at(asked, self.label, near)
-        sets = np.maximum(most, np.ceil(asked / self._shared))
+        np.add.at(total, self.label, near)
+        sets = np.maximum(most, np.ceil(total / self._shared))
         return np.asarray(sets.astype(np.int64) * self.members[self.is_partner].min())
 
     @cached_property
@@ -186,8 +186,8 @@ def most_together(
             least = np.full(len(size), needs[row].max())
             np.minimum.at(least, own, needs[row])
             # Of one component, two and so on; shape (rooms, components).
-            beside = rooms[:, None] - np.cumsum(np.sort(least))
-            most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
+            left = rooms[:, None] - np.cumsum(np.sort(least))
+            most = np.minimum(np.cumsum(np.sort(size)[::-1]), left)
             every.append(most.max(axis=1).clip(0))
         found = np.min([found, np.max(every, axis=0)], axis=0) if every else found
     return found[which]

@@ -4,7 +4,8 @@ The stages of all replicas, sorted by the speed of their slowest GPU, are at bes
 fast as the fastest GPUs, sorted and cut into as many pieces: the j fastest of them hold
 j times as many GPUs as one does. So of the stages no faster than some speed one replica
 has its share, rounded up, and its pipeline is at best as with those few in their best
-places and all others at full speed.
+places and all others at full speed. By hand: two replicas of two stages on
+one GPU each, one of the four half as fast. One replica has one slow stage, or more.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy as np
 
 from placer.base.arrays import FloatArray
 from placer.solve.bounds import Proof
-from placer.solve.bounds.network.best import best_of_problem
-from placer.solve.bounds.network.rings import fastest_stages
+from placer.solve.bounds.case import best_of_problem
+from placer.solve.bounds.network.ideal import fastest_stages
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:

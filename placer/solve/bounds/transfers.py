@@ -1,6 +1,6 @@
 """Ranks near their partners: the least time of transfers that domains have room for.
 
-A time asks for partners near (`partners`). A *component* is who has to do with each
+A time needs partners near (`partners`). A *component* is who has to do with each
 other. Where each rank of ``X`` needs ``v`` of ``Y`` near and each of ``Y`` needs ``u``
 of ``X``, a domain with ``x`` and ``y`` of them has all, or none, or
 
@@ -33,7 +33,7 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
 from placer.solve.bounds import Proof
-from placer.solve.bounds.network.best import best_of_problem
+from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.partners import ROUNDING, Partners, most_together
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -52,10 +52,10 @@ ARGUMENT = (
 # Columns of one program, at most, and its work.
 MOST_COLUMNS = 2_000
 WORK = 0.5
-SPANS = 8  # of time, each priced with the partners that it asks for
+SPANS = 8  # of time, each priced with the partners that it needs
 
 
-def least_beside_partners(
+def least_near_partners(
     problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
     """Least step time that room for partners allows; None where nobody needs any.
@@ -71,8 +71,8 @@ def least_beside_partners(
         return None
     found = [incumbent]
     for start, end in transfers.spans(incumbent, budget.share(4)):
-        held = replace(network, transfers_s=start, crowd=transfers.crowd(end))
-        found.append(problem.model.step_on(held).step_time_s)
+        limited = replace(network, transfers_s=start, crowd=transfers.crowd(end))
+        found.append(problem.model.step_on(limited).step_time_s)
     return Proof(min(found), ARGUMENT)
 
 
@@ -138,7 +138,7 @@ class Transfers:
         """Spans of time, s, one of which the transfers of a placement take.
 
         A placement that takes ``placed_s`` keeps to the last of the times before, so
-        later ones are not asked for. Needs are those of the end of a span.
+        later ones play no part. Needs are those of the end of a span.
         """
         levels = np.hstack([0.0, *(one.levels for one in self.directions)])
         # Times that differ less are one.
@@ -204,11 +204,11 @@ def may_hold(
     alike = Counter(needs)
     if not alike or 4 * len(alike) * len(room) > MOST_COLUMNS:
         return True
-    program, held = Program(), list[list[int]]()
+    program, sides = Program(), list[list[int]]()
     for need, number in alike.items():
-        held += _sides(program, need, number, room)
+        sides += _sides(program, need, number, room)
     for domain, most in enumerate(room):
-        program.row([Term(side[domain]) for side in held], most=most)
+        program.row([Term(side[domain]) for side in sides], most=most)
     answer = solve(program, Limits(WORK, budget.seconds_left))
     return answer.counts is not None or not answer.is_proved
 

@@ -92,8 +92,8 @@ def _exchanges_s(case: Case, tier: int) -> float:
     if job.expert_copies:
         share *= share_sent(np.array(2), job.expert_copies).item()
     seconds = least_time(case, tier, members, here * (size - here) * share)
-    held = network.with_limits(Limit(members, size, exchange_s=seconds))
-    slow = expert_time(held, job, model.volumes, model.work)
+    limited = network.with_limits(Limit(members, size, exchange_s=seconds))
+    slow = expert_time(limited, job, model.volumes, model.work)
     return float(slow_pipelines_s(step, "ep", slow).min())
 
 
@@ -129,10 +129,10 @@ def least_time(
         needs.append(need / rate)
     times = np.unique(np.concatenate(needs))
 
-    def held(time: float) -> int:
+    def served(time: float) -> int:
         """Ranks that all domains hold together in a time."""
         most = [int(np.flatnonzero(need <= time).max()) for need in needs]
         return int(count @ np.array(most))
 
-    at = bisect_left(times.tolist(), world, key=held)
+    at = bisect_left(times.tolist(), world, key=served)
     return float(times[at]) if at < len(times) else 0.0

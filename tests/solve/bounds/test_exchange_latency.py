@@ -10,7 +10,7 @@ import pytest
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.rings import exchange_latency
+from placer.solve.bounds.network.messages import exchange_latency
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
 

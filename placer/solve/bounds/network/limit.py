@@ -1,4 +1,4 @@
-"""What is known to hold groups back on an otherwise ideal network."""
+"""What is known to limit groups on an otherwise ideal network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FREE = Floor()
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """What holds some groups back that are otherwise at their best.
+    """What limits some groups that are otherwise at their best.
 
     Attributes
     ----------
@@ -81,17 +81,17 @@ def gradient_groups(job: Job) -> IntArray:
 
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
-    """Data-parallel times of all stages with some groups held back."""
-    held = network.with_limits(*limits)
-    return sync_time(held, model.job, model.volumes, model.windows.buckets)
+    """Data-parallel times of all stages with some groups limited."""
+    limited = network.with_limits(*limits)
+    return sync_time(limited, model.job, model.volumes, model.windows.buckets)
 
 
 def exposed_by_stage(step: Step, network: IdealNetwork, limit: Limit) -> list[float]:
-    """Data-parallel time exposed if one stage alone is held back, each in turn, s."""
+    """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
     slow, found = slow_sync(step.model, network, limit), []
     for stage in range(step.model.job.parallelism.pp):
-        held = with_slow_stage(step, slow, stage)
-        found.append(held.exposed_data_parallel_s)
+        slowed = with_slow_stage(step, slow, stage)
+        found.append(slowed.exposed_data_parallel_s)
     return found
 
 
