@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 JOB = "job"
 
 
-def render(plan: Plan) -> str:
+def render_roles(plan: Plan) -> str:
     """A ``placer/role-map`` document, one line an instance.
 
     Each has its ``role`` and ``instance``, its ``hosts`` as a host list in the order of

@@ -269,7 +269,7 @@ FORMATS: dict[str, Format] = {
             name="role-map",
             description="hosts and ranks of every instance of each role, as JSON",
             suffix=".json",
-            writer="role_map.render",
+            writer="rank_map.render_roles",
             alone=False,
         ),
         Format(
