@@ -118,7 +118,7 @@ class Symmetry:
             ):
                 own[a, b].append((c, d))
             chosen.append(own)
-            value = np.bincount(inside[best], value[best]).astype(np.int64)
+            value = np.bincount(inside[best], value[best], len(outer)).astype(np.int64)
             pairs = outer
 
         def matched(tier: int, pair: Pair) -> Iterable[Pair]:
