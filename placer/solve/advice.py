@@ -18,10 +18,9 @@ from placer.base.arrays import IntArray
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills.fills import nested_fills, uneven_fills
-from placer.solve.orders import launch_bound
+from placer.solve.orders import Listed, launch_bound
 from placer.solve.problem.rules import obeys
 from placer.solve.problem.starts import starts
-from placer.solve.run.listed import Listed
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:

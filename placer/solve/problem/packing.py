@@ -6,14 +6,13 @@ the program only counts how many of each kind every domain holds.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.count.deal import Pool, outward
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.tree.capacity import parent_of_domain
@@ -110,15 +109,14 @@ class Packing:
         """Node of every rank: sets go to named domains from the outermost tier in."""
         home = [0] * len(self.kinds[-1])
         for t in range(len(self.held) - 1, 0, -1):
-            pools: dict[int, Pool[Kind, int]] = {}
-            for (domain, kind), column in self.held[t - 1].items():
-                pool = pools.setdefault(domain, Pool())
-                pool[kind].extend([domain] * counts[column])
-            pools = outward(pools, parent_of_domain(self.topology, t))
+            parent = parent_of_domain(self.topology, t).tolist()
+            places: defaultdict[tuple[int, Kind], list[int]] = defaultdict(list)
+            for (domain, kind), column in reversed(self.held[t - 1].items()):
+                places[parent[domain], kind].extend([domain] * counts[column])
             below = [0] * len(self.kinds[t - 1])
             for number, inside in enumerate(self.inside[t - 1]):
                 for child in inside:
-                    (below[child],) = pools[home[number]].take(self.kinds[t - 1][child])
+                    below[child] = places[home[number], self.kinds[t - 1][child]].pop()
             home = below
         node_of_set: IntArray = np.array(home, dtype=np.int64)
         node_of_rank: IntArray = node_of_set[self.node_set_of_rank]

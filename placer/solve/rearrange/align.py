@@ -11,6 +11,7 @@ work grows with the ranks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.solve.tree.symmetry import (
-    Pair,
     Symmetry,
     best_pairs,
     completed,
@@ -58,8 +58,8 @@ def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> In
     old_local = previous.gpu_of_rank - topology.first_gpu_of_node[old_node]
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
-    moves = np.stack([node[countable], old_node[countable]], axis=1)
-    becomes = problem.once(_symmetry).exchange(_counted(moves))
+    moves = zip(node[countable].tolist(), old_node[countable].tolist(), strict=True)
+    becomes = problem.once(_symmetry).exchange(Counter(moves))
     moved = on_other_nodes(topology, gpu_of_rank, becomes)
     return _on_old_gpus(problem, moved, previous) if is_free else moved
 
@@ -98,9 +98,10 @@ def _with_replicas_exchanged(
     homes = problem.machine.domain_of_gpu[tier][seats]
     _, kind = np.unique(homes, axis=0, return_inverse=True)
     moves = _replica_moves(problem, seats, previous.gpu_of_rank[ranks])
-    weights = _counted(moves[kind[moves[:, 0]] == kind[moves[:, 1]]])
-    every = range(len(ranks))
-    chosen = completed(best_pairs(weights), every, every, kind)
+    moves = moves[kind[moves[:, 0]] == kind[moves[:, 1]]]
+    pairs, counts = np.unique(moves, axis=0, return_counts=True)
+    best, every = pairs[best_pairs(pairs, counts)], range(len(ranks))
+    chosen = completed(best.tolist(), every, every, kind)
     found = np.empty_like(gpu_of_rank)
     found[ranks] = seats[[chosen[replica] for replica in every]]
     return found
@@ -118,12 +119,3 @@ def _replica_moves(problem: Problem, seats: IntArray, before: IntArray) -> IntAr
     size = seats.shape[1]
     replica, position = np.nonzero((seat >= 0) & (seat % size == np.arange(size)))
     return np.stack([replica, seat[replica, position] // size], axis=1)
-
-
-def _counted(moves: IntArray) -> dict[Pair, int]:
-    """How often each row of ``moves`` comes."""
-    pairs, counts = np.unique(moves, axis=0, return_counts=True)
-    return {
-        (a, b): count
-        for (a, b), count in zip(pairs.tolist(), counts.tolist(), strict=True)
-    }

@@ -79,7 +79,8 @@ class _Exchange:
         machine, limits = problem.machine, problem.limits
         node = machine.node_of_gpu[gpu_of_rank]
         self.machine, self.rest = machine, Rest(machine)
-        self.inside = Symmetry(machine).children
+        self.symmetry = Symmetry(machine)
+        self.inside = self.symmetry.children
         self.is_used = np.bincount(node, minlength=machine.num_nodes) > 0
         self.need = np.zeros(machine.num_nodes, dtype=np.int64)
         local = gpu_of_rank - machine.first_gpu_of_node[node]
@@ -101,22 +102,18 @@ class _Exchange:
             tiers.append(found)
         if (tiers[-1].used[0], tiers[-1].whole[0]) not in tiers[-1].moves:
             return None
-        becomes = np.arange(self.machine.num_nodes)
-        pairs = [(0, 0)]
-        for tier in range(len(tiers) - 1, 0, -1):
+
+        def matched(tier: int, pair: Pair) -> Iterator[Pair]:
+            """The children of a used domain, and those that they become in another."""
+            a, b = pair
             moves, below = tiers[tier], tiers[tier - 1]
-            pairs = [
-                children
-                for a, b in pairs
-                for children in _paired(
-                    moves.moves[moves.used[a], moves.whole[b]].children,
-                    _by_kind(self.inside[tier][a], below.used),
-                    _by_kind(self.inside[tier][b], below.whole),
-                )
-            ]
-        for a, b in pairs:
-            becomes[a] = b
-        return becomes
+            return _paired(
+                moves.moves[moves.used[a], moves.whole[b]].children,
+                _by_kind(self.inside[tier][a], below.used),
+                _by_kind(self.inside[tier][b], below.whole),
+            )
+
+        return self.symmetry.descended(matched)
 
     def _nodes(self) -> _Tier:
         gpus, need = self.machine.gpus_of_node.tolist(), self.need.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,10 +15,10 @@ from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure
-from placer.solve.rearrange.in_order import in_order
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.rearrange.mended import mended
 from placer.solve.run.incumbent import Incumbent
+from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
@@ -72,6 +73,33 @@ def _put_in_order(problem: Problem, incumbent: Incumbent) -> None:
         and float(problem.goal.value(ordered)) <= incumbent.value
     ):
         incumbent.gpu_of_rank = ordered
+
+
+def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
+    """The placement with equal domains in the order of their first ranks; shape (R,).
+
+    Exchanges of equal domains cost nothing. People read a plan, though, and a worker on
+    ``r01t[01-09]`` is easier to find than one on ``r10t[18,15,13,...]``.
+    """
+    machine = problem.machine
+    symmetry = Symmetry(machine)
+    node = machine.node_of_gpu[gpu_of_rank]
+    firsts = []
+    for row in machine.domain_of_node:
+        first = np.full(int(row.max()) + 1, len(node))
+        np.minimum.at(first, row[node], np.arange(len(node)))
+        firsts.append(first)
+
+    def matched(tier: int, pair: Pair) -> Iterator[Pair]:
+        """Each child of a domain, and the one of its shape that it becomes."""
+        shape, (a, b) = symmetry.shape[tier - 1], pair
+        queues: dict[int, deque[int]] = defaultdict(deque)
+        for child in symmetry.children[tier][b]:
+            queues[shape[child]].append(child)
+        for child in sorted(symmetry.children[tier][a], key=firsts[tier - 1].item):
+            yield child, queues[shape[child]].popleft()
+
+    return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
 
 def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:

@@ -9,20 +9,13 @@ most nodes apart: two whose links have always carried the same groups are as slo
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-from placer.solve.tree.symmetry import (
-    Pair,
-    Symmetry,
-    best_pairs,
-    completed,
-    on_other_nodes,
-)
+from placer.solve.tree.symmetry import Symmetry, best_pairs, on_other_nodes
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -124,15 +117,14 @@ class _Spread:
         symmetry = self._symmetry
         content = [np.arange(len(held)) for held in self._holds]
         for tier in range(len(content) - 1, 0, -1):
-            shape = symmetry.shape[tier - 1]
+            shape = np.array(symmetry.shape[tier - 1])
             for domain, inside in enumerate(symmetry.children[tier]):
-                places, contents = defaultdict(list), defaultdict(list)
-                for child in inside:
-                    places[shape[child]].append(child)
-                for child in symmetry.children[tier][int(content[tier][domain])]:
-                    contents[shape[child]].append(child)
-                for kind, alike in places.items():
-                    chosen = contents[kind]
+                places = np.array(inside)
+                contents = np.array(symmetry.children[tier][content[tier][domain]])
+                for kind in np.unique(shape[places]):
+                    alike, chosen = (
+                        own[shape[own] == kind] for own in (places, contents)
+                    )
                     # A launcher tells the islands of a host apart.
                     if tier > self._machine.node_tier and len(alike) > 1:
                         chosen = self._matched(tier - 1, alike, chosen, rng)
@@ -140,24 +132,28 @@ class _Spread:
         return content
 
     def _matched(
-        self,
-        tier: int,
-        places: list[int],
-        contents: list[int],
-        rng: np.random.Generator,
-    ) -> list[int]:
+        self, tier: int, places: IntArray, contents: IntArray, rng: np.random.Generator
+    ) -> IntArray:
         """Contents for places, by chance but for what they held before."""
-        worth: dict[Pair, int] = {}
-        for place in places:
-            some = rng.permutation(contents)[:PARTNERS]
-            again = (self._holds[tier][some] & self._held[tier][place]).sum(axis=1)
-            found = rng.integers(1, CHANCE, len(some)) + CLEAN // (1 + again)
-            # No place has ranks on nodes to avoid that had none.
-            fits = self._in_use[tier][some] <= self._open[tier][place]
-            for content, value in zip(
-                some[fits].tolist(), found[fits].tolist(), strict=True
-            ):
-                worth[place, content] = value
-        kind = [0] * (max(contents) + 1)
-        found = completed(best_pairs(worth), places, contents, kind)
-        return [found[place] for place in places]
+        count = len(places)
+        turns = rng.permutation(count)[:PARTNERS, None]
+        # By turning a ring every place has as many contents to choose from, and back.
+        place = np.broadcast_to(np.arange(count), (len(turns), count))
+        choice = (place + turns) % count
+        contents = rng.permutation(contents)
+        some = contents[choice]
+        again = np.array(
+            [
+                (self._holds[tier][turned] & self._held[tier][places]).sum(axis=1)
+                for turned in some
+            ]
+        )
+        worth = rng.integers(1, CHANCE, some.shape) + CLEAN // (1 + again)
+        # No place has ranks on nodes to avoid that had none.
+        fits = self._in_use[tier][some] <= self._open[tier][places]
+        pairs = np.stack((place[fits], choice[fits]), axis=1)
+        best = pairs[best_pairs(pairs, worth[fits])]
+        found = np.full(count, -1)
+        found[best[:, 0]] = best[:, 1]
+        found[found < 0] = np.setdiff1d(np.arange(count), found)
+        return np.asarray(contents[found])

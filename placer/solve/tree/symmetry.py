@@ -12,7 +12,7 @@ of the nodes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -102,81 +102,72 @@ class Symmetry:
         worth : mapping of (int, int) to int
             What it is worth, above 0, that a node becomes another; nothing for others.
         """
-        worth = {pair: value for pair, value in worth.items() if self._alike(0, pair)}
+        pairs = np.array([*worth], dtype=np.int64).reshape(-1, 2)
+        value = np.array([*worth.values()], dtype=np.int64)
         chosen: list[dict[Pair, list[Pair]]] = []
-        for tier, parent in enumerate(self.parent, start=1):
-            inside: dict[Pair, dict[Pair, int]] = defaultdict(dict)
-            for (a, b), value in worth.items():
-                inside[int(parent[a]), int(parent[b])][a, b] = value
-            chosen.append(
-                {
-                    pair: best_pairs(own)
-                    for pair, own in inside.items()
-                    if self._alike(tier, pair)
-                }
-            )
-            worth = {
-                pair: sum(inside[pair][child] for child in children)
-                for pair, children in chosen[-1].items()
-            }
+        for parent, shape in zip(self.parent, self.shape, strict=False):
+            same = np.diff(np.array(shape)[pairs], axis=1)[:, 0] == 0
+            pairs, value = pairs[same], value[same]
+            outer, inside = np.unique(parent[pairs], axis=0, return_inverse=True)
+            inside = inside.ravel()
+            # Every two outer domains have an assignment of their own.
+            best = best_pairs(inside[:, None] * len(parent) + pairs, value)
+            own: dict[Pair, list[Pair]] = defaultdict(list)
+            for (a, b), (c, d) in zip(
+                outer[inside[best]].tolist(), pairs[best].tolist(), strict=True
+            ):
+                own[a, b].append((c, d))
+            chosen.append(own)
+            value = np.bincount(inside[best], value[best], len(outer)).astype(np.int64)
+            pairs = outer
+
+        def matched(tier: int, pair: Pair) -> Iterable[Pair]:
+            """The pairs of children of a pair; none where all stay as they are."""
+            best = chosen[tier - 1].get(pair, [])
+            if pair[0] == pair[1] and not best:
+                return ()
+            a, b = (self.children[tier][one] for one in pair)
+            return completed(best, a, b, self.shape[tier - 1]).items()
+
+        return self.descended(matched)
+
+    def descended(self, matched: Callable[[int, Pair], Iterable[Pair]]) -> IntArray:
+        """New node of every node; shape (N,). Those that nobody names stay.
+
+        ``matched`` has the pairs of children for a pair of domains of a tier.
+        """
+        pairs: list[Pair] = [(0, 0)]
+        for tier in range(len(self.parent), 0, -1):
+            pairs = [child for pair in pairs for child in matched(tier, pair)]
         becomes = np.arange(self.topology.num_nodes)
-        pairs = [(0, 0)]
-        for tier in range(len(chosen), 0, -1):
-            pairs = [
-                child
-                for pair in pairs
-                for child in self._matched(tier, pair, chosen[tier - 1])
-            ]
-        for node, new in pairs:
-            becomes[node] = new
+        for old, new in pairs:
+            becomes[old] = new
         return becomes
 
-    def _alike(self, tier: int, pair: Pair) -> bool:
-        shape = self.shape[tier]
-        return shape[pair[0]] == shape[pair[1]]
 
-    def _matched(
-        self, tier: int, pair: Pair, chosen: Mapping[Pair, list[Pair]]
-    ) -> Iterable[Pair]:
-        """The pairs of children of a pair; none where all stay as they are."""
-        a, b = pair
-        if a == b and pair not in chosen:
-            return ()
-        children = self.children[tier]
-        best = chosen.get(pair, [])
-        matched = completed(best, children[a], children[b], self.shape[tier - 1])
-        return matched.items()
-
-
-def best_pairs(weights: Mapping[Pair, int]) -> list[Pair]:
-    """Pairs of the largest total weight, each left and each right in one at most.
+def best_pairs(pairs: IntArray, weight: IntArray) -> IntArray:
+    """Which pairs have the largest total weight, no left or right in two of them.
 
     A flow of least cost: every left sends one unit to a right, at the price of what the
     pair falls short of the largest weight, or past all of them at that weight.
     """
-    left = {a: i for i, a in enumerate(dict.fromkeys(a for a, _ in weights))}
-    right = {b: i for i, b in enumerate(dict.fromkeys(b for _, b in weights))}
-    if len(weights) == len(left) == len(right):  # none competes with another
-        return list(weights)
-    source, sink = 0, len(left) + len(right) + 1
-    first_right = len(left) + 1
-    top = max(weights.values())
+    (lefts, tail), (rights, head) = (
+        np.unique(own, return_inverse=True) for own in pairs.T
+    )
+    if len(weight) == len(lefts) == len(rights):  # none competes with another
+        return np.arange(len(weight))
+    top, sink = weight.max(), len(lefts) + len(rights)
+    ends = np.arange(sink)
+    tails = np.concatenate((tail, ends))
+    heads = np.concatenate((head + len(lefts), np.full(sink, sink)))
+    costs = np.concatenate((top - weight, np.where(ends < len(lefts), top, 0)))
+    supply = np.append(np.where(ends < len(lefts), 1, 0), -len(lefts))
     flow = load("ortools.graph.python.min_cost_flow").SimpleMinCostFlow()
-    arcs = {
-        pair: flow.add_arc_with_capacity_and_unit_cost(
-            left[pair[0]] + 1, right[pair[1]] + first_right, 1, top - weight
-        )
-        for pair, weight in weights.items()
-    }
-    for i in range(len(left)):
-        flow.add_arc_with_capacity_and_unit_cost(source, i + 1, 1, 0)
-        flow.add_arc_with_capacity_and_unit_cost(i + 1, sink, 1, top)
-    for i in range(len(right)):
-        flow.add_arc_with_capacity_and_unit_cost(first_right + i, sink, 1, 0)
-    flow.set_node_supply(source, len(left))
-    flow.set_node_supply(sink, -len(left))
+    ones = np.ones_like(tails)
+    arcs = flow.add_arcs_with_capacity_and_unit_cost(tails, heads, ones, costs)
+    flow.set_nodes_supplies(np.arange(sink + 1), supply)
     flow.solve()
-    return [pair for pair, arc in arcs.items() if flow.flow(arc)]
+    return np.flatnonzero(flow.flows(arcs[: len(weight)]))
 
 
 def completed(

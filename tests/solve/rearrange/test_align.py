@@ -58,7 +58,8 @@ def test_best_pairs_against_brute_force() -> None:
             for pair in product(range(rows), range(10, 10 + columns))
             if rng.random() < 0.7
         } or {(0, 10): 1}
-        found = best_pairs(weights)
+        chosen = best_pairs(np.array([*weights]), np.array([*weights.values()]))
+        found = [[*weights][pair] for pair in chosen]
         assert len({a for a, _ in found}) == len({b for _, b in found}) == len(found)
         # Pairing with None leaves a row out.
         targets = [*range(10, 10 + columns), *[None] * rows]
