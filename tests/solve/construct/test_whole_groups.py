@@ -89,6 +89,17 @@ def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     assert (leaves == leaves[:, :1]).all()
 
 
+def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes() -> None:
+    """Nodes of 7 and 8 hold one run of ranks each, and groups of 16 lie in one leaf."""
+    topology = machine([7, 7, 7, 8, 7, 7] * 4, [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6)
+    groups = replace(job(tp=1, ep=16, pp=2, dp=48), launcher="node-contiguous")
+    problem = Problem.of(topology, groups, "hop-cost")
+    fills = [gpu_of_rank for _, gpu_of_rank in whole_group_fills(problem)]
+    best = min(filter(problem.allows, fills), key=problem.goal.value)
+    leaf = topology.domain_of_gpu[1][best[groups.parallelism.ranks_of_group["ep"]]]
+    assert (leaf == leaf[:, :1]).all()
+
+
 def test_a_rest_lies_in_one_node_wherever_that_is() -> None:
     """Of two nodes with room for a rest of 3 the near one; far rather than in two."""
     near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])

@@ -1,8 +1,7 @@
 """Roles on nodes of their own, in a launch by nodes.
 
-Where nodes are spare, stages, instances or roles begin on nodes of their own. What
-those nodes send each other is divided down the tree, as what ranks do; or sets
-that send nothing to others are packed into scale-up domains (`closed_sets`).
+Where nodes are spare, stages, instances or roles begin on nodes of their own. Sets of
+nodes that send nothing to others are packed into scale-up domains (`closed_sets`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray, grouped
 from placer.solve.construct.traffic.closed_sets import ClosedSets
-from placer.solve.construct.traffic.partition import partitioned_nodes
-from placer.solve.problem.flows import bundled, flows_of
+from placer.solve.problem.flows import flows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +28,7 @@ LEAST = (0.5, 0.43, 0.36, 0.25)
 
 
 def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Roles begin on nodes of their own, and the nodes are divided down the tree."""
+    """Roles begin on nodes of their own, and closed sets of nodes are packed."""
     machine, job = problem.machine, problem.job
     if problem.goal.name != "time" or job.launcher == "free" or not job.roles:
         return
@@ -38,25 +36,12 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     room = machine.gpus_of_node
     full = int(room.max())
     nodes = np.flatnonzero(room == full)  # runs may be on any of them
-    capacity = np.where(room == full, 1, 0)
     domain = machine.domain_of_node[max(problem.model.fabric.scale_up_tier, 0)][nodes]
     role = np.repeat(np.arange(len(job.roles)), [of.world_size for of in job.roles])
-    draw = np.random.default_rng(problem.seed)
     packed: list[IntArray] = []
     for ends in _ends(job):
         run = _runs(ends, full)
-        count = int(run[-1]) + 1
-        if count > len(nodes) or budget.is_over():
-            continue
-        between = bundled(run[flows.edges], flows.weight, count)
-        label = np.zeros((len(machine.tiers), count), dtype=np.int64)
-        label[:-1] = np.arange(count)
-        held = partitioned_nodes(
-            machine, capacity, label, between, draw, budget.is_over
-        )
-        if held is not None:
-            incumbent.offer("roles apart, divided", machine.gpus_on(held[run]))
-        if any(np.array_equal(run, other) for other in packed):
+        if run[-1] >= len(nodes) or any(np.array_equal(run, one) for one in packed):
             continue
         packed.append(run)
         sets = ClosedSets(run, role, flows.edges)

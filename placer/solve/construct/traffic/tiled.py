@@ -1,9 +1,8 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
 Tiles are grown for the domains of the base tier (`tiles.py`), in several sweeps, and
-laid on the machine in three ways: domain after domain as they were grown; grown into
-tiles of tiles for the next tier, and so on outwards; or divided down the tree, each
-tile in one piece (`partition.py`).
+laid on the machine in two ways: grown into tiles of tiles for the next tier, and so on
+outwards; or divided down the tree, each tile in one piece (`partition.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.tree.base import base_tier, paced
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
-from placer.solve.tree.fill import fill_domains, fullest_first
+from placer.solve.tree.fill import fullest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +45,6 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
             return
-        incumbent.offer("tiles, one by one", ground.one_by_one(fill, label[0]))
         levels = {"tiles of tiles": label, "tiles, divided": label[[0] * len(label)]}
         for name, sets in levels.items():
             divided = ground.divided(sets, budget.is_over)
@@ -138,15 +136,6 @@ class _Ground(NamedTuple):
             at = parent_of_domain(machine, outer)[at]
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
-
-    def one_by_one(self, fill: _Fill, tile: IntArray) -> IntArray:
-        """GPU of every rank with the tiles on domains in the order they were grown."""
-        machine, label = self.problem.machine, self.problem.colocation.label
-        sequence = np.lexsort((*label[: self.tier], self.label))
-        domain = fill.domains[tile][self.label]
-        takes = self.takes[: self.tier + 1]
-        node_of_rank = fill_domains(machine, takes, domain, sequence)
-        return machine.gpus_on(node_of_rank)
 
     def divided(self, tile: IntArray, is_over: Callable[[], bool]) -> IntArray | None:
         """GPU of every rank with the tiles divided down the tree; None: no room."""

@@ -32,10 +32,11 @@ POWER = 4
 class Sweep(NamedTuple):
     """Where the next tile begins, of vertices that have the least weight left.
 
+    Weight to tiles of the same outer domains counts too, so those stay compact; not
+    where the busiest come first.
+
     Attributes
     ----------
-    compact : bool
-        Weight to tiles of the same outer domains counts too, so those stay compact.
     onward : bool
         Beside the latest tile; otherwise beside the earliest, layer by layer.
     busiest : bool
@@ -43,17 +44,11 @@ class Sweep(NamedTuple):
         much that it sends outside, rather than little in sum.
     """
 
-    compact: bool
     onward: bool
     busiest: bool = False
 
 
-SWEEPS = (
-    Sweep(compact=False, onward=True),
-    Sweep(compact=True, onward=False),
-    Sweep(compact=True, onward=True),
-    Sweep(compact=False, onward=True, busiest=True),
-)
+SWEEPS = (Sweep(onward=False), Sweep(onward=True), Sweep(onward=True, busiest=True))
 
 
 class _Tile(NamedTuple):
@@ -160,7 +155,7 @@ class _Grower:
     def _seed(self, taken: set[int]) -> int:
         """The vertex to begin with, beside those that are taken already."""
         least = self._left
-        if self._sweep.compact:
+        if not self._sweep.busiest:
             least = least - self._near.sum(axis=0)
         least = np.where(self.tile < 0, np.round(least, DIGITS), np.inf)
         least[list(taken)] = np.inf

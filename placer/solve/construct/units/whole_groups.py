@@ -60,13 +60,15 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) of every way to do that.
 
     In the smallest domains that it costs something to leave. Nodes of a node-contiguous
-    launch hold equal blocks, or different numbers of ranks.
+    launch hold equal blocks; or runs of different lengths, in domains of several nodes.
     """
     machine, job = problem.machine, problem.job
-    tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
-    if tier == len(machine.tiers) - 1:
-        return
+    costly = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
     for block in dict.fromkeys((problem.colocation.block, 1)):
+        in_runs = block == 1 and job.launcher != "free"
+        tier = max(costly, 1) if in_runs else costly
+        if tier >= len(machine.tiers) - 1:
+            continue
         colocation = colocation_of(machine, job, block)
         sizes = colocation.uniform_sizes()
         if sizes is None:
@@ -81,7 +83,7 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
             held = _held(machine, tier, takes[-1] // grain, many, way)
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
             domain_of_rank[sequence] = np.repeat(held, grain)
-            if block == 1 and job.launcher != "free":
+            if in_runs:
                 row = machine.domain_of_node[tier]
                 found = fill_in_runs(row, takes[0], domain_of_rank)
                 if found is None:
