@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -140,10 +140,10 @@ class Transfers:
         A placement that takes ``placed_s`` keeps to the last of the times before, so
         later ones play no part. Needs are those of the end of a span.
         """
-        levels = np.hstack([0.0, *(one.levels for one in self.directions)])
-        # Times that differ less are one.
+        levels = np.unique([0.0, *chain(*(one.levels for one in self.directions))])
+        # Times that differ less are one, from the first of them to the end of all.
         grain = ROUNDING * float(levels.max()) or 1.0
-        times = grain * np.unique(np.ceil(levels / grain))
+        times, first = np.unique(grain * np.ceil(levels / grain), return_index=True)
         before = int(np.searchsorted(times, placed_s * (1 + ROUNDING) + grain, "right"))
 
         def may_be(index: int) -> bool:
@@ -156,7 +156,7 @@ class Transfers:
         least = bisect_left(range(before - 1), True, key=may_be)
         cuts = np.unique(np.linspace(least, before, SPANS + 1).astype(np.int64))
         return [
-            (float(times[start]) - grain, float(times[end - 1]))
+            (float(levels[first[start]]), float(times[end - 1]))
             for start, end in pairwise(cuts.tolist())
         ]
 
