@@ -151,12 +151,9 @@ def _pushed_together(limits: Limits) -> Iterator[str]:
     topology = limits.topology
     label = colocation_of(topology, limits.job, 1).label
     for tier in range(-1, len(topology.tiers) - 1):
-        part_of = label[tier] if tier >= 0 else np.arange(limits.job.world_size)
-        row = (
-            topology.domain_of_node[tier]
-            if tier >= 0
-            else np.arange(topology.num_nodes)
-        )
+        part_of, row = np.arange(limits.job.world_size), np.arange(topology.num_nodes)
+        if tier >= 0:
+            part_of, row = label[tier], topology.domain_of_node[tier]
         first: dict[int, int] = {}
         homes: dict[int, frozenset[int]] = {}
         for rank, nodes in limits.nodes_of_rank.items():
@@ -166,15 +163,18 @@ def _pushed_together(limits: Limits) -> Iterator[str]:
                 yield _torn(limits, tier, first.get(part, rank), rank)
                 return
             first.setdefault(part, rank)
-        room = np.bincount(row, topology.gpus_of_node).astype(np.int64)
+        room, size = np.bincount(row, topology.gpus_of_node), np.bincount(part_of)
+        parts: dict[frozenset[int], list[int]] = {}
+        for part, own in homes.items():
+            parts.setdefault(own, []).append(part)
         lines = []
-        for own in dict.fromkeys(homes.values()):
-            inside = [part for part, others in homes.items() if others <= own]
-            ranks = np.flatnonzero(np.isin(part_of, inside)).tolist()
-            gpus = int(room[[*own]].sum())
-            if len(ranks) > gpus:
-                where = _brought(limits, tier, own, ranks_text(ranks))
-                lines.append(f"{where}: {len(ranks)} ranks, {gpus} GPUs")
+        for own in parts:
+            inside = [part for other in parts if other <= own for part in parts[other]]
+            ranks, gpus = int(size[inside].sum()), int(room[[*own]].sum())
+            if ranks > gpus:
+                names = ranks_text(np.flatnonzero(np.isin(part_of, inside)).tolist())
+                where = _brought(limits, tier, own, names)
+                lines.append(f"{where}: {ranks} ranks, {gpus} GPUs")
         yield from lines
         if lines:
             return
