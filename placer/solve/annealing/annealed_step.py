@@ -155,7 +155,7 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
 def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     """Races of walks from starts of different sorts."""
     pool = [units.walks()]
-    units = pool[0].units
+    units, allows = pool[0].units, pool[0].units.problem.allows
     of_flows, moves = units.partners is not None, _moves(pool[0])
     starts = _starts(pool[0], incumbent.elite, budget)
     if starts:
@@ -179,7 +179,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
             # Walks of few moves for each unit are far from their ends: go on.
-            if moves == MOST_MOVES and units.keeps_tied(best):
+            if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
                 starts = [best]
     incumbent.cut_short |= budget.is_over()
 
@@ -241,7 +241,7 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
 
     The best of either first: walks from a bad start end elsewhere.
     """
-    units = walks.units
+    units, allows = walks.units, walks.units.problem.allows
     given = [units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
     simple: list[IntArray] = []
     if not isinstance(units, Runs):
@@ -251,11 +251,9 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
     for some in (given, simple):
         kept, costs = list[IntArray](), list[float]()
         for slots in some:
-            if not budget.is_over() and units.keeps_tied(slots):
-                cost = walks.load(slots)
-                if walks.annealer.keeps_rules:
-                    kept.append(slots)
-                    costs.append(cost)
+            if not budget.is_over() and allows(units.gpu_of_rank(slots)):
+                kept.append(slots)
+                costs.append(walks.load(slots))
         order = np.argsort(costs, kind="stable")[: STARTS // 2]
         sorts.append([kept[number] for number in order])
     pairs = zip_longest(*sorts)

@@ -19,8 +19,7 @@ from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.units import Units, cell_of_gpu
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
-from placer.solve.problem.colocation import groups_of
-from placer.solve.problem.rules import obeys
+from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots, cell_tier
@@ -64,13 +63,11 @@ class Runs(Units):
 
     @cached_property
     def tied(self) -> list[tuple[int, IntArray]]:
-        """None: changes of runs keep to fences."""
-        return []
-
-    def keeps_tied(self, slot_of_unit: IntArray) -> bool:
-        """Whether ranks that must lie in one domain do."""
-        problem = self.problem
-        return obeys(problem.machine, problem.job, self.gpu_of_rank(slot_of_unit))
+        """Tiers inside one domain of which several units must lie: set of each unit."""
+        problem, ranks = self.problem, self.slots.ranks
+        rows = colocation_of(problem.machine, problem.job, 1).label[:-1]
+        found = ((t, join(row, ranks)[ranks[:, 0]]) for t, row in enumerate(rows))
+        return [(t, own) for t, own in found if np.bincount(own).max() > 1]
 
     def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
         """The placement of runs, given as rows (node, units); shape (R,)."""
@@ -188,13 +185,3 @@ def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
         slots_of_kind=of_kind,
         sizes=np.array(sorted(sizes) or [1]),
     )
-    for axis, tier in problem.job.require.items():
-        rows = [
-            np.unique(row // size)
-            for own in groups_of(problem.job, axis)
-            for row in own
-        ]
-        groups = Rows.of([row for row in rows if len(row) > 1])
-        if len(groups.entry):
-            domain = machine.domain_of_node[machine.tier_index(tier)]
-            annealer.add_fence(groups=groups, units=len(slots.ranks), domain=domain)

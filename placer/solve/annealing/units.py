@@ -138,8 +138,8 @@ class Units:
     @cached_property
     def tied(self) -> list[tuple[int, IntArray]]:
         """Tiers inside one domain of which several units must lie: set of each unit."""
-        first = self.slots.ranks[:, 0]
         rows = self.problem.colocation.label
+        first = self.slots.ranks[:, 0]
         found = ((t, rows[t][first]) for t in range(max(self.tier, 0), len(rows) - 1))
         return [(t, own) for t, own in found if np.bincount(own).max() > 1]
 
@@ -154,18 +154,6 @@ class Units:
         ends = ends[ends[:, 0] != ends[:, 1]]
         both = np.concatenate((ends, ends[:, ::-1]))
         return Rows.pairs(both[:, 0], both[:, 1], count) if len(both) else None
-
-    def keeps_tied(self, slot_of_unit: IntArray) -> bool:
-        """Whether units that must lie in one domain do."""
-        gpus = self.slots.gpus[slot_of_unit, 0]
-        sets = self.problem.colocation
-        placed = np.empty(self.slots.num_ranks, dtype=np.int64)
-        for t, _ in self.tied:
-            domain = self.problem.machine.domain_of_gpu[t][gpus]
-            placed[self.slots.ranks] = domain[:, None]
-            if not sets.share(t, placed):
-                return False
-        return True
 
     def slots_at(self, gpu_of_rank: IntArray) -> IntArray:
         """Slot of each unit that is on just the GPUs of one; -1 for others; (U,)."""

@@ -81,7 +81,7 @@ class Walks:
         units = self.units
         axes, ranks = problem.job.parallelism, found.slots.ranks
         stage = axes.coordinates["pp"][ranks[:, 0]]
-        tied = [(t - self.units.tier, _family(row, stage)) for t, row in units.tied]
+        tied = [(t, _family(row, stage)) for t, row in units.tied]
         families = [sets for _, sets in tied]
         for label in units.labels():
             sets = _family(label, stage)
@@ -92,12 +92,14 @@ class Walks:
         self.annealer = Annealer(
             kernel, width, families, blocks=blocks, has_experts=axes.ep > 1
         )
-        for level, sets in tied:
-            self.annealer.tie(level, sets)
+        nodes = self._nodes_of_places
+        for tier, sets in tied:
+            domain = problem.machine.domain_of_node[tier, nodes[:, 0]]
+            self.annealer.add_tie(sets=sets, domain=domain)
         if (partners := units.partners) is not None:
             self.annealer.set_partners(partners)
         if problem.job.rules:
-            fence_in(self.annealer, problem.limits, ranks, self._nodes_of_places)
+            fence_in(self.annealer, problem.limits, ranks, nodes)
         self._counted = self.annealer.moves
 
     @property

@@ -9,10 +9,11 @@ is not to blame (deletion filter; Chinneck and Dravnieks 1991, ORSA Journal on C
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import InfeasibleError
 from placer.base.units import format_power
@@ -28,7 +29,6 @@ from placer.solve.run.budget import ENDLESS
 if TYPE_CHECKING:
     from placer.base.budget import Budget
     from placer.job.model import Job
-    from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget as Time
     from placer.topology.machine import Machine
@@ -109,27 +109,29 @@ def smaller_job(topology: Machine, job: Job) -> str:
     return f"one replica alone takes {axes.world_size // axes.dp:,} GPUs"
 
 
-@dataclass(frozen=True)
-class Blamed:
+class Blamed(NamedTuple):
     """A rule that can be left out.
 
     Attributes
     ----------
     text : str
         The rule in the job's words.
-    without : callable
-        The job without it.
-    weaker : callable or None
-        The job with another number in its place.
-    numbers : tuple of int
-        Such numbers, the strictest first; the last is as good as none.
+    changed : callable
+        The job with another number in its place, or without it (None).
+    relaxed : str
+        What is said of a change that helps.
+    numbers : tuple of int or None
+        Other numbers, the strictest first; None where it has no number.
     """
 
     text: str
-    without: Callable[[Job], Job]
-    weaker: Callable[[Job, int], Job] | None = None
-    numbers: tuple[int, ...] = ()
-    relaxed: str = ""
+    changed: Callable[[Job, int | None], Job]
+    relaxed: str
+    numbers: Sequence[int] | None = None
+
+    def without(self, job: Job) -> Job:
+        """The job without the rule."""
+        return self.changed(job, None)
 
 
 def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
@@ -234,128 +236,105 @@ def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
     if job.launcher != "free":
         yield Blamed(
             "a node holds consecutive ranks (launcher: node-contiguous)",
-            lambda job: replace(job, launcher="free"),
-            relaxed="with launcher: {ranks: free}",
+            lambda job, _: replace(job, launcher="free"),
+            "with launcher: {ranks: free}",
         )
     tiers = [tier.name for tier in topology.tiers]
     for axis, tier in job.require.items():
         if part_size(axis) != 1:  # which ties nothing
             yield _requirement(axis, tier, tiers)
     for tier, number in job.rules.spares.items():
-        text = f"{number} spare node{'s' * (number > 1)} in every {tier} that is used"
-        fewer = range(number - 1, -1, -1)
-        yield _number(
-            "spares", tier, text, tuple(fewer), "with {} spare nodes a " + tier
-        )
+        text = f"{number} spare node{'s' * (number > 1)} in every {tier}"
+        relaxed, fewer = f"with {{}} spare nodes a {tier}", range(number - 1, -1, -1)
+        change = partial(_renumbered, "spares", tier)
+        yield Blamed(f"{text} that is used", change, relaxed, fewer)
     for tier, number in job.rules.at_most.items():
         text = f"at most {number} replica{'s' * (number > 1)} in a {tier}"
         more = range(number + 1, job.parallelism.dp + 1)
-        yield _number("at_most", tier, text, tuple(more), "with at most {} a " + tier)
+        change = partial(_renumbered, "at_most", tier)
+        yield Blamed(text, change, f"with at most {{}} a {tier}", more)
     for budget in job.rules.budgets:
         yield _budget(budget, job)
     for pin in job.rules.pin:
-        yield _pin(pin)
+        change = partial(_exchanged, "pin", pin, lambda _: None)
+        yield Blamed(str(pin), change, f"without pinning {pin}")
 
 
 def _requirement(axis: str, tier: str, tiers: list[str]) -> Blamed:
-    wider = tuple(range(tiers.index(tier) + 1, len(tiers)))
+    def changed(job: Job, wider: int | None) -> Job:
+        own = {a: t for a, t in job.require.items() if a != axis}
+        return replace(
+            job, require=own if wider is None else own | {axis: tiers[wider]}
+        )
+
     noun = told_part(axis) if part_size(axis) else f"{axis} group"
     return Blamed(
         told(axis, tier) if is_even(axis) else f"every {noun} in one {tier}",
-        lambda job: replace(
-            job, require={a: t for a, t in job.require.items() if a != axis}
-        ),
-        lambda job, t: replace(job, require={**job.require, axis: tiers[t]}),
-        wider,
+        changed,
         f"with a wider tier than {tier} for {axis}",
+        range(tiers.index(tier) + 1, len(tiers)),
     )
-
-
-def _number(
-    key: str, tier: str, text: str, numbers: tuple[int, ...], relaxed: str
-) -> Blamed:
-    def weaker(job: Job, number: int) -> Job:
-        own = dict(getattr(job.rules, key))
-        own[tier] = number
-        if not number:
-            del own[tier]
-        if key == "spares":
-            return replace(job, rules=replace(job.rules, spares=own))
-        return replace(job, rules=replace(job.rules, at_most=own))
-
-    def without(job: Job) -> Job:
-        return weaker(job, 0)
-
-    return Blamed(text, without, weaker, numbers, relaxed)
 
 
 def _budget(budget: Budget, job: Job) -> Blamed:
     """A budget, which would hold with more GPUs or replicas."""
-
-    def weaker(job: Job, number: int) -> Job:
-        if budget.replicas is None:
-            more = replace(budget, gpus=number, watts=None)
-        else:
-            more = replace(budget, replicas=number)
-        return with_budget(job, more)
-
-    def with_budget(job: Job, other: Budget | None) -> Job:
-        own = [other if one == budget else one for one in job.rules.budgets]
-        kept = tuple(one for one in own if one is not None)
-        return replace(job, rules=replace(job.rules, budgets=kept))
-
     if budget.replicas is None:
-        numbers = range((budget.most_gpus or 0) + 1, job.world_size + 1)
-        relaxed = f"with {{:,}} GPUs on {budget.hosts}"
-        if budget.watts is not None:
-            relaxed += f", {format_power(budget.gpu_watts)} each"
+        most, all_of_them, noun = budget.most_gpus or 0, job.world_size, "GPUs"
     else:
-        numbers = range(budget.replicas + 1, job.parallelism.dp + 1)
-        relaxed = f"with {{:,}} replicas on {budget.hosts}"
-    return Blamed(
-        str(budget),
-        lambda job: with_budget(job, None),
-        weaker,
-        tuple(numbers),
-        relaxed,
+        most, all_of_them, noun = budget.replicas, job.parallelism.dp, "replicas"
+
+    def more(number: int) -> Budget:
+        if budget.replicas is None:
+            return replace(budget, gpus=number, watts=None)
+        return replace(budget, replicas=number)
+
+    relaxed = f"with {{:,}} {noun} on {budget.hosts}"
+    if budget.watts is not None:
+        relaxed += f", {format_power(budget.gpu_watts)} each"
+    change = partial(_exchanged, "budgets", budget, more)
+    return Blamed(str(budget), change, relaxed, range(most + 1, all_of_them + 1))
+
+
+def _renumbered(key: str, tier: str, job: Job, number: int | None) -> Job:
+    """The job with another number for a tier; 0 or None is as good as no rule."""
+    own: dict[str, int] = getattr(job.rules, key) | {tier: number or 0}
+    kept: Any = {key: {tier: number for tier, number in own.items() if number}}
+    return replace(job, rules=replace(job.rules, **kept))
+
+
+def _exchanged(
+    key: str, rule: object, other: Callable[[int], object], job: Job, number: int | None
+) -> Job:
+    """The job with another rule in the place of one, or without it."""
+    new = [] if number is None else [other(number)]
+    own = chain.from_iterable(
+        new if r == rule else [r] for r in getattr(job.rules, key)
     )
-
-
-def _pin(pin: Pin) -> Blamed:
-    def without(job: Job) -> Job:
-        left = tuple(other for other in job.rules.pin if other != pin)
-        return replace(job, rules=replace(job.rules, pin=left))
-
-    return Blamed(str(pin), without, relaxed=f"without pinning {pin}")
+    kept: Any = {key: tuple(own)}
+    return replace(job, rules=replace(job.rules, **kept))
 
 
 def _relaxation(rule: Blamed, job: Job, trials: _Trials) -> str:
     """The least change of one rule of ``job`` with which it fits; empty without any."""
-    if rule.weaker is None:
+    if rule.numbers is None:
         return rule.relaxed if trials.fits(rule.without(job)) else ""
-    weaker = rule.weaker
-    number = _least(rule.numbers, lambda n: trials.fits(weaker(job, n)))
+    number = _least(rule.numbers, lambda n: trials.fits(rule.changed(job, n)))
     if number is None:
         return ""
     return rule.relaxed.format(number) if number else f"without {rule.text}"
 
 
-def _least(numbers: tuple[int, ...], fits: Callable[[int], bool | None]) -> int | None:
+def _least(numbers: Sequence[int], fits: Callable[[int], bool | None]) -> int | None:
     """The first of ``numbers`` that fits, as all after it do; None without any.
 
-    Looked for in steps that double, then by bisection. Out of time, one that fits.
+    Out of time, one that fits.
     """
-    low, step = 0, 1
-    high = min(step, len(numbers)) - 1
-    while high >= 0 and (answer := fits(numbers[high])) is not True:
-        if answer is None or high == len(numbers) - 1:
-            return None
-        low, step = high + 1, 2 * step
-        high = min(low + step, len(numbers)) - 1
+    if not numbers or fits(numbers[-1]) is not True:
+        return None
+    low, high = 0, len(numbers) - 1
     while low < high:
         middle = (low + high) // 2
-        answer = fits(numbers[middle])
-        if answer is None:
+        if (answer := fits(numbers[middle])) is None:
             break
         low, high = (low, middle) if answer else (middle + 1, high)
-    return numbers[high] if numbers else None
+    return numbers[high]

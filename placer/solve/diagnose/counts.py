@@ -97,8 +97,10 @@ def _line(
 ) -> str:
     """How many sets of a tier are needed, how many fit, and its largest domain."""
     name = topology.tiers[tier].name
-    inner = takes[tier - 1][_fullest(topology, takes, tier)] if tier else None
-    room = int(topology.gpus_of_node.max()) if inner is None else int(inner.sum())
+    room = int(topology.gpus_of_node.max())
+    if tier:
+        inside = np.bincount(parent_of_domain(topology, tier), takes[tier - 1])
+        room = int(inside.max())
     return (
         f"{_tied(topology, job, tier)} groups tie {sizes[tier]:,} ranks together in "
         f"one {name}: "
@@ -118,13 +120,6 @@ def _tied(topology: Machine, job: Job, tier: int) -> str:
     )
 
 
-def _fullest(topology: Machine, takes: list[IntArray], tier: int) -> IntArray:
-    """Children of the domain of ``tier`` that can take the most ranks."""
-    parent = parent_of_domain(topology, tier)
-    inside = np.bincount(parent, takes[tier - 1])
-    return np.flatnonzero(parent == int(inside.argmax()))
-
-
 def _no_block(topology: Machine, job: Job) -> str:
     return (
         f"no number of ranks a node divides the {job.world_size:,} ranks and has "
@@ -139,31 +134,89 @@ def broken_counts(topology: Machine, job: Job) -> Iterator[str]:
     Every line is a proof that the job does not fit on ``topology``.
     """
     limits = Limits.of(topology, job)
-    yield from _full_hosts(limits)
+    yield from _pushed_together(limits)
+    yield from _pinned_over(limits)
     yield from _long_runs(limits)
-    yield from _torn_parts(limits)
     yield from _too_few_domains(limits)
     yield from _too_many_spares(limits)
     yield from _too_little_budget(limits)
 
 
-def _full_hosts(limits: Limits) -> Iterator[str]:
-    """Hosts with fewer GPUs than ranks pinned to them."""
-    gpus = limits.topology.gpus_of_node
-    ranks_on: dict[frozenset[int], list[int]] = {}
-    for rank, hosts in limits.nodes_of_rank.items():
-        ranks_on.setdefault(hosts, []).append(rank)
-    for hosts in ranks_on:
-        ranks = sorted(
-            rank for other, own in ranks_on.items() if other <= hosts for rank in own
-        )
-        room = int(gpus[list(hosts)].sum())
-        if len(ranks) > room:
-            names = limits.host_names(hosts)
-            yield (
-                f"ranks {ranks_text(ranks)} are pinned to {names}: "
-                f"{len(ranks)} ranks, {room} GPUs"
-            )
+def _pushed_together(limits: Limits) -> Iterator[str]:
+    """Ranks that pins, or pins and required groups, bring to where there is no room.
+
+    By itself each rank may be on its nodes; a set may lie in the domains that all of
+    its ranks allow.
+    """
+    topology = limits.topology
+    label = colocation_of(topology, limits.job, 1).label
+    for tier in range(-1, len(topology.tiers) - 1):
+        part_of, row = np.arange(limits.job.world_size), np.arange(topology.num_nodes)
+        if tier >= 0:
+            part_of, row = label[tier], topology.domain_of_node[tier]
+        first: dict[int, int] = {}
+        homes: dict[int, frozenset[int]] = {}
+        for rank, nodes in limits.nodes_of_rank.items():
+            part, there = int(part_of[rank]), frozenset(row[[*nodes]].tolist())
+            homes[part] = homes.get(part, there) & there
+            if not homes[part]:
+                yield _torn(limits, tier, first.get(part, rank), rank)
+                return
+            first.setdefault(part, rank)
+        room, size = np.bincount(row, topology.gpus_of_node), np.bincount(part_of)
+        parts: dict[frozenset[int], list[int]] = {}
+        for part, own in homes.items():
+            parts.setdefault(own, []).append(part)
+        lines = []
+        for own in parts:
+            inside = [part for other in parts if other <= own for part in parts[other]]
+            ranks, gpus = int(size[inside].sum()), int(room[[*own]].sum())
+            if ranks > gpus:
+                names = ranks_text(np.flatnonzero(np.isin(part_of, inside)).tolist())
+                where = _brought(limits, tier, own, names)
+                lines.append(f"{where}: {ranks} ranks, {gpus} GPUs")
+        yield from lines
+        if lines:
+            return
+
+
+def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
+    """That two ranks of one set are pinned to different domains."""
+    topology = limits.topology
+    there, here = (limits.host_names(limits.nodes_of_rank[r]) for r in (first, rank))
+    return (
+        f"{_tied(topology, limits.job, tier)} groups tie ranks {first} and {rank} "
+        f"together in one {topology.tiers[tier].name}, and they are pinned to "
+        f"{there} and {here}"
+    )
+
+
+def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: str) -> str:
+    """That pins bring ranks to some nodes, or with required groups to some domains."""
+    topology = limits.topology
+    if tier < 0:
+        return f"ranks {ranks} are pinned to {limits.host_names(own)}"
+    names = ", ".join(topology.domain_names[tier][domain] for domain in sorted(own))
+    tiers = topology.tiers[tier].name + "s" * (len(own) > 1)
+    return f"pins and required groups bring ranks {ranks} to {tiers} {names}"
+
+
+def _pinned_over(limits: Limits) -> Iterator[str]:
+    """Hosts to which more replicas, or ranks, are pinned than a rule lets them hold."""
+    for count in limits.counts:
+        pinned: dict[int, set[int]] = {}
+        for rank, nodes in limits.nodes_of_rank.items():
+            boxes = {*count.box[[*nodes]].tolist()}
+            if count.by_rank and len(boxes) == 1:
+                pinned.setdefault(boxes.pop(), set()).add(int(count.number[rank]))
+        for box, own in pinned.items():
+            if box >= 0 and len(own) > count.most[box]:
+                noun = "replicas" if count.is_of_replicas else "ranks"
+                hosts = limits.host_names(np.flatnonzero(count.box == box))
+                yield (
+                    f"{len(own)} {noun} are pinned to {hosts}, which may hold "
+                    f"{count.most[box]}"
+                )
 
 
 def _long_runs(limits: Limits) -> Iterator[str]:
@@ -187,57 +240,6 @@ def _long_runs(limits: Limits) -> Iterator[str]:
             )
 
 
-def _torn_parts(limits: Limits) -> Iterator[str]:
-    """Sets of ranks pinned to several domains, or too many to one."""
-    topology = limits.topology
-    label = colocation_of(topology, limits.job, 1).label
-    for tier in range(len(topology.tiers) - 1):
-        row = topology.domain_of_node[tier]
-        left: dict[int, tuple[int, set[int]]] = {}
-        for rank, hosts in limits.nodes_of_rank.items():
-            part, there = int(label[tier, rank]), {int(row[host]) for host in hosts}
-            first, before = left.get(part, (rank, there))
-            left[part] = (first, before & there)
-            if not left[part][1]:
-                yield _torn(limits, tier, first, rank)
-                return
-        only = {part: min(homes) for part, (_, homes) in left.items() if len(homes) < 2}
-        found = _overfull(limits, tier, label[tier], only)
-        if found:
-            yield found
-            return
-
-
-def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
-    """That two ranks of one set are pinned to different domains."""
-    topology = limits.topology
-    there, here = (limits.host_names(limits.nodes_of_rank[r]) for r in (first, rank))
-    return (
-        f"{_tied(topology, limits.job, tier)} groups tie ranks {first} and {rank} "
-        f"together in one {topology.tiers[tier].name}, and they are pinned to "
-        f"{there} and {here}"
-    )
-
-
-def _overfull(
-    limits: Limits, tier: int, label: IntArray, home_of_set: dict[int, int]
-) -> str:
-    """That sets pinned to one domain have more ranks than it has GPUs, or nothing."""
-    topology = limits.topology
-    room = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
-    for home in sorted(set(home_of_set.values())):
-        sets = [part for part, domain in home_of_set.items() if domain == home]
-        ranks = np.flatnonzero(np.isin(label, sets)).tolist()
-        if len(ranks) > room[home]:
-            name = topology.tiers[tier].name
-            return (
-                f"pins and required groups bring ranks {ranks_text(ranks)} to {name} "
-                f"{topology.domain_names[tier][home]}: {len(ranks)} ranks, "
-                f"{int(room[home])} GPUs"
-            )
-    return ""
-
-
 def _too_few_domains(limits: Limits) -> Iterator[str]:
     """Tiers without enough domains for so few replicas each."""
     topology, job = limits.topology, limits.job
@@ -254,20 +256,8 @@ def _too_few_domains(limits: Limits) -> Iterator[str]:
                 f"{needed:,} {name}s, {there:,} are there"
             )
             continue
-        pinned: dict[int, set[int]] = {}
-        for rank, hosts in limits.nodes_of_rank.items():
-            homes = {int(topology.domain_of_node[tier, host]) for host in hosts}
-            if len(homes) == 1:
-                replica = int(job.parallelism.coordinates["dp"][rank])
-                pinned.setdefault(min(homes), set()).add(replica)
-        for domain, replicas in pinned.items():
-            if len(replicas) > number:
-                yield (
-                    f"{len(replicas)} replicas are pinned to {name} "
-                    f"{topology.domain_names[tier][domain]}, which may hold {number}"
-                )
-        if int(np.minimum(room, number * size).sum()) < job.world_size:
-            held = int(np.minimum(room, number * size).sum())
+        held = int(np.minimum(room, number * size).sum())
+        if held < job.world_size:
             yield (
                 f"with at most {number} replicas of {size:,} ranks a {name}, the "
                 f"{there:,} {name}s can hold {held:,} of the {job.world_size:,} ranks"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, IntArray, divisors
+from placer.base.arrays import IntArray, divisors
 from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
 from placer.solve.count.engine import CP_SAT, cp_sat, solved
@@ -62,14 +62,8 @@ class Seating:
     proved: bool = False
 
 
-def is_small(limits: Limits) -> bool:
-    """Whether a job on a machine always has a program."""
-    return _units(limits, 1) * limits.topology.num_nodes <= FEW_CHOICES
-
-
 def seat(
     limits: Limits,
-    closed: BoolArray | None = None,
     block: int = 1,
     most_choices: int = FEW_CHOICES,
     budget: Budget = ENDLESS,
@@ -80,8 +74,6 @@ def seat(
 
     Parameters
     ----------
-    closed : ndarray, shape (N,), optional
-        Nodes that must not be used.
     block : int
         Consecutive ranks that each node in use must hold, in a node-contiguous launch;
         1 when they may hold any number.
@@ -95,8 +87,6 @@ def seat(
         return None
     colocation = colocation_of(topology, job, block)
     capacity = node_capacity(topology, block)
-    if closed is not None:
-        capacity = np.where(closed, 0, capacity)
     return _Program(limits, colocation, capacity).solve(budget, waits)
 
 

@@ -133,6 +133,11 @@ class Count:
     box: IntArray
     most: IntArray
 
+    @property
+    def is_of_replicas(self) -> bool:
+        """Whether several ranks have what is counted."""
+        return self.by_rank and bool(self.number.max() + 1 < len(self.number))
+
     def holds(self, node_of_rank: IntArray) -> bool:
         """Whether no box has more."""
         box = self.box[node_of_rank]

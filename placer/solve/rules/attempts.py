@@ -101,8 +101,7 @@ def without_idle(
     """
     keep = offered.copy()
     for count in limits.counts:
-        is_of_replicas = count.by_rank and count.number.max() + 1 < len(count.number)
-        if is_of_replicas and not has_whole_replicas:
+        if count.is_of_replicas and not has_whole_replicas:
             continue
         for box in range(len(count.most)):
             _leave_out(limits, keep, count, box, unit)

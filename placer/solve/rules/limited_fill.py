@@ -12,7 +12,7 @@ Or pipelines cut alike, and what each piece has of all replicas shared out evenl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,27 +24,17 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Candidate
-    from placer.topology.machine import Machine
 
 # Domains among which the next one is chosen, a fill for each; 1 is tree order.
 WINDOWS = (1, 4, 16, 64, 256)
 
 
-class _Limit(NamedTuple):
-    """Ranks of whole replicas that a domain of a tier may touch, and of one replica."""
-
-    tier: int
-    ranks: int
-    replica: int
-
-
 def limited_fills(
     problem: Problem, at_most: tuple[tuple[int, int], ...]
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of replicas laid along the tree within the limits.
+    """(name, GPU of every rank) of replicas laid along the tree within the first limit.
 
-    ``at_most`` holds (tier, replicas), innermost tier first. Where an outer tier is
-    limited too, domains are taken in tree order only.
+    ``at_most`` holds (tier, replicas), innermost tier first.
     """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     sizes = colocation.uniform_sizes()
@@ -52,25 +42,28 @@ def limited_fills(
         return
     sequence, together = _replica_major(job, max(colocation.block, 1))
     replica = together * (job.world_size // job.parallelism.dp)
-    limits = [
-        _Limit(tier, number // together * replica, replica) for tier, number in at_most
-    ]
-    if not all(limit.ranks for limit in limits):
-        return
+    tier, most = at_most[0][0], at_most[0][1] // together * replica
     takes = whole_sets(topology, problem.capacity, sizes)
-    tier = limits[0].tier
-    room = takes[tier]
-    for window in WINDOWS if len(limits) == 1 else (1,):
-        shares = _shares(topology, room, limits, sizes[tier], window)
-        amounts, turn = _dealt(shares, len(room), job.world_size)
-        if amounts.sum() < job.world_size:
+    room, order = takes[tier], tree_order(topology)
+    row = topology.domain_of_node[tier][order]
+    for window in WINDOWS:
+        amounts, turn = np.zeros_like(room), np.full(len(room), len(room))
+        left = job.world_size
+        waiting = [domain for domain in dict.fromkeys(row.tolist()) if room[domain]]
+        while left and waiting and most:
+            into = (job.world_size - left) % replica  # of the replica that is begun
+            domain = _best_fit(waiting[:window], room, most - into)
+            waiting.remove(domain)
+            taken = min(int(room[domain]), most - into, left)
+            amounts[domain] = taken // sizes[tier] * sizes[tier]
+            left -= int(amounts[domain])
+            turn[domain] = len(room) - len(waiting)
+        if left:
             continue
         of_node = share_down(topology, takes[: tier + 1], amounts)
-        order = tree_order(topology)
-        row = topology.domain_of_node[tier][order]
-        order = order[np.argsort(turn[row], kind="stable")]
+        laid = order[np.argsort(turn[row], kind="stable")]
         node_of_rank = np.empty(job.world_size, dtype=np.int64)
-        node_of_rank[sequence] = np.repeat(order, of_node[order])
+        node_of_rank[sequence] = np.repeat(laid, of_node[laid])
         yield f"replicas in order, windows of {window}", topology.gpus_on(node_of_rank)
 
 
@@ -121,53 +114,9 @@ def _replica_major(job: Job, block: int) -> tuple[IntArray, int]:
     return (first[order][:, None] + np.arange(block)).ravel(), together
 
 
-def _shares(
-    topology: Machine,
-    room: IntArray,
-    limits: list[_Limit],
-    unit: int,
-    window: int,
-) -> Iterator[tuple[int, int]]:
-    """(domain, ranks it takes) of the innermost limited tier, without end of ranks."""
-    row = topology.domain_of_node[limits[0].tier]
-    order = tree_order(topology)
-    domains, first = np.unique(row[order], return_index=True)
-    node_of_domain = dict(zip(domains.tolist(), order[first].tolist(), strict=True))
-    waiting = [d for d in domains[np.argsort(first)].tolist() if room[d]]
-    begun: dict[tuple[int, int], int] = {}
-    done = 0
-    while waiting:
-        replica = limits[0].replica
-        start = done // replica * replica
-        end = start + limits[0].ranks
-        domain = _best_fit(waiting[:window], room, end - done)
-        waiting.remove(domain)
-        for tier, ranks, _ in limits[1:]:
-            outer = (tier, int(topology.domain_of_node[tier, node_of_domain[domain]]))
-            end = min(end, begun.setdefault(outer, start) + ranks)
-        taken = max(min(int(room[domain]), end - done) // unit * unit, 0)
-        done += taken
-        yield domain, taken
-
-
 def _best_fit(domains: list[int], room: IntArray, most: int) -> int:
     """The smallest domain that has room for ``most`` ranks, else the largest."""
     enough = [domain for domain in domains if room[domain] >= most]
     if enough:
         return min(enough, key=lambda domain: room[domain])
     return max(domains, key=lambda domain: room[domain])
-
-
-def _dealt(
-    shares: Iterator[tuple[int, int]], domains: int, world: int
-) -> tuple[IntArray, IntArray]:
-    """Ranks of each domain until all are dealt out, and each domain's turn."""
-    amounts = np.zeros(domains, dtype=np.int64)
-    turn = np.full(domains, domains, dtype=np.int64)
-    left = world
-    for position, (domain, taken) in enumerate(shares):
-        amounts[domain], turn[domain] = min(taken, left), position
-        left -= int(amounts[domain])
-        if not left:
-            break
-    return amounts, turn

@@ -213,7 +213,7 @@ class _RuledSearch:
         for block in launch_blocks(self.problem.machine, self.problem.job):
             if self.has_placement or self._ends():
                 break
-            seating = seat(self.limits, None, block, MOST_CHOICES, self.tools.budget)
+            seating = seat(self.limits, block, MOST_CHOICES, self.tools.budget)
             if seating is not None and seating.node_of_rank is not None:
                 self._offer_nodes("seating", seating.node_of_rank)
         if self.has_placement:

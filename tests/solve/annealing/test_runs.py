@@ -35,7 +35,8 @@ def problem_of(number: int, objective: str = "time") -> Problem:
         can_leave = not is_timed or problem.model.fabric.can_leave_scale_up
         if not can_leave or Runs.on_nodes(problem) is None:
             continue
-        if len(np.unique(machine.gpus_of_node)) > 1:
+        start = next(iter(starts(problem)))[1]
+        if len(np.unique(machine.gpus_of_node)) > 1 and problem.allows(start):
             return problem
     raise AssertionError
 
@@ -60,8 +61,31 @@ def test_walks_over_runs_cost_what_the_scorer_says(number: int, objective: str) 
         assert value <= before
         assert held[:, 1].sum() * runs.size == problem.job.world_size
         assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
-        job = replace(problem.job, require={})
-        assert problem.on(problem.machine, job).allows(placed)
+        assert problem.allows(placed)
+
+
+def test_walks_over_runs_keep_required_groups_together() -> None:
+    """Groups of several units stay in one domain, even where that costs."""
+    walked = 0
+    for seed in count(5_000):
+        rng = random.Random(f"runs {seed}")
+        machine = fragmented(rng)
+        job = replace(
+            matching_job(rng, machine, "hop-cost"), launcher="node-contiguous"
+        )
+        require = {"cp": "node", "pp": "rack"}
+        job = replace(job, require=require, weights={"dp": 1.0})  # which parts them
+        problem = Problem.of(machine, job, "hop-cost", seed)
+        runs = Runs.on_nodes(problem)
+        legal = [at for _, at in starts(problem) if problem.allows(at)]
+        if runs is None or not legal or not runs.tied:
+            continue
+        walks = runs.walks()
+        begin = walks.units.slot_of_unit(legal[0])
+        walk = walks.walk(Walk(seed, 3.0, begin), 3_000, Budget(1e6))
+        assert problem.allows(walks.units.gpu_of_rank(walk.slots))
+        if (walked := walked + 1) == 4:
+            break
 
 
 def test_units_of_several_ranks_on_rails_cost_what_the_scorer_says() -> None:

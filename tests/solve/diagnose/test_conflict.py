@@ -28,9 +28,9 @@ def test_finds_the_first_number_that_fits(count: int, first: int) -> None:
 
 def test_out_of_time_gives_one_that_fits() -> None:
     """When answers stop coming, what is named still fits."""
-    answers = iter([False, False, True])
-    found = _least(tuple(range(40)), lambda _: next(answers, None))
-    assert found == 6  # asked: 0, 2, 6
+    answers = iter([True, False, True])
+    found = _least(range(40), lambda _: next(answers, None))
+    assert found == 29  # asked: 39, 19, 29
     assert _least((1, 2), lambda _: None) is None
 
 
@@ -87,3 +87,34 @@ def test_rules_that_each_stand_in_the_way_are_all_named() -> None:
         place(parse_topology(text, "two.yaml"), decode_job(parse_document(job, "j")))
     assert "this rule cannot be kept: at most 3 GPUs on a" in str(caught.value)
     assert "this rule cannot be kept: at most 2 GPUs on b" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pins", "expected"),
+    [
+        ({0: ["c"], 2: ["d"]}, "2 replicas are pinned to c,d, which may hold 1"),
+        ({0: ["a"], 1: ["a"]}, "2 ranks are pinned to a, which may hold 1"),
+        ({0: ["b"], 1: ["b"], 2: ["b"]}, "ranks 0-2 are pinned to b: 3 ranks, 2 GPUs"),
+    ],
+)
+def test_pins_are_counted_against_every_rule(
+    pins: dict[int, list[str]], expected: str
+) -> None:
+    """Pinned ranks too many for a rack, a budget or GPUs are told by number."""
+    text = """{format: placer/topology, version: 1, name: four, tiers: [
+        {name: node, size: 2, bandwidth: 1GB/s, latency: 1us, scale_up: true},
+        {name: rack, bandwidth: 1GB/s, latency: 1us},
+        {name: cluster, bandwidth: 1GB/s, latency: 1us}],
+        nodes: [{names: "a,b", rack: x}, {names: "c,d", rack: y}],
+        budgets: [{hosts: a, gpus: 1}]}"""
+    job = """{format: placer/job, version: 1, name: ring, parallelism: {tp: 2, dp: 2},
+        weights: {dp: 1}, launcher: {ranks: free}}"""
+    pin = tuple(Pin((rank,), tuple(hosts)) for rank, hosts in pins.items())
+    rules = Rules(pin=pin, at_most={"rack": 1})
+    with pytest.raises(InfeasibleError) as caught:
+        place(
+            parse_topology(text, "four.yaml"),
+            decode_job(parse_document(job, "j")),
+            rules=rules,
+        )
+    assert expected in str(caught.value)

@@ -51,7 +51,7 @@ struct Annealer {
       if (pairs.empty()) continue;
       cost.change(atoms());
       const double level = energy->level, change = std::fabs(energy->after() - level);
-      if (change > 1e-12 * level && search.keeps_tied(before) && is_allowed()) found.push_back(change / energy->at_most());
+      if (change > 1e-12 * level && is_allowed()) found.push_back(change / energy->at_most());
       cost.undo();
     }
     if (found.empty()) return schedule.hot;
@@ -82,7 +82,7 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      bool takes = search.keeps_tied(before) && after - energy->late_gain(temperature) < limit && is_allowed();
+      bool takes = after - energy->late_gain(temperature) < limit && is_allowed();
       if (takes) {
         cost.finish();
         takes = energy->after() < limit;

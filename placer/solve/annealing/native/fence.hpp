@@ -1,6 +1,6 @@
 // Rules about places, which are slots, or nodes where runs walk: units that may be on some of
-// them only, and at most so many tokens in a box: replicas in a rack, nodes in use, ranks
-// within a budget.
+// them only, sets of units that stay together, and at most so many tokens in a box: replicas
+// in a rack, nodes in use, ranks within a budget.
 #pragma once
 #include "../../score/native/given.hpp"
 
@@ -8,6 +8,23 @@ namespace placer {
 
 struct Seat { int unit, place; };
 using Seats = std::vector<Seat>;
+
+// Sets of units along one axis or more: every unit is in one of them.
+struct Family {
+  Ints of_unit;
+  Rows units;
+
+  explicit Family(Rows sets) : of_unit(sets.entry.size()), units(std::move(sets)) {
+    for (int set = 0; set < units.count(); ++set)
+      for (const int* u = units.begin(set); u != units.end(set); ++u) of_unit[*u] = set;
+  }
+};
+
+// Units of each set must lie in one domain.
+struct Tie {
+  Family sets;
+  Ints domain;                  // of each place
+};
 
 struct Limit {
   int columns, width;           // tokens of a box
@@ -39,24 +56,28 @@ struct Limit {
 };
 
 struct Fence {
+  std::vector<Tie> ties;
   std::vector<Limit> limits;
   Ints pin_of_unit;             // -1: it may be anywhere
   std::vector<char> open;       // places of each pin
   int places = 0;
+  Ints place;                   // of each unit
 
   void set_pins(const Given& of) {
     pin_of_unit = of.ints("pin_of_unit");
     for (const int is_open : of.ints("open")) open.push_back(is_open);
     places = of.number("places");
   }
+  void add_tie(const Given& of) { ties.push_back({Family(of.rows("sets")), of.ints("domain")}); }
   void add_limit(const Given& of) {
     limits.push_back({of.number("columns"), of.number("width"), of.ints("of_unit"), of.ints("of_place"),
                       of.ints("most"), {}, {}});
   }
-  bool is_any() const { return !limits.empty() || !pin_of_unit.empty(); }
+  bool is_any() const { return !ties.empty() || !limits.empty() || !pin_of_unit.empty(); }
   // Whether rules hold with units on these places and nowhere else.
   bool load(const Seats& seats) {
     for (Limit& limit : limits) limit.clear();
+    place.resize(seats.size());
     move({}, seats);
     return holds(seats);
   }
@@ -68,6 +89,7 @@ struct Fence {
     return fine;
   }
   void move(const Seats& left, const Seats& taken) {
+    for (const Seat& seat : taken) place[seat.unit] = seat.place;
     for (Limit& limit : limits) {
       for (const Seat& seat : left) limit.take(seat);
       for (const Seat& seat : taken) limit.add(seat);
@@ -80,6 +102,13 @@ struct Fence {
       if (!pin_of_unit.empty() && pin_of_unit[seat.unit] >= 0 &&
           !open[(size_t)pin_of_unit[seat.unit] * places + seat.place])
         return false;
+    for (const Tie& tie : ties)
+      for (const Seat& seat : seats) {
+        const Rows& units = tie.sets.units;
+        const int set = tie.sets.of_unit[seat.unit], domain = tie.domain[seat.place];
+        for (const int* u = units.begin(set); u != units.end(set); ++u)
+          if (tie.domain[place[*u]] != domain) return false;
+      }
     for (const Limit& limit : limits)
       for (const Seat& seat : seats)
         if (!limit.holds(seat)) return false;

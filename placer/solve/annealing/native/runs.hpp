@@ -16,12 +16,6 @@ struct Stretch {
   std::vector<Run> runs;
 };
 
-// Groups that must stay inside domains of a tier.
-struct Together {
-  Rows groups_of, units;
-  Ints domain;                  // of each node
-};
-
 struct Runs {
   std::vector<Run> order;       // nodes that hold any, in the order of their units
   Ints begin;                   // first unit of each place, and the end
@@ -31,7 +25,6 @@ struct Runs {
   Ints first, kind;             // kind of the slot of unit i of a node: kind[first[node] + i]
   Ints kind_of_slot, node_of_slot;
   Rows slots_of_kind;
-  std::vector<Together> fences;
   Ints sizes;                   // units of groups of consecutive ranks
   bool has_hosts = false;       // some host has several nodes
   std::vector<Stretch> change;  // the one that is proposed
@@ -46,10 +39,6 @@ struct Runs {
     sizes = of.ints("sizes");
     for (int node = 0, at = 0; node < nodes(); at += room[node++]) first.push_back(at);
     for (int node = 0; node + 1 < nodes(); ++node) has_hosts |= host[node] == host[node + 1];
-  }
-  void add_fence(const Given& of) {
-    const Rows groups = of.rows("groups");
-    fences.push_back({groups.turned(of.number("units")), groups, of.ints("domain")});
   }
 
   int places() const { return (int)order.size(); }
@@ -118,7 +107,6 @@ struct Runs {
           freed[kind_of_slot[slot]].push_back(slot);
         }
     }
-    if (!keeps_fences()) return false;
     exchange(slot_of, unit_at, pairs);
     return true;
   }
@@ -230,20 +218,6 @@ struct Runs {
     }
     for (; at < places(); ++at)
       if (!passes(order[at])) return false;
-    return true;
-  }
-  int later_node(int unit) const { return units_seen.has(unit) ? after[unit] : node_of[unit]; }
-  bool keeps_fences() const {
-    for (const Together& fence : fences)
-      for (const Stretch& stretch : change)
-        for (int unit = begin[stretch.first]; unit < begin[stretch.end]; ++unit) {
-          if (!units_seen.has(unit)) continue;
-          const int domain = fence.domain[after[unit]];
-          if (domain == fence.domain[node_of[unit]]) continue;
-          for (const int* g = fence.groups_of.begin(unit); g != fence.groups_of.end(unit); ++g)
-            for (const int* u = fence.units.begin(*g); u != fence.units.end(*g); ++u)
-              if (fence.domain[later_node(*u)] != domain) return false;
-        }
     return true;
   }
   // Units go where others leave, then to free slots; a row of such steps is turned by pairs

@@ -7,23 +7,6 @@
 
 namespace placer {
 
-// Sets of units along one axis or more: every unit is in one of them.
-struct Family {
-  Ints of_unit;
-  Rows units;
-
-  explicit Family(Rows sets) : of_unit(sets.entry.size()), units(std::move(sets)) {
-    for (int set = 0; set < units.count(); ++set)
-      for (const int* u = units.begin(set); u != units.end(set); ++u) of_unit[*u] = set;
-  }
-};
-
-// Units of each set must lie in one domain of a level.
-struct Tied {
-  int level;
-  Family sets;
-};
-
 struct Range { int first, end; };
 
 // What it costs that units leave the cells they were in before.
@@ -45,7 +28,6 @@ struct Search {
   int width;                    // atoms of a unit
   int units, slots, levels;     // levels: tiers outside a cell
   std::vector<Family> families;
-  std::vector<Tied> tied;
   Rows partners;                // units that each sends to, or receives from
   Ints room;                    // free slots of each cell
   Runs runs;                    // of a launch by nodes, empty else
@@ -100,18 +82,6 @@ struct Search {
   int waited_for(int tries) {
     if (!home.affected.empty() && random.below(4)) return home.affected[random.below((int)home.affected.size())];
     return energy.waited_for(random, tries);
-  }
-  // Whether what is on some slots is where its sets are.
-  bool keeps_tied(const Ints& some) const {
-    for (const Tied& one : tied)
-      for (int slot : some) {
-        const int unit = unit_at(slot);
-        if (unit < 0) continue;
-        const int set = one.sets.of_unit[unit], at = domain(one.level, slot);
-        for (const int* u = one.sets.units.begin(set); u != one.sets.units.end(set); ++u)
-          if (domain(one.level, slot_of(*u)) != at) return false;
-      }
-    return true;
   }
   bool has_sets() const {
     for (const Family& family : families)

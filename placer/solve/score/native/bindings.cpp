@@ -75,9 +75,6 @@ NB_MODULE(_kernel, module) {
             new (self) Annealer(energy(cost, width, {of}), width, families(sets));
           },
           nb::keep_alive<1, 2>())
-      .def("tie", [](Annealer& self, int level, nb::handle sets) {
-        self.search.tied.push_back({level, Family(rows(sets))});
-      })
       .def("begin_walk", &Annealer::begin_walk)
       .def("set_partners", [](Annealer& self, nb::handle partners) { self.search.partners = rows(partners); })
       .def("set_home",
@@ -94,8 +91,7 @@ NB_MODULE(_kernel, module) {
           [](Annealer& self, double price) { self.search.home.price = price; })
       .def("load", [](Annealer& self, IntArray slots) { self.load(numbers(slots)); })
       .def("set_runs", [](Annealer& self, nb::kwargs of) { self.search.runs.set({of}); })
-      .def("add_fence",
-           [](Annealer& self, nb::kwargs of) { self.search.runs.add_fence({of}); })
+      .def("add_tie", [](Annealer& self, nb::kwargs of) { self.search.fence.add_tie({of}); })
       .def("set_pins", [](Annealer& self, nb::kwargs of) { self.search.fence.set_pins({of}); })
       .def("add_limit", [](Annealer& self, nb::kwargs of) { self.search.fence.add_limit({of}); })
       .def_prop_ro("keeps_rules", [](const Annealer& self) { return self.keeps_rules; })
