@@ -153,7 +153,7 @@ class IdealNetwork:
         bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
-        nics = np.minimum(np.maximum(num_members // domains, 1), limit.nics)
+        nics = np.minimum(self._most_nics(members, domains), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
         return Route(
             num_members,
@@ -178,7 +178,8 @@ class IdealNetwork:
         used = int(np.flatnonzero(spread > 1).max(initial=0))
         if domains > 1:
             nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
-            nics = nic * max(min(num_members // domains, limit.nics), 1)
+            most = int(self._most_nics(members, np.array([domains]))[0])
+            nics = nic * max(min(most, limit.nics), 1)
             # Several NICs in a domain have hops between their members as well.
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
@@ -310,6 +311,16 @@ class IdealNetwork:
     def most_members(self, members: IntArray, tier: int) -> IntArray:
         """Most members that a row has in each domain of a tier."""
         return self._facts(members)[3][tier]
+
+    def _most_nics(self, members: IntArray, domains: IntArray) -> IntArray:
+        """Most members that a row has in each of so many scale-up domains.
+
+        No more than an even share, and than the smallest of the largest domains holds.
+        """
+        room = self._facts(members)[2]
+        smallest = room[np.minimum(domains, len(room)) - 1]
+        most = np.minimum(members.shape[1] // domains, smallest)
+        return np.asarray(np.maximum(most, 1))
 
     def _facts(self, members: IntArray) -> Facts:
         """What is known of ``members``, worked out once."""
