@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InfeasibleError
 from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
@@ -164,15 +163,30 @@ def _tried(problem: Problem, budget: Budget, told: Progress | None) -> Solution 
 
 
 def plain_search(
-    problem: Problem,
-    budget: Budget,
-    progress: Progress | None = None,
-    terms: Terms | None = None,
+    problem: Problem, budget: Budget, progress: Progress | None = None
 ) -> Solution:
-    """The best placement without rules, perhaps as part of a search under rules."""
+    """The best placement without rules.
+
+    Raises
+    ------
+    InfeasibleError
+        If no placement is legal.
+    """
+    found = _within_terms(problem, budget, progress, None)
+    if found is None:
+        from placer.solve.diagnose.conflict import infeasible
+
+        raise infeasible(problem.machine, problem.job)
+    return found
+
+
+def _within_terms(
+    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms | None
+) -> Solution | None:
+    """What a search finds, perhaps as part of one under rules; None if nothing fits."""
     machine, job = problem.machine, problem.job
     if job.world_size > machine.num_gpus:
-        raise _infeasible(problem)
+        return None
     incumbent = Incumbent(problem, budget, progress, terms)
     for name, gpu_of_rank in chain(starts(problem), fullest_fills(problem)):
         incumbent.offer(name, gpu_of_rank)
@@ -186,16 +200,7 @@ def plain_search(
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
         _run(METHODS_OF_RUNS, problem, incumbent)
-    if incumbent.gpu_of_rank is None:
-        raise _infeasible(problem)
-    return incumbent.solution()
-
-
-def _infeasible(problem: Problem) -> InfeasibleError:
-    """Why no placement of a job without rules is legal."""
-    from placer.solve.diagnose.conflict import infeasible
-
-    return infeasible(problem.machine, problem.job)
+    return None if incumbent.gpu_of_rank is None else incumbent.solution()
 
 
 def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> None:
@@ -205,13 +210,3 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
             return
         incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
-
-
-def _within_terms(
-    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms | None
-) -> Solution | None:
-    """What a search under rules finds on one machine; None where nothing fits."""
-    try:
-        return plain_search(problem, budget, progress, terms)
-    except InfeasibleError:
-        return None

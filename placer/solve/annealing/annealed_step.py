@@ -125,7 +125,8 @@ def _spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
     Rules see nodes that the cost does not: slots are where the best placement has them.
     """
     seats = incumbent.gpu_of_rank if problem.job.rules else None
-    units = Units.of(problem, seats) if problem.choices else None
+    keeps = seats is not None
+    units = Units.of(problem, seats, keeps=keeps) if problem.choices else None
     runs = Runs.on_nodes(problem) if may_hold_runs(problem) else None
     if runs is not None and has_own_traffic(problem):
         return [runs]

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from placer.solve.score._kernel import Annealer
 
 
+# Entries of the table of a rule: a larger one is left to the check of what walks find.
+LARGEST = 1 << 25
+
+
 def fence_in(
     annealer: Annealer, limits: Limits, ranks: IntArray, nodes: IntArray
 ) -> None:
-    """From now on an annealer makes no change that breaks a rule.
+    """From now on an annealer makes no change that breaks a rule, huge ones left out.
 
     Parameters
     ----------
@@ -43,6 +47,8 @@ def fence_in(
         else:
             number = inside = _place_inside(count.box, number)
         width = int(number.max()) + 1
+        if len(count.most) * width > LARGEST:
+            continue
         place = np.where(place < 0, -1, place * width + inside[nodes])
         both = np.unique(np.concatenate((unit, place)), axis=1)
         unit, place = both[: len(ranks)], both[len(ranks) :]

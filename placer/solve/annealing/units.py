@@ -52,7 +52,9 @@ class Units:
     tier: int
 
     @classmethod
-    def of(cls, problem: Problem, seats: IntArray | None = None) -> Units | None:
+    def of(
+        cls, problem: Problem, seats: IntArray | None = None, *, keeps: bool = False
+    ) -> Units | None:
         """Units of a launch, None if none fit.
 
         A launch by nodes moves what a node holds, a free one tp groups with all that
@@ -62,6 +64,8 @@ class Units:
         ----------
         seats : ndarray, shape (R,), optional
             GPU of every rank, -1 for none: units that have them together keep those.
+        keeps : bool
+            Whether all units of a free launch must, be they parts of tp groups.
         """
         machine, job = problem.machine, problem.job
         tier = cell_tier(problem)
@@ -81,8 +85,9 @@ class Units:
                 own = own[np.isin(machine.node_of_gpu[own[:, 0]], nodes)]
                 gpus[np.searchsorted(nodes, machine.node_of_gpu[own[:, 0]])] = own
         else:
-            for ranks, gpus in _free_units(problem, tier, seats):
-                if len(gpus) >= len(ranks):
+            for ranks, own, others in _free_units(problem, tier, seats):
+                gpus = np.concatenate((own, others))
+                if len(gpus) >= len(ranks) and len(own) >= keeps * len(ranks):
                     break
             else:
                 return None
@@ -197,8 +202,8 @@ def cell_of_gpu(machine: Machine, tier: int) -> IntArray:
 
 def _free_units(
     problem: Problem, tier: int, seats: IntArray | None
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Ranks of units of a free launch, and the GPUs of slots that have room for one.
+) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Ranks of units of a free launch, and GPUs of slots: their seats, and others.
 
     Of whole tp groups, then of ever smaller parts of them: no cell may hold a group.
     """
@@ -231,7 +236,7 @@ def _free_units(
         slots = np.setdiff1d(every[is_open], own)[:, None]
         for domain, (many,) in zip(domains, sizes, strict=True):
             slots = _joined(slots, domain, int(many))
-        yield ranks, np.concatenate((own, slots))
+        yield ranks, own, slots
 
 
 def _are_together(gpus: IntArray, domain: IntArray) -> BoolArray:

@@ -102,14 +102,15 @@ class _RuledSearch:
         if is_large or self._enumerated(LISTED_UNDER_RULES):
             return
         self._construct(~self.limits.avoided)
-        if not self.has_placement and self._is_seated_never():
+        if not self.has_placement and not self._seat():
             return
         if not self.has_placement:
             self._take_any_hosts()
+        if self.has_placement:
+            self._prove()
         if not self.has_placement or self._ends():
             self.incumbent.cut_short |= self.tools.budget.is_over()
             return
-        self._prove()
         annealed_step(self.ruled, self.incumbent, self.incumbent.budget)
         again(self.ruled, self.incumbent, self.incumbent.budget)
         if not self.incumbent.ends():
@@ -176,18 +177,21 @@ class _RuledSearch:
         keep(solution)
         self.incumbent.cut_short |= solution is not None and solution.is_cut_short
 
-    def _is_seated_never(self) -> bool:
-        """Seat ranks by logic; whether that proves that there is no placement."""
+    def _seat(self) -> bool:
+        """Seat ranks by logic; False where that proves that nobody can.
+
+        Constructions go first where hosts to avoid have to be used: of those alone.
+        """
         budget, avoided = self.tools.budget, self.limits.avoided
         seating = seat(self.limits, budget=budget)
+        seats = None if seating is None else seating.node_of_rank
         nodes: IntArray | None = None
-        if seating is not None and seating.node_of_rank is not None:
-            used = np.unique(seating.node_of_rank)
+        if seating is not None and seats is not None:
+            used = np.unique(seats)
             nodes = used[avoided[used]]
             self._begin(seating.avoided)
-            self._offer_nodes("exact seating", seating.node_of_rank)
         elif seating is not None and seating.proved:
-            return True
+            return False
         elif avoided.any() and not self._ends():
             effort = EngineLimits(READMIT_WORK, seconds=budget.longest_left)
             job = self.problem.without_rules.job
@@ -197,10 +201,12 @@ class _RuledSearch:
         if nodes is not None and len(nodes):
             host = self.problem.machine.host_of_node
             hosts = np.unique(host[nodes])
-            if not self.has_placement:
+            if seats is None:
                 self._begin(len(hosts))
             self._construct(~avoided | np.isin(host, hosts))
-        return False
+        if seats is not None:
+            self._offer_nodes("exact seating", seats)
+        return True
 
     def _take_any_hosts(self) -> None:
         """Offer placements however many hosts to avoid they take, the fewest first."""

@@ -44,3 +44,26 @@ def test_as_few_as_can_be(seed: int) -> None:
     assert found is not None
     assert len(found) == fewest
     assert fits(tuple(found.tolist()))
+
+
+@pytest.mark.parametrize("avoid", [("n0",), ("n0", "n5")])
+def test_hosts_that_have_to_be_used_leave_a_placement_no_worse_than_the_order(
+    avoid: tuple[str, ...],
+) -> None:
+    """A job that fills the machine: constructions are tried on all its hosts."""
+    machine = parse_topology(FULL, "full.yaml")
+    rules = {"rules": {"avoid": [*avoid]}, "launcher": {"ranks": "free"}}
+    shape = {"parallelism": {"tp": 4, "pp": 4, "dp": 4}}
+    best = placer.place(machine, shape, objective="hop-cost", effort="full").plan
+    found = placer.place(machine, shape | rules, objective="hop-cost", effort="full").plan
+    assert found.bound["value"] == best.bound["value"]
+
+
+def test_a_seat_that_cuts_groups_is_annealed() -> None:
+    """Ranks of two tp groups are pinned to one node: parts of groups move."""
+    machine = parse_topology(FULL, "full.yaml")
+    shape = {"parallelism": {"tp": 2, "cp": 2, "pp": 2, "dp": 5}}
+    rules = {"pin": [{"ranks": "1,9", "hosts": "n3"}], "spares": {"rack": 1}}
+    job = shape | {"rules": rules, "launcher": {"ranks": "free"}}
+    bound = placer.place(machine, job, objective="hop-cost", effort="full").plan.bound
+    assert bound["value"] <= 1.2 * bound["lower_bound"]

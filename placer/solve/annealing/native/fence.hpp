@@ -79,12 +79,12 @@ struct Fence {
     for (Limit& limit : limits) limit.clear();
     place.resize(seats.size());
     move({}, seats);
-    return holds(seats);
+    return holds(seats, true);
   }
   bool allows(const Seats& left, const Seats& taken) {
     if (!is_any()) return true;
     move(left, taken);
-    const bool fine = holds(taken);
+    const bool fine = holds(taken, false);
     move(taken, left);
     return fine;
   }
@@ -97,7 +97,8 @@ struct Fence {
   }
 
  private:
-  bool holds(const Seats& seats) const {
+  // Of all units it is enough that each is where the first of its set is.
+  bool holds(const Seats& seats, bool are_all) const {
     for (const Seat& seat : seats)
       if (!pin_of_unit.empty() && pin_of_unit[seat.unit] >= 0 &&
           !open[(size_t)pin_of_unit[seat.unit] * places + seat.place])
@@ -106,7 +107,8 @@ struct Fence {
       for (const Seat& seat : seats) {
         const Rows& units = tie.sets.units;
         const int set = tie.sets.of_unit[seat.unit], domain = tie.domain[seat.place];
-        for (const int* u = units.begin(set); u != units.end(set); ++u)
+        const int* end = are_all ? units.begin(set) + 1 : units.end(set);
+        for (const int* u = units.begin(set); u != end; ++u)
           if (tie.domain[place[*u]] != domain) return false;
       }
     for (const Limit& limit : limits)
