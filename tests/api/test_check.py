@@ -188,6 +188,8 @@ def test_a_false_verdict_is_named(made: dict[str, Any]) -> None:
     for key, value in (("advice", "wait"), ("saved_s", 9.0), ("ranks_moved", 3)):
         assert f"verdict.{key}" in answer(corrupted(made, ("verdict", key), value))
     assert answer(made | {"verdict": text}) == ""
+    reworded = corrupted(made, ("verdict", "text"), "The same in other words")
+    assert answer(corrupted(reworded, ("solver", "version"), "0.1.9")) == ""
     assert answer({key: made[key] for key in made if key != "verdict"}) == ""
 
 

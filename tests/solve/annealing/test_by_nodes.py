@@ -76,7 +76,7 @@ def test_the_hop_cost_of_nodes_of_seven_and_eight_is_near_its_bound() -> None:
         require={"cp": "leaf"},
     )
     found = solved(hosts, long_context, 0.025, "hop-cost")
-    assert found.lower_bound > 0.974 * found.value
+    assert found.lower_bound > 0.952 * found.value
 
 
 def test_nodes_end_where_stages_do() -> None:

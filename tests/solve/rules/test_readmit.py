@@ -5,17 +5,25 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from placer.job.rules import Rules
+import placer
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.rules import Pin, Rules
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.readmit import readmitted
 from tests.solve.problem.test_packing import odd_job
 from tests.solve.random_cases import random_machine
+from tests.solve.solving import solve
+
+if TYPE_CHECKING:
+    from placer.solve.run.solution import Solution
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -46,24 +54,26 @@ def test_as_few_as_can_be(seed: int) -> None:
     assert fits(tuple(found.tolist()))
 
 
-@pytest.mark.parametrize("avoid", [("n0",), ("n0", "n5")])
-def test_hosts_that_have_to_be_used_leave_a_placement_no_worse_than_the_order(
-    avoid: tuple[str, ...],
-) -> None:
-    """A job that fills the machine: constructions are tried on all its hosts."""
-    machine = parse_topology(FULL, "full.yaml")
-    rules = {"rules": {"avoid": [*avoid]}, "launcher": {"ranks": "free"}}
-    shape = {"parallelism": {"tp": 4, "pp": 4, "dp": 4}}
-    best = placer.place(machine, shape, objective="hop-cost", effort="full").plan
-    found = placer.place(machine, shape | rules, objective="hop-cost", effort="full").plan
-    assert found.bound["value"] == best.bound["value"]
+MACHINE = placer.read_topology("rack:4 node:4 gpu:4")
+
+
+def hops_of(rules: Rules, **degrees: int) -> Solution:
+    """What is found of a free launch on four racks of four nodes."""
+    axes, weights = Parallelism(**degrees), {"tp": 4000, "cp": 400, "pp": 40, "dp": 4}
+    job = Job("job", axes, launcher="free", weights=weights, rules=rules)
+    return solve(MACHINE, job, objective="hop-cost")
+
+
+@pytest.mark.parametrize("avoided", [1, 2])
+def test_a_full_machine_costs_no_more_for_hosts_to_avoid(avoided: int) -> None:
+    """They have to be used: constructions are tried on all hosts."""
+    rules = Rules(avoid=tuple(MACHINE.node_names[: 5 * avoided : 5]))
+    found, best = (hops_of(one, tp=4, pp=4, dp=4) for one in (rules, Rules()))
+    assert found.value == best.value
 
 
 def test_a_seat_that_cuts_groups_is_annealed() -> None:
     """Ranks of two tp groups are pinned to one node: parts of groups move."""
-    machine = parse_topology(FULL, "full.yaml")
-    shape = {"parallelism": {"tp": 2, "cp": 2, "pp": 2, "dp": 5}}
-    rules = {"pin": [{"ranks": "1,9", "hosts": "n3"}], "spares": {"rack": 1}}
-    job = shape | {"rules": rules, "launcher": {"ranks": "free"}}
-    bound = placer.place(machine, job, objective="hop-cost", effort="full").plan.bound
-    assert bound["value"] <= 1.2 * bound["lower_bound"]
+    pin = Pin((1, 9), (MACHINE.node_names[3],))
+    found = hops_of(Rules(pin=(pin,), spares={"rack": 1}), tp=2, cp=2, pp=2, dp=5)
+    assert found.value <= 1.2 * found.lower_bound

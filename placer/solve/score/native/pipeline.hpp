@@ -1,4 +1,4 @@
-// The longest path through a replica's pipeline: placer.cost.pipeline_walk.
+// The longest path through a replica's pipeline: placer.cost.schedule.
 #pragma once
 #include <cmath>
 #include "given.hpp"
