@@ -191,10 +191,14 @@ def test_damaged_files_never_crash(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("[]", "expected a mapping (key: value), got a list"),
-        ("3", "expected a mapping (key: value), got the number 3"),
-        ("{}", 'the key "format" is missing'),
-        ('{"format": "placer/job"}', 'expected "placer/plan", got "placer/job"'),
+        ("[]", "not a plan: expected a mapping (key: value), got a list"),
+        ("3", "not a plan: expected a mapping (key: value), got the number 3"),
+        ("{}", 'not a plan: the key "format" is missing'),
+        (
+            '{"format": "placer/job"}',
+            'format: not a plan: expected "placer/plan", got "placer/job"',
+        ),
+        ('{"format": "x"}', "a plan is the JSON that placer place -o writes"),
         ('{"format": "placer/plan"}', 'the key "version" is missing'),
         (
             '{"format": "placer/plan", "version": 2}',
@@ -261,6 +265,13 @@ def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
     """Keys that a later minor release may add do not hinder reading."""
     change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}
     assert read_plan(written(tmp_path / "p.json", change)).score == change["score"]
+
+
+@pytest.mark.parametrize("advice", ["keep", "move", "infeasible"])
+def test_every_advice_is_read(tmp_path: Path, advice: str) -> None:
+    """A verdict may say each of the three."""
+    change = {"verdict": {"advice": advice}}
+    assert read_plan(written(tmp_path / "p.json", change)).verdict == change["verdict"]
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
