@@ -24,13 +24,19 @@ class Facts:
 
 
 def facts(record: type[Facts]) -> Kind:
-    """A mapping with these keys, as it is, those that nobody knows included."""
+    """A mapping with these keys, as it is, those that nobody knows included.
+
+    Keys that are null are left out.
+    """
 
     def read(value: Value, _: Any) -> dict[str, Any]:
         section = value.section()
+        found = dict(section.content)
         for each in keys_of(record):
             each.take(section)
-        return dict(section.content)
+            if each.or_null and found.get(each.called, 0) is None:
+                del found[each.called]
+        return found
 
     return Kind(lambda: schema_of(record), read, {})
 

@@ -56,13 +56,13 @@ def rules_of(section: Mapping[str, Any]) -> Rules:
     return Rules(
         pin=tuple(
             Pin(parse_ranks(pin["ranks"]), tuple(lists.expand(pin["nodes"])))
-            for pin in section.get("pin") or ()
+            for pin in section.get("pin", ())
         ),
         avoid=tuple(
-            host for text in section.get("avoid") or () for host in lists.expand(text)
+            host for text in section.get("avoid", ()) for host in lists.expand(text)
         ),
-        at_most=section.get("at_most") or {},
-        spares=section.get("spares") or {},
+        at_most=section.get("at_most", {}),
+        spares=section.get("spares", {}),
     )
 
 
