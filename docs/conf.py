@@ -107,6 +107,8 @@ def _keys(schema, path=""):
         yield from _keys(value, f"{path}{key}.")
     if "items" in schema:
         yield from _keys(schema["items"], f"{path.removesuffix('.')}[].")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from _keys(schema["additionalProperties"], f"{path}*.")
     for option in schema.get("anyOf", ()):
         yield from _keys(option, path)
 

@@ -283,8 +283,13 @@ def test_the_page_of_keys_has_every_key() -> None:
         for key, value in schema["properties"].items():
             (row,) = re.findall(rf"^\| .*`{key}`.* \|$", source[0], re.M)[:1]
             assert value.get("description", "").partition("|")[0] in source[0], row
-    for inner in ("tiers[].rails", "memory.recompute", "roles[].gpus", "rules.pin[]."):
+    for inner in (
+        *("tiers[].rails", "memory.recompute", "roles[].gpus", "rules.pin[]."),
+        *("baselines.*.violates", "score.roles.*.seconds", "previous.curve[].method"),
+    ):
         assert f"`{inner}" in source[0]
+    share = next(row for row in source[0].splitlines() if "scale_out_share`" in row)
+    assert "share of the step that exposed_scale_out_s is" in share
 
 
 def test_citation_has_the_version() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.hostlist import name_problem
-from placer.documents.keys import REQUIRED, Kind, also, keys_of, list_of
+from placer.documents.keys import Kind, also, keys_of, list_of
 from placer.documents.keys import number as number_between
 from placer.documents.schema import schema_of
 from placer.documents.value import Value
@@ -24,32 +24,21 @@ class Facts:
 
 
 def facts(record: type[Facts]) -> Kind:
-    """A mapping with these keys, as it is, those that nobody knows included."""
+    """A mapping with these keys, as it is, those that nobody knows included.
+
+    Keys that are null are left out.
+    """
 
     def read(value: Value, _: Any) -> dict[str, Any]:
         section = value.section()
+        found = dict(section.content)
         for each in keys_of(record):
             each.take(section)
-        return dict(section.content)
+            if each.or_null and found.get(each.called, 0) is None:
+                del found[each.called]
+        return found
 
     return Kind(lambda: schema_of(record), read, {})
-
-
-def or_null(kind: Kind) -> Kind:
-    """The same, or null, which is as good as absent."""
-
-    def schema() -> dict[str, Any]:
-        found = kind.schema()
-        if "enum" in found:
-            return found | {"enum": [*found["enum"], None]}
-        return found | {"type": [found["type"], "null"]}
-
-    def read(value: Value, usual: Any) -> Any:
-        if value.content is None:
-            return None if usual is REQUIRED else usual
-        return kind.read(value, usual)
-
-    return Kind(schema, read, kind.stand_in)
 
 
 def whole(least: int = 0) -> Kind:

@@ -63,6 +63,8 @@ class Key:
         What its absence means, where the default does not say that.
     newer : bool
         Older files lack it: at its default it is not digested.
+    or_null : bool
+        Null is as good as absent, as in all that programs write.
     unsaid : bool
         At its default it is not written: so are all newer ones that do not say so.
     called : str
@@ -79,6 +81,7 @@ class Key:
     implied: Callable[[Mapping[str, Any]], Any] | None = None
     absent: str | None = None
     newer: bool = False
+    or_null: bool = False
     unsaid: bool = False
     called: str = ""
     attribute: str = ""
@@ -104,7 +107,7 @@ class Key:
         default = self.usual if usual is REQUIRED else usual
         value = section.get(self.called, required=self.required and usual is REQUIRED)
         stand_in = self.kind.stand_in if default in (None, REQUIRED) else default
-        if value is not None:
+        if value is not None and not (self.or_null and value.content is None):
             return self.kind.read(value, stand_in)
         return stand_in if default is REQUIRED else default
 
@@ -142,7 +145,10 @@ _KEYS: dict[type, tuple[Key, ...]] = {}
 
 
 def keys_of(record: type) -> tuple[Key, ...]:
-    """The keys that fill a dataclass, and those that its class holds beside them."""
+    """The keys that fill a dataclass, and those that its class holds beside them.
+
+    In a mapping that ``is_open``, null is as good as absent.
+    """
     if record not in _KEYS:
         found = []
         for each in fields(record) if is_dataclass(record) else ():
@@ -152,6 +158,8 @@ def keys_of(record: type) -> tuple[Key, ...]:
                 found.append(replace(said, called=called, attribute=each.name))
         own = [each for base in record.__mro__ for each in vars(base).values()]
         found += [each for each in own if isinstance(each, Key)]
+        if getattr(record, "is_open", False):
+            found = [replace(each, or_null=not each.required) for each in found]
         _KEYS[record] = tuple(sorted(found, key=lambda each: each.rank))
     return _KEYS[record]
 

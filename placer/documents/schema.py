@@ -51,6 +51,8 @@ def document_schema(record: type, format_name: str, title: str) -> dict[str, Any
 def _property(each: Key) -> dict[str, Any]:
     said, usual = plain_words(each.says), each.default
     found = {"description": said, **each.kind.schema()}
+    if each.or_null:
+        found |= _or_null(found)
     if each.absent:
         needed = each.absent.startswith("required")
         found["description"] += " " + plain_words(
@@ -60,6 +62,16 @@ def _property(each: Key) -> dict[str, Any]:
         whole = isinstance(usual, float) and usual.is_integer()
         found["default"] = int(usual) if whole else usual
     return found
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What a schema says otherwise where null is allowed besides."""
+    if "enum" in schema:
+        return {"enum": [*schema["enum"], None]}
+    if "type" not in schema:  # anything is
+        return {}
+    types = schema["type"]
+    return {"type": [*([types] if isinstance(types, str) else types), "null"]}
 
 
 def plain_words(says: str) -> str:

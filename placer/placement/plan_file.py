@@ -40,6 +40,7 @@ _SECTIONS = (
     "inputs",
     "solver",
 )
+_HINT = "a plan is the JSON that placer place -o writes"
 _INDICES = range(2**31)
 _MAX_WHOLE = 2**63
 
@@ -57,6 +58,7 @@ def decode_plan(data: object, source: str) -> Plan:
     document = Document(source, data)
     _harmless(document, data)
     document.fail_if_problems()
+    _require_format(document)
     document.check_format(FORMAT)
     root = document.root
     found = {each.called: each.take(root) for each in keys_of(PlanFile)}
@@ -65,6 +67,22 @@ def decode_plan(data: object, source: str) -> Plan:
     plan = _plan(found)
     require_consistent(plan, found["world_size"], source)
     return plan
+
+
+def _require_format(document: Document) -> None:
+    """Say of a file that is of another format that it is no plan."""
+    whole = document.top
+    told = whole.at("format")
+    if whole.kind != "mapping":
+        why = f"expected a mapping (key: value), got {whole.shown()}"
+    elif told is None:
+        why = 'the key "format" is missing'
+    elif told.content != FORMAT:
+        why = f'expected "{FORMAT}", got {told.shown()}'
+    else:
+        return
+    (told or whole).problem(f"not a plan: {why}", _HINT)
+    document.fail_if_problems()
 
 
 def _harmless(
@@ -263,7 +281,7 @@ def _parse(text: str, source: str) -> object:
         )
     except json.JSONDecodeError as error:
         short = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        hint = "a plan is what placer place -o PLAN writes"
+        hint = _HINT
         if short:
             hint = "the file ends too early; was it written to the end?"
         place = (error.lineno, error.colno)

@@ -14,15 +14,13 @@ from placer.documents.facts import (
     TEXT,
     Facts,
     facts,
-    or_null,
     whole,
 )
 from placer.documents.keys import BOOLEAN, Key, Kind, list_of, map_of, one_of
 from placer.placement.plan_rules import RULES
 
 OBJECTIVES = ("time", "hop-cost")
-_SECONDS = or_null(NUMBER)
-_SECONDS_OF = or_null(map_of(NUMBER))
+_SECONDS_OF = map_of(NUMBER)
 
 
 def _value(value: Any, usual: Any) -> Any:
@@ -37,9 +35,9 @@ _NUMBER_OR_TEXT = Kind(lambda: {"type": ["number", "string"]}, _value, 0)
 
 class _Verdict(Facts):
     advice = Key(
-        one_of(("keep", "move")),
+        one_of(("keep", "move", "infeasible")),
         "`move`, where the low end of the saving is above 0.05 % of the step or your "
-        "order breaks a rule; else `keep`",
+        "order breaks a rule; `infeasible` where nothing fits; else `keep`",
         None,
     )
     against = Key(
@@ -69,9 +67,7 @@ def _told(value: Any, _: Any) -> dict[str, Any]:
 
 
 _VERDICT = Kind(
-    lambda: facts(_Verdict).schema() | {"type": ["object", "string", "null"]},
-    lambda value, usual: {} if value.content is None else _told(value, usual),
-    {},
+    lambda: facts(_Verdict).schema() | {"type": ["object", "string"]}, _told, {}
 )
 
 
@@ -145,13 +141,13 @@ class _Role(Facts):
 
 
 class _Baseline(Facts):
-    step_time_s = Key(_SECONDS, "one step", None)
+    step_time_s = Key(NUMBER, "one step", None)
     exposed_scale_out_s = Key(
-        _SECONDS,
+        NUMBER,
         "step time less that of the same placement with free scale-out links",
         None,
     )
-    hop_cost = Key(_SECONDS, "the hop cost, when the job has weights", None)
+    hop_cost = Key(NUMBER, "the hop cost, when the job has weights", None)
     exposed_s = Key(_SECONDS_OF, "axis or group: time that compute does not hide", None)
 
 
@@ -161,41 +157,37 @@ class _Order(_Baseline):
 
 class _Score(_Baseline):
     step_time_interval_s = Key(
-        or_null(INTERVAL), "lowest and highest that `compute.step_error` allows", None
+        INTERVAL, "lowest and highest that `compute.step_error` allows", None
     )
     memory_bytes = Key(
-        or_null(ANY),
+        ANY,
         "what a GPU of the fullest stage holds: `parameters`, `gradients`, "
         "`optimizer`, `activations`, `other`, `total`, that `stage`, and all "
         "`by_stage`; of a workload by `roles`",
         None,
     )
-    memory_limit_bytes = Key(or_null(NUMBER), "what a GPU has", None)
-    slowest_host = Key(or_null(facts(_SlowHost)), "the host that others wait for", None)
-    compute_s = Key(_SECONDS, "the work", None)
-    bubble_s = Key(_SECONDS, "the pipeline's idle time", None)
-    fixed_s = Key(_SECONDS, "what a step pays once", None)
-    exposed_scale_out_share = Key(_SECONDS, "the same, as a share of the step", None)
+    memory_limit_bytes = Key(NUMBER, "what a GPU has", None)
+    slowest_host = Key(facts(_SlowHost), "the host that others wait for", None)
+    compute_s = Key(NUMBER, "the work", None)
+    bubble_s = Key(NUMBER, "the pipeline's idle time", None)
+    fixed_s = Key(NUMBER, "what a step pays once", None)
+    exposed_scale_out_share = Key(
+        NUMBER, "the share of the step that `exposed_scale_out_s` is", None
+    )
     crossings = Key(
-        or_null(map_of(map_of(NUMBER))),
+        map_of(map_of(NUMBER)),
         "axis: tier: groups whose lowest common domain is there",
         None,
     )
-    traffic_bytes = Key(
-        or_null(map_of(map_of(NUMBER))), "axis: tier: bytes of a step", None
-    )
-    hottest_links = Key(or_null(list_of(facts(_Link))), "the busiest links", None)
+    traffic_bytes = Key(map_of(map_of(NUMBER)), "axis: tier: bytes of a step", None)
+    hottest_links = Key(list_of(facts(_Link)), "the busiest links", None)
     critical_path = Key(
-        or_null(list_of(facts(_Operation))),
+        list_of(facts(_Operation)),
         "operations that set the step, longest first",
         None,
     )
-    worst_group = Key(
-        or_null(facts(_WorstGroup)), "the group that the step waits for", None
-    )
-    roles = Key(
-        or_null(map_of(facts(_Role))), "of a workload: what each role takes", None
-    )
+    worst_group = Key(facts(_WorstGroup), "the group that the step waits for", None)
+    roles = Key(map_of(facts(_Role)), "of a workload: what each role takes", None)
 
 
 # A bound that has any key has these.
@@ -203,12 +195,12 @@ BOUND = ("objective", "value", "lower_bound", "gap", "status")
 
 
 class _Bound(Facts):
-    objective = Key(or_null(one_of(OBJECTIVES)), "what was searched for", None)
-    value = Key(_SECONDS, "of the plan", None)
-    lower_bound = Key(_SECONDS, "what no placement is below", None)
-    gap = Key(_SECONDS, "(value - lower_bound) / value", None)
-    status = Key(or_null(TEXT), "`optimal` or `feasible`", None)
-    argument = Key(or_null(TEXT), "which proof it is", None)
+    objective = Key(one_of(OBJECTIVES), "what was searched for", None)
+    value = Key(NUMBER, "of the plan", None)
+    lower_bound = Key(NUMBER, "what no placement is below", None)
+    gap = Key(NUMBER, "(value - lower_bound) / value", None)
+    status = Key(TEXT, "`optimal` or `feasible`", None)
+    argument = Key(TEXT, "which proof it is", None)
     require = Key(ANY, "requirements beside those of the job", None)
     together: ClassVar = {
         "if": {"minProperties": 1},
@@ -222,6 +214,7 @@ class _Bound(Facts):
 class _Point(Facts):
     moves = Key(whole(), "ranks that move")
     value = Key(NUMBER, "what the placement costs then")
+    method = Key(TEXT, "that found it", None)
 
 
 class _Previous(Facts):
@@ -245,25 +238,23 @@ class _Previous(Facts):
 
 
 class _Solver(Facts):
-    version = Key(or_null(TEXT), "of the placer that made it", None)
+    version = Key(TEXT, "of the placer that made it", None)
     seed = Key(whole(), "of the search", None)
-    wall_s = Key(_SECONDS, "that it took", None)
-    stop_reason = Key(
-        or_null(TEXT), "`proved`, `searched`, `time-limit` or `interrupted`", None
-    )
+    wall_s = Key(NUMBER, "that it took", None)
+    stop_reason = Key(TEXT, "`proved`, `searched`, `time-limit` or `interrupted`", None)
     deterministic = Key(
         BOOLEAN, "whether two runs give the same bytes outside `solver`", None
     )
-    method = Key(or_null(TEXT), "that found the placement", None)
+    method = Key(TEXT, "that found the placement", None)
 
 
 class PlanFile(Facts):
     """A whole plan."""
 
     verdict = Key(_VERDICT, "what the plan is worth, and whether to move", None)
-    assumed = Key(or_null(list_of(facts(_Assumed))), "what no input says", None)
+    assumed = Key(list_of(facts(_Assumed)), "what no input says", None)
     what_if = Key(
-        or_null(list_of(facts(_WhatIf))),
+        list_of(facts(_WhatIf)),
         "what the plan would save were an assumption another",
         None,
     )

@@ -98,7 +98,7 @@ def sentences(plan: Plan, facts: Facts) -> list[str]:
     """
     if not plan.bound:
         return []
-    if "fewest" in plan.previous:
+    if {"fewest", "moved"} <= plan.previous.keys():
         found = [*_repaired(plan)]
     elif _is_kept(facts):
         found = [*_kept(plan, facts)]
@@ -216,7 +216,7 @@ def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
     objective = plan.bound["objective"]
     usual = plan.baselines.get(order_in_use_of(plan), {})
     other = usual.get(VALUE[objective])
-    if other is not None:
+    if other is not None and {"advice", "reason", "saved_share"} <= facts.keys():
         broken = why_broken(usual.get("violates", ()))
         yield _decision(plan, facts, broken)
         yield f"your order: {name_of_order(plan)}, {_worth(plan, other)}"

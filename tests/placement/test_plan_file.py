@@ -29,7 +29,7 @@ LINK = {"tier": "rack", "domain": "r", "direction": "up", "bytes": 1, "busy_s": 
 SCORES = st.fixed_dictionaries(
     {"step_time_s": NUMBERS, "exposed_s": st.dictionaries(st.text("ab"), NUMBERS)},
     optional={
-        "hop_cost": NUMBERS | st.none(),
+        "hop_cost": NUMBERS,
         "hottest_links": st.lists(st.just(LINK), max_size=2),
     },
 )
@@ -191,10 +191,14 @@ def test_damaged_files_never_crash(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("[]", "expected a mapping (key: value), got a list"),
-        ("3", "expected a mapping (key: value), got the number 3"),
-        ("{}", 'the key "format" is missing'),
-        ('{"format": "placer/job"}', 'expected "placer/plan", got "placer/job"'),
+        ("[]", "not a plan: expected a mapping (key: value), got a list"),
+        ("3", "not a plan: expected a mapping (key: value), got the number 3"),
+        ("{}", 'not a plan: the key "format" is missing'),
+        (
+            '{"format": "placer/job"}',
+            'format: not a plan: expected "placer/plan", got "placer/job"',
+        ),
+        ('{"format": "x"}', "a plan is the JSON that placer place -o writes"),
         ('{"format": "placer/plan"}', 'the key "version" is missing'),
         (
             '{"format": "placer/plan", "version": 2}',
@@ -261,6 +265,36 @@ def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
     """Keys that a later minor release may add do not hinder reading."""
     change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}
     assert read_plan(written(tmp_path / "p.json", change)).score == change["score"]
+
+
+def test_nulls_are_left_out(tmp_path: Path) -> None:
+    """A plan whose optional facts are null is the plan without them."""
+    tiny = tiny_plan().to_dict()
+    nulls = {
+        "topology": tiny["topology"] | {"tiers": None, "scale_up": None},
+        "job": tiny["job"] | {"parallelism": None, "launcher": None},
+        "verdict": {"text": "x", "saved_s": None, "saved_share": None},
+        "score": {"step_time_s": 1, "hop_cost": None},
+        "solver": {"seed": None, "deterministic": None},
+        "rules": {"pin": None},
+        "previous": {"moved": None},
+        "baselines": {"given-order": {"step_time_s": 1, "violates": None}},
+    }
+    left = {
+        name: {k: v for k, v in section.items() if v is not None}
+        for name, section in nulls.items()
+    }
+    left["baselines"] = {"given-order": {"step_time_s": 1}}
+    found = read_plan(written(tmp_path / "a.json", nulls))
+    wanted = read_plan(written(tmp_path / "b.json", left))
+    assert found.to_dict() == wanted.to_dict()
+
+
+@pytest.mark.parametrize("advice", ["keep", "move", "infeasible"])
+def test_every_advice_is_read(tmp_path: Path, advice: str) -> None:
+    """A verdict may say each of the three."""
+    change = {"verdict": {"advice": advice}}
+    assert read_plan(written(tmp_path / "p.json", change)).verdict == change["verdict"]
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:

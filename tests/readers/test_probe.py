@@ -100,6 +100,19 @@ def test_clouds_join_by_instance(tmp_path: Path) -> None:
     assert sorted(machine.node_names) == ["n0", "n1", "n2", "n3"]
 
 
+def test_what_is_not_used_hinders_nobody(tmp_path: Path) -> None:
+    """Of what only people read, and of nulls, a machine is read as without them."""
+    odd = {"memory": 4.0, "nics": "two", "rails": [None, 3], "cloud": {"a": None}}
+    nulls = dict.fromkeys(("gpu", "nics", "rails", "labels", "problems"))
+    for more in (odd, nulls):
+        plain = "".join(line(f"n{k}") for k in range(2))
+        text = "".join(line(f"n{k}", **more) for k in range(2))
+        (tmp_path / "a").mkdir(exist_ok=True)
+        found, wanted = machine_of(tmp_path, text), machine_of(tmp_path / "a", plain)
+        assert found[0].node_names == wanted[0].node_names
+        assert found[0].num_gpus == wanted[0].num_gpus
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

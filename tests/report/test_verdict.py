@@ -178,6 +178,16 @@ def test_reasons(theirs: tuple[int, int], mine: tuple[int, int], said: str) -> N
     )
 
 
+@pytest.mark.parametrize("gone", ["advice", "reason", "saved_share"])
+def test_what_a_verdict_lacks_is_not_said(gone: str) -> None:
+    """Of a plan whose verdict lacks a fact, no comparison is made up."""
+    facts = {"advice": "move", "reason": "", "saved_share": 0.1, "saved_s": 0.1}
+    del facts[gone]
+    made = plan(0.9, 1.0)
+    assert "your order" not in sentence(made, facts)
+    assert "fewest" not in sentence(replace(made, previous={"fewest": 1}), facts)
+
+
 def test_after_a_failure() -> None:
     """A repair is compared with the plan before, not with the given order."""
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}

@@ -110,7 +110,8 @@ class Settings:
             return got and (got[0], got[1].value)
         key, (unknown, place) = got
         words = f"is {words_of(unknown)}, which the file does not tell"
-        message = unknown.message or (f"{key} {words}" if fact else words)
+        subject = key if fact else key.rpartition(".")[2]
+        message = unknown.message or f"{subject} {words}"
         hint = unknown.hint or named("settings", {key: "VALUE"})
         if fact == GPUS:
             hint += f", or {named('gpus', 'N')}"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from placer.base.errors import Problem, capped, refuse
 from placer.base.hostlist import name_problem
 from placer.documents import Document, records
-from placer.documents.facts import TEXT, or_null, whole
-from placer.documents.keys import Key, Kind, integer, key, list_of, map_of
+from placer.documents.facts import TEXT
+from placer.documents.keys import Key, Kind, integer, key, list_of, map_of, special
 from placer.documents.tree import Node
 from placer.formats.machines import kubernetes
 from placer.formats.machines.findings import MAX_NODES, Findings, Level, NodeFacts, some
@@ -46,14 +46,12 @@ _HOW = "run srun --ntasks-per-node=1 placer probe > FILE"
 
 
 def _words(value: Value, _: Any) -> dict[str, str]:
-    """Names and texts; what is empty or cannot be printed is left out."""
-    found = map_of(TEXT).read(value, {})
+    """Names and texts; what is null, empty or cannot be printed is left out."""
+    found = _MAP.read(value, {})
     return {k: v for k, v in found.items() if _is_text(k) and v and _is_text(v)}
 
 
 def _printable(value: Value, usual: Any) -> Any:
-    if value.content is None:
-        return usual
     if not _is_text(value.content):
         value.expected("a printable text")
         return usual
@@ -68,13 +66,21 @@ def _host(value: Value, usual: Any) -> Any:
 
 
 def _problems(value: Value, _: Any) -> tuple[str, ...]:
-    return tuple(filter(_is_text, list_of(TEXT).read(value, ())))
+    return tuple(text for text in _TEXTS.read(value, ()) if text and _is_text(text))
 
 
+_TEXT_OR_NULL = Kind(
+    lambda: {"type": ["string", "null"]},
+    lambda value, usual: usual if value.content is None else TEXT.read(value, usual),
+    "",
+)
+_MAP = map_of(_TEXT_OR_NULL)
+_TEXTS = list_of(_TEXT_OR_NULL)
 _HOST = Kind(lambda: {"type": "string", "minLength": 1}, _host, "")
 _TEXT = Kind(TEXT.schema, _printable, "")
-_WORDS = Kind(map_of(TEXT).schema, _words, {})
-_LIST = Kind(list_of(TEXT).schema, _problems, ())
+_WORDS = Kind(_MAP.schema, _words, {})
+_LIST = Kind(_TEXTS.schema, _problems, ())
+_UNUSED = special(dict)  # told to people: whatever it is, a probe can be read
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,9 @@ class Probed:
     )
     gpus: int = key(integer(0, 1024), "GPUs that are there")
     gpu: str = key(_TEXT, "what most of them are called; empty where nothing tells", "")
-    memory = Key(or_null(whole()), "the least that one of them has, MiB", None)
+    memory = Key(_UNUSED, "the least that one of them has, MiB", None)
     domain: str = key(
-        or_null(_TEXT),
+        _TEXT,
         "NVLink domain of several nodes, CLUSTER-UUID.CLIQUE; null where there is none",
         "",
         called="nvlink_domain",
@@ -112,10 +118,8 @@ class Probed:
     cloud: dict[str, str] = key(
         _WORDS, "what the metadata service told, with the cloud's name", dict
     )
-    nics = Key(whole(), "NICs for RDMA", None)
-    rails = Key(
-        list_of(_TEXT), "the nearest NIC of each GPU; empty where unknown", None
-    )
+    nics = Key(_UNUSED, "NICs for RDMA", None)
+    rails = Key(_UNUSED, "the nearest NIC of each GPU; empty where unknown", None)
     problems: tuple[str, ...] = key(
         _LIST, "what could not be told, and GPUs that differ", ()
     )
