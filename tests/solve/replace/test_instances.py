@@ -27,13 +27,13 @@ def fragmented() -> Case:
 
 
 def test_eight_failed_trays(fragmented: Case) -> None:
-    """Within 0.1 % of the cheapest placement few more move than were lost."""
+    """Within 0.1 % of the cheapest placement at most twice as many move as were lost."""
     topology, job, plan = fragmented
     failed = failures(plan, "B", 8, 0)
     found = placer.replace(plan, topology, job, failed=failed)
     about = found.plan.previous
     assert about["lost"] == 32
-    assert about["fewest"] <= about["moved"] <= about["fewest"] + 12
+    assert about["fewest"] <= about["moved"] <= 2 * about["fewest"]
     assert violations(found.plan, topology, job) == []
     left = [name for name in topology.node_names if name not in set(failed)]
     fresh = placer.place(topology, job, hosts=left)
