@@ -27,7 +27,7 @@ def fragmented() -> Case:
 
 
 def test_eight_failed_trays(fragmented: Case) -> None:
-    """Within 0.1 % of the cheapest placement at most twice as many move as were lost."""
+    """Within 0.1 % of the cheapest placement at most twice as many move as are lost."""
     topology, job, plan = fragmented
     failed = failures(plan, "B", 8, 0)
     found = placer.replace(plan, topology, job, failed=failed)
