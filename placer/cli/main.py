@@ -247,6 +247,7 @@ def _leave(ctx: click.Context, message: str, code: int) -> NoReturn:
 
 def _visible(text: str, newline: bool = True) -> str:
     """``text`` without what could move a terminal's cursor or colour it."""
+    text = text.expandtabs(2) if newline else text
     return "".join(
         c if c.isprintable() or (newline and c == "\n") else "\N{REPLACEMENT CHARACTER}"
         for c in text

@@ -208,6 +208,11 @@ def test_broken_pipe_is_quiet() -> None:
     assert command.wait() == 141
 
 
+def test_choices_are_listed_one_a_line() -> None:
+    """What an argument may be is readable where it is missing."""
+    assert "\n  folder,\n  job,\n" in run("schema").output
+
+
 def test_stdin() -> None:
     """``-`` reads standard input."""
     found = run("place", "-q", "-t", MACHINE, "-j", "-", text=JOB)
