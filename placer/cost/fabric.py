@@ -164,14 +164,6 @@ class Fabric:
         ]
 
     @property
-    def has_thin_leaves(self) -> bool:
-        """Whether uplinks of scale-up domains carry less than what sends over them."""
-        outer = self.scale_up_tier + 1
-        return (
-            outer < self.num_tiers and self.topology.tiers[outer].oversubscription > 1
-        )
-
-    @property
     def can_leave_scale_up(self) -> bool:
         """Whether GPUs have scale-up domains, and there is something outside these."""
         return self.scale_up_tier >= 0 and self.has_network

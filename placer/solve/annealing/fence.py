@@ -38,7 +38,7 @@ def fence_in(
     if limits.nodes_of_rank:
         pin, is_open = _pins(limits, ranks, nodes)
         annealer.set_pins(
-            pin_of_unit=_ints(pin), open=_ints(is_open), places=len(nodes)
+            pin_of_unit=pin, open=is_open.ravel().astype(int), places=len(nodes)
         )
     for count in limits.counts:
         unit, place, number = np.zeros_like(ranks), count.box[nodes], count.number
@@ -55,9 +55,9 @@ def fence_in(
         annealer.add_limit(
             columns=both.shape[1],
             width=width,
-            of_unit=_ints(unit),
-            of_place=_ints(place),
-            most=_ints(count.most),
+            of_unit=unit.ravel(),
+            of_place=place.ravel(),
+            most=count.most,
         )
 
 
@@ -85,7 +85,3 @@ def _place_inside(box: IntArray, number: IntArray) -> IntArray:
     place = np.arange(pairs.shape[1]) - np.searchsorted(pairs[0], pairs[0])
     found: IntArray = place[entry.reshape(-1)]
     return found
-
-
-def _ints(values: IntArray | BoolArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.ascontiguousarray(values.ravel(), dtype=np.int32)

@@ -27,11 +27,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks, launched
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
-from placer.solve.rules.attempts import (
-    Attempt,
-    attempts,
-    mender,
-)
+from placer.solve.rules.attempts import Attempt, attempts, mender
 from placer.solve.rules.limited_fill import even_cuts, limited_fills
 from placer.solve.rules.readmit import READMIT_WORK, readmitted
 from placer.solve.run.budget import Budget
