@@ -188,39 +188,12 @@ def test_damaged_files_never_crash(
         assert isinstance(read_plan(path), Plan)
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("[]", "not a plan: expected a mapping (key: value), got a list"),
-        ("3", "not a plan: expected a mapping (key: value), got the number 3"),
-        ("{}", 'not a plan: the key "format" is missing'),
-        (
-            '{"format": "placer/job"}',
-            'format: not a plan: expected "placer/plan", got "placer/job"',
-        ),
-        ('{"format": "x"}', "a plan is the JSON that placer place -o writes"),
-        ('{"format": "placer/plan"}', 'the key "version" is missing'),
-        (
-            '{"format": "placer/plan", "version": 2}',
-            "version 2 is newer than this placer reads (1)",
-        ),
-        (
-            '{"format": "placer/plan", "version": 1.0}',
-            "version: expected an integer, got the number 1.0",
-        ),
-        (
-            '{"format": "placer/plan", "version": true}',
-            "expected an integer, got the boolean true",
-        ),
-        ('{"format": "placer/plan", "format": 1}', "duplicate key 'format'"),
-        ('{"format": NaN}', "NaN is not a finite number"),
-        ('{"format": 1e999}', "1e999 is not a finite number"),
-        ('{"format": ' + "9" * 5000 + "}", "not JSON: "),
-        ("[" * 200_000, "nested too deeply"),
-        ('{"format": "placer/plan"} x', "not JSON: Extra data"),
-        ("format: placer/plan", "not JSON: "),
-    ],
-)
+COLUMNS, NO_PLANS = table("placement/plan_file.yaml", "what_is_no_plan_is_refused")
+NO_PLANS += [('{"format": ' + "9" * 5000 + "}", "not JSON: ")]
+NO_PLANS += [("[" * 200_000, "nested too deeply")]
+
+
+@pytest.mark.parametrize(COLUMNS, NO_PLANS)
 def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
     """Files that are not plans of this version are refused with the reason."""
     path = tmp_path / "p.json"
@@ -306,36 +279,8 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     assert str(caught.value.problems[-1]).endswith("and 11 more problems")
 
 
-def doubled() -> dict:
-    return {"gpu_of_rank": [0, 1] * 7 + [0, 0]}
-
-
 @pytest.mark.parametrize(
-    ("change", "wanted"),
-    [
-        ({"world_size": 15}, "node_of_rank: 16 entries for a world of 15"),
-        ({"gpu_of_rank": [0]}, "gpu_of_rank: 1 entries for a world of 16"),
-        ({"node_of_rank": [8] * 16}, "node_of_rank[0]: 8 points outside the 8 nodes"),
-        (
-            doubled(),
-            "gpu_of_rank[15]: ranks 14 and 15 are both on n007:0 (1 such ranks",
-        ),
-        ({"nodes": ["a"] * 8}, "nodes: a is listed 8 times"),
-        ({"domains": {"rack": ["r"]}}, "domains.rack: 1 entries for 8 nodes"),
-        ({"domains": {"hall": ["h"] * 8}}, "domains.hall: topology.tiers has no such"),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"tp": 8}}},
-            "job.parallelism: tp x cp x pp x dp is 8, the world has 16 ranks",
-        ),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"dp": 16, "ep": 3}}},
-            "job.parallelism: etp x ep x pp (3) does not divide 16",
-        ),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"dp": 8, "pp": 2, "ep": 2}}},
-            "job.parallelism: dense and expert axes do not agree on who is in a pipe",
-        ),
-    ],
+    *table("placement/plan_file.yaml", "contradictions_are_refused")
 )
 def test_contradictions_are_refused(tmp_path: Path, change: dict, wanted: str) -> None:
     """A well-formed plan whose parts do not fit is a ContradictionError."""

@@ -14,6 +14,7 @@ from placer.topology.compact import compact_document
 from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -110,57 +111,8 @@ def test_the_drawing_names_links_the_slowest_first() -> None:
     assert "2 nodes with a compute factor below 1" in lines
 
 
-# what a third link says, key of the problem, words of the message, words of the hint
-BAD = {
-    "unknown domain": (
-        "between: [us, @euu], bandwidth: 1GB/s",
-        "between[1]",
-        'no domain is called "euu"',
-        '"eu"',
-    ),
-    "one domain": ("between: @[us], bandwidth: 1GB/s", "between", "two domains", "[us"),
-    "twice the same": (
-        "between: @[us, us], bandwidth: 1GB/s",
-        "between",
-        "two domains",
-        "[us",
-    ),
-    "no list": ("between: @us, bandwidth: 1GB/s", "between", "expected a list", ""),
-    "pair twice": (
-        "between: @[eu, us], bandwidth: 1GB/s",
-        "between",
-        "linked already, by links[0]",
-        "",
-    ),
-    "two tiers": (
-        "between: @[us, u1], bandwidth: 1GB/s",
-        "between",
-        "region 'us' and node 'u1'",
-        "one tier",
-    ),
-    "two parents": (
-        "between: @[u1, e1], bandwidth: 1GB/s",
-        "between",
-        "nodes of different regions",
-        "one domain of the next",
-    ),
-    "faster than its tier": (
-        "between: [eu, asia], bandwidth: 1GB/s, latency: @1us",
-        "latency",
-        "below 1 ms, the latency of tier 'cluster'",
-        "fastest pair",
-    ),
-    "no bandwidth": ("@between: [eu, asia]", "", '"bandwidth" is missing', ""),
-    "unknown key": (
-        "between: [eu, asia], bandwidth: 1GB/s, @latensy: 1s",
-        "",
-        '"latensy"',
-        '"latency"',
-    ),
-}
-
-
-@pytest.mark.parametrize(("link", "key", "message", "hint"), BAD.values(), ids=BAD)
+# What a third link says, key of the problem, words of the message, words of the hint.
+@pytest.mark.parametrize(*table("topology/links.yaml", "a_wrong_link_is_refused"))
 def test_a_wrong_link_is_refused(link: str, key: str, message: str, hint: str) -> None:
     """With its place, what is wrong, and what to do."""
     line = f"  - {{{link.replace('@', '')}}}"
