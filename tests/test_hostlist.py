@@ -134,15 +134,6 @@ def test_expanding_undoes_compressing(names):
     assert expand(compress(names)) == names
 
 
-@given(st.integers(0, 2000), st.integers(0, 50), st.integers(1, 5))
-def test_a_run_of_numbers_becomes_one_range(first, more, width):
-    """Ascending numbers of any width are one range, and expand to themselves."""
-    names = [f"n{number:0{width}d}" for number in range(first, first + more + 1)]
-    text = compress(names)
-    assert text.count(",") == 0
-    assert expand(text) == names
-
-
 @given(st.text(max_size=40))
 def test_any_text_is_expanded_or_refused(text):
     """No text does anything but give host names or a ValueError."""

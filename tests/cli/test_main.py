@@ -89,15 +89,6 @@ def test_bad_files(
     assert "\x1b" not in told
 
 
-def test_all_problems_at_once(tmp_path: Path) -> None:
-    """Each problem of a file has its line and column, and all come together."""
-    path = tmp_path / "job.yaml"
-    path.write_text(HEAD + "parallelism: {tp: two}\nsequence: long\nweights: {tp: 1}\n")
-    told = refusal("place", "-t", MACHINE, "-j", path)
-    assert f"{path}:4:" in told
-    assert f"{path}:5:" in told
-
-
 @pytest.mark.parametrize(
     "name",
     ["a;reboot", "$(reboot)", "-oProxyCommand=x", "../../etc", "a\x1b[31mb", "é"],

@@ -17,7 +17,6 @@ from placer.job.model import Compute
 from placer.job.models import attention_flops, read_model
 from placer.job.read import decode_job
 from placer.job.work import fill, micro_batch_time, sample_work
-from placer.job.write import to_document
 from placer.report.machine_text import facts
 from tests.footprint.cases import EXPERTS, job_of
 
@@ -72,23 +71,6 @@ def test_adapters_need_a_model() -> None:
         weights: {dp: 1}, adapters: {rank: 8}}"""
     with pytest.raises(InputError, match="adapters: needs a model"):
         decode_job(parse_document(text, "job.yaml"))
-
-
-@pytest.mark.parametrize(
-    "adapters",
-    [
-        {"rank": 32},
-        {"parameters": "4M"},
-        {"rank": 8, "parameters": 5_000_000, "experts": False},
-    ],
-)
-def test_a_job_with_adapters_is_written_back(adapters) -> None:
-    """The file of a job gives the same job again, with a digest of its own."""
-    job = job_of(EXPERTS, adapters=adapters)
-    again = job_of(**to_document(job))
-    assert again.adapters == job.adapters
-    assert again.sha256 == job.sha256 != job_of(EXPERTS).sha256
-    assert "adapters" not in to_document(job_of(EXPERTS))
 
 
 def test_counts_have_units() -> None:

@@ -6,7 +6,6 @@ is taken out before the text is read.
 
 import io
 import json
-import random
 import sys
 from dataclasses import asdict
 
@@ -105,15 +104,7 @@ def test_weights_or_groups_make_a_job_without_a_model(rest):
     job = job_of(HEAD + rest)
     assert job.model is None
     assert job.world_size == 4
-
-
-def test_all_is_one_group_of_the_whole_world():
-    """``ranks: all`` holds every rank once."""
-    job = job_of(
-        HEAD + "parallelism: {dp: 4}\n"
-        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n"
-    )
-    assert job.groups[0].ranks == ((0, 1, 2, 3),)
+    assert [group.ranks for group in job.groups] == [((0, 1, 2, 3),)] * len(job.groups)
 
 
 def test_a_model_can_be_written_out():
@@ -290,6 +281,10 @@ def test_the_wrong_pipeline_order_gets_a_remedy():
     """The hint writes out the order with pp last."""
     found = problems_of(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
     assert found[0].hint == "put pp last: tp-cp-ep-dp-pp"
+    # A rate that needs an unknown model is not a second problem.
+    rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
+    found = problems_of(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
+    assert [problem.key for problem in found] == ["model"]
 
 
 def test_the_digest_depends_on_content_not_on_layout():
@@ -315,7 +310,10 @@ def test_the_digest_covers_the_content_of_a_model_preset():
 
 
 def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
-    """A file by text or path and standard input give the same job."""
+    """A file by text or path and standard input give the same job.
+
+    A name that is neither file nor preset tells how to list presets.
+    """
     path = tmp_path / "job.yaml"
     path.write_text(FULL)
     digest = job_of(FULL).sha256
@@ -323,57 +321,74 @@ def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
     assert read_job(str(path)).sha256 == digest
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FULL.encode())))
     assert read_job("-").sha256 == digest
-
-
-def test_an_unknown_preset_says_so():
-    """A name that is neither file nor preset tells how to list presets."""
     with pytest.raises(InputError, match="placer job list"):
         read_job("there-is-no-such-job")
 
 
-def mutants(seed, count):
-    rng = random.Random(seed)
-    for _ in range(count):
-        text = list(FULL)
-        for _ in range(rng.randint(1, 4)):
-            at = rng.randrange(len(text))
-            action = rng.randrange(4)
-            if action == 0:
-                del text[at : at + rng.randint(1, 12)]
-            elif action == 1:
-                text.insert(at, rng.choice("{}[]:,&*!|>'\"%@`#-?\t\n\x00\x1b0é.eE~"))
-            elif action == 2:
-                start = rng.randrange(len(text))
-                text[at:at] = text[start : start + rng.randint(1, 40)]
-            else:
-                text[at] = chr(rng.choice([rng.randrange(128), rng.randrange(0x2100)]))
-        yield "".join(text)
+MEMORY = """\
+memory:
+  recompute: full
+  recompute_method: block
+  recompute_layers: 2
+  gemm: fp8
+  optimizer_bytes: 8
+  micro_batch_group: 8
+  activations: 40GB
+  reserve: 0
+"""
 
 
-def test_mutated_files_give_a_job_or_an_input_error():
-    """500 random edits of a good file never end in anything but an InputError."""
-    outcomes = [outcome(text) for text in mutants(seed=7, count=500)]
-    assert set(outcomes) == {"job", "refused"}
+def test_memory_is_read_written_and_counts_for_the_digest():
+    """Sizes have units, 0 is not nothing, and what is left out has its default."""
+    job = job_of(FULL + MEMORY)
+    memory = job.memory
+    assert (memory.recompute, memory.recompute_method) == ("full", "block")
+    assert (memory.activations, memory.reserve) == (40e9, 0.0)
+    assert (memory.optimizer_bytes, memory.gradient_bytes) == (8.0, None)
+    again = job_of(json.dumps(to_document(job)))
+    assert again.memory == memory
+    assert again.sha256 == job.sha256 != job_of(FULL).sha256
 
 
-def outcome(text):
-    try:
-        job_of(text)
-    except InputError:
-        return "refused"
-    return "job"
-
-
-def test_an_unknown_model_is_one_problem(tmp_path):
-    """A rate that needs it is not a second one."""
-    file = tmp_path / "job.yaml"
-    file.write_text(
-        "format: placer/job\nversion: 1\nname: j\nparallelism: {dp: 4}\n"
-        "model: nobodys-7b\nsequence: 4096\ncompute: {tflops_per_gpu: 400}\n"
+def test_digests_outlive_keys_that_say_nothing_new():
+    """A job of before the keys of memory has the digest that its plans carry."""
+    assert job_of(FULL).sha256 == (
+        "21042a671982895aed9358dc25ac0284d8b99294b21e70b38dbcd8253239ce09"
     )
-    with pytest.raises(InputError) as raised:
-        read_job(str(file))
-    assert [problem.key for problem in raised.value.problems] == ["model"]
+    assert job_of(FULL + "memory: {recompute: none}\n").sha256 == job_of(FULL).sha256
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: [[0, 5], [2]]}]",
+        "traffic: {from: [0, 5], to: [1, 0], bytes: [3, 4]}",
+    ],
+)
+def test_groups_or_traffic_stand_instead_of_axes(rest):
+    """The job has the ranks that they name, and may pin the last one, not the next."""
+    rules = "\nrules: {pin: [{ranks: %d, nodes: a}]}\n"
+    assert job_of(HEAD + rest + rules % 5).world_size == 6
+    (problem,) = problems_of(HEAD + rest + rules % 6)
+    assert "rank 6 is above 5" in problem.message
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "parallelism: {dp: ^x}\ntraffic: {from: [0], to: [1], bytes: [3]}\n",
+        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
+        "compute: {micro_batch_time: ^3 parsecs}\n",
+        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
+        "compute: {tflops_per_gpu: ^x}\n",
+    ],
+)
+def test_a_wrong_value_is_told_once(rest):
+    """Nothing else is said of what would follow from it."""
+    before = HEAD + rest[: rest.index("^")]
+    (problem,) = problems_of(HEAD + rest.replace("^", ""))
+    place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    assert (problem.line, problem.column) == place
 
 
 def test_an_empty_interval_is_none() -> None:

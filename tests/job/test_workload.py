@@ -11,7 +11,6 @@ from placer.base.errors import InputError
 from placer.documents import document_of, parse_document
 from placer.job.read import decode_job
 from placer.job.resize import reordered, resized
-from placer.job.write import to_document
 from tests.texts import table
 
 ROLES = [
@@ -146,16 +145,6 @@ def test_a_cycle_lasts_from_one_of_the_rarest_transfers_to_the_next():
     job = workload({"bytes": 8, "every": 20}, {"bytes": 8, "every": 5})
     assert [role.steps for role in job.roles] == [20, 20]
     assert [transfer.size_bytes for transfer in job.transfers] == [8, 32]
-
-
-def test_it_is_written_and_read_back_as_it_is():
-    job = workload(
-        {"bytes": "8GB", "every": 3, "overlap": True}, launcher={"ranks": "free"}
-    )
-    again = decode_job(parse_document(json.dumps(to_document(job)), "w.json"))
-    assert again.sha256 == job.sha256
-    assert flows(again) == flows(job)
-    assert workload({"bytes": "9GB"}).sha256 != job.sha256
 
 
 def test_gpus_of_a_role_set_its_replicas():

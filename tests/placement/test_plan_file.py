@@ -17,7 +17,6 @@ from placer.documents.files import check_target
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import encode_plan, read_plan, write_plan
 from placer.testing.strategies import placed, tiny_plan
@@ -162,30 +161,6 @@ def test_standard_streams(
     stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
     monkeypatch.setattr("sys.stdin", stdin)
     assert read_plan("-").to_dict() == tiny_plan().to_dict()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
-    """A file cut short is an InputError with the place where it ends."""
-    path = tmp_path / "cut.json"
-    text = encode_plan(tiny_plan())
-    path.write_text(text[: int(len(text) * share)].rstrip("}\n"))
-    with pytest.raises(InputError, match="not JSON") as caught:
-        read_plan(path)
-    assert caught.value.problems[0].line >= 1
-
-
-@given(st.integers(0, 2**20), st.binary(max_size=3))
-def test_damaged_files_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, at: int, patch: bytes
-) -> None:
-    """Whatever bytes change, reading gives a plan or an InputError."""
-    path = tmp_path_factory.getbasetemp() / "damaged.json"
-    data = encode_plan(tiny_plan()).encode()
-    start = at % len(data)
-    path.write_bytes(data[:start] + patch + data[start + len(patch) :])
-    with suppress(InputError):
-        assert isinstance(read_plan(path), Plan)
 
 
 COLUMNS, NO_PLANS = table("placement/plan_file.yaml", "what_is_no_plan_is_refused")

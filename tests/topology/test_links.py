@@ -13,7 +13,6 @@ from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
 from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
-from placer.topology.write import to_document
 from tests.texts import table
 
 if TYPE_CHECKING:
@@ -51,16 +50,6 @@ def test_links_and_factors_are_read() -> None:
         Link("region", ("us", "asia"), 1.25e8, 1e-3),
     )
     assert machine.speed_of_node.tolist() == [1, 1, 0.5, 0.5, 1, 1]
-
-
-@pytest.mark.parametrize("written", [to_document, compact_document])
-def test_what_is_written_reads_back(written) -> None:  # type: ignore[no-untyped-def]
-    """As `topology show` writes it, and as plans keep it."""
-    machine = read()
-    again = read(json.dumps(written(machine)))
-    assert again.links == machine.links
-    assert again.speed_of_node.tolist() == machine.speed_of_node.tolist()
-    assert again.sha256 == machine.sha256
 
 
 def test_a_layout_keeps_its_links_in_a_plan() -> None:

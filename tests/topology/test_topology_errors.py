@@ -7,8 +7,6 @@ file.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.topology.read import parse_topology, read_topology
@@ -33,12 +31,6 @@ NODES = BASE[BASE.index("nodes:") : BASE.index("unavailable:")]
 UNAVAILABLE = 'unavailable: {"a2": broken}\n'
 LAYOUT_BASE = BASE.replace(NODES, 'layout: "cluster:1 block:2 rack:2 node:2"\n')
 LAYOUT_BASE = LAYOUT_BASE.replace(UNAVAILABLE, "")
-
-
-PIECES = [
-    "", "0", "-1", "1e400", ".nan", "null", "no", "[]", "{}", "[1-9]", "{a: b}", ": ",
-    "- ", "\n", "  ", '"', "rack", "n[1-3]", "5us", "cluster", "name: n, ", "gpus: 0",
-]  # fmt: skip
 
 
 def problems_of(text):
@@ -117,23 +109,6 @@ def test_number_of_listed_nodes_is_limited(monkeypatch):
     (problem,) = problems_of(BASE)
     assert problem.key == "nodes[2].names"
     assert "more than 5 nodes" in problem.message
-
-
-@given(st.data())
-def test_damaged_files_give_input_errors(data):
-    """Whatever is cut, doubled or replaced in a file, only an InputError comes out."""
-    text = BASE
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(text)))
-        end = data.draw(st.integers(start, min(len(text), start + 20)))
-        new = data.draw(st.sampled_from(PIECES) | st.text(max_size=3))
-        text = text[:start] + new + text[end:]
-    try:
-        machine = parse_topology(text, "damaged.yaml")
-    except InputError:
-        return
-    assert machine.num_nodes > 0
-    assert machine.num_gpus > 0
 
 
 def test_one_tier_is_too_few():
