@@ -87,12 +87,12 @@ def test_plan_sections(result: placer.Result) -> None:
     """Bound, baselines and solver have the keys of the plan format."""
     plan = result.plan
     assert set(plan.bound) == {
-        *("objective", "value", "lower_bound", "gap", "argument", "status"),
+        *("objective", "value", "lower_bound", "gap", "argument", "status")
     }
     assert plan.bound["value"] == plan.score["step_time_s"]
     assert set(plan.baselines) == USUAL
     assert set(plan.baselines["given-order"]) == {
-        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost"),
+        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost")
     }
     assert plan.baselines["replica-major"]["violates"]
     assert {"version", "seed", "wall_s", "stop_reason", "deterministic"} <= set(

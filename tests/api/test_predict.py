@@ -12,11 +12,7 @@ from placer import testing
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
 from placer.job.model import Job
-from placer.placement.launcher_orders import (
-    LAUNCHERS,
-    slurm_key,
-    text_order_surprise,
-)
+from placer.placement.launcher_orders import LAUNCHERS, slurm_key, text_order_surprise
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.commands import data, run

@@ -233,9 +233,7 @@ def test_rules_hold_again(small: Case) -> None:
     spare = [name for name in topology.node_names if name not in plan.nodes]
     pin = Pin((0, 1, 2, 3), (plan.nodes[0], spare[0]))
     ruled = placer.place(
-        topology,
-        job,
-        rules=Rules(pin=(pin,), avoid=(spare[1],), spares={"rack": 1}),
+        topology, job, rules=Rules(pin=(pin,), avoid=(spare[1],), spares={"rack": 1})
     ).plan
     assert ruled.rules["spare_nodes"]
     host = ruled.host_of_rank[0]

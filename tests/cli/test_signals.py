@@ -228,12 +228,7 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 
 
 @pytest.mark.parametrize(
-    ("call", "delay_s"),
-    [
-        (FULL, 0.05),
-        (FULL, 1.4),
-        (IN_A_THREAD, 0.7),
-    ],
+    ("call", "delay_s"), [(FULL, 0.05), (FULL, 1.4), (IN_A_THREAD, 0.7)]
 )
 def test_a_callers_own_handler(folder: Path, call: str, delay_s: float) -> None:
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""

@@ -89,10 +89,7 @@ def test_one_process(plan_file: str) -> None:
     code, out, _ = run(plan_file, **env, PLACER_HOST="n2")
     assert (code, out.splitlines()[1]) == (1, "  rank 2: planned on n1, run on n2")
     code, out, _ = run(plan_file, **env | {"LOCAL_RANK": "1"}, PLACER_HOST="n1")
-    assert (code, out.splitlines()[1]) == (
-        1,
-        "  rank 2 on n1: planned on GPU 0, use 1",
-    )
+    assert (code, out.splitlines()[1]) == (1, "  rank 2 on n1: planned on GPU 0, use 1")
 
 
 @pytest.mark.parametrize(

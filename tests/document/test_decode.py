@@ -72,23 +72,23 @@ def test_integers_are_decimal(bad):
         document.fail_if_problems()
 
 
-READERS = {
-    "text": (),
-    "integer": (),
-    "number": (),
-    "boolean": (),
-    "choice": (("a", "b"),),
-    "quantity": (parse_time,),
-}
-
-
-@pytest.mark.parametrize("method", READERS)
-def test_keys_that_are_absent(root, method):
+@pytest.mark.parametrize(
+    ("method", "more", "default"),
+    [
+        ("text", (), "d"),
+        ("integer", (), 7),
+        ("number", (), 7.5),
+        ("boolean", (), True),
+        ("choice", (("a", "b"),), "b"),
+        ("quantity", (parse_time,), 3.0),
+    ],
+)
+def test_keys_that_are_absent(root, method, more, default):
     """One with a default may be left out; of another it is told that it is missing."""
     read = getattr(root, method)
-    assert read("x", *READERS[method], "b") == "b"
+    assert read("x", *more, default) == default
     assert not root.document.problems
-    read("x", *READERS[method])
+    read("x", *more)
     with pytest.raises(InputError, match=r'f.yaml:1:1: the key "x" is missing'):
         root.document.fail_if_problems()
 
@@ -99,8 +99,8 @@ def test_sections_and_lists_that_are_absent(root):
     assert root.items("x") == root.texts("x") == []
     assert root.get("x") is None
     assert not root.has("x")
-    for read in (root.section, root.items):
-        read("x", required=True)
+    for key, read in (("x", root.section), ("y", root.items)):
+        read(key, required=True)
     assert len(root.document.problems) == 2
     document = parse_document("a:\n  b:\n    - c: x\n", "f.yaml")
     document.root.section("a").items("b")[0].section().integer("c")

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.job.axes import (
-    MEGATRON_DEFAULT_ORDER,
-    REPLICA_MAJOR_ORDER,
-    Parallelism,
-)
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
-from placer.placement.baselines import (
-    BASELINES,
-    baseline,
-)
+from placer.placement.baselines import BASELINES, baseline
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes, random_tiers
 
