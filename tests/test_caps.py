@@ -60,14 +60,8 @@ MACHINES = {
     "values": ({"sources": ["a"] * 300_000}, "more than 250000 values"),
 }
 PREDICT = (
-    "predict",
-    "-t",
-    "nvl72",
-    "-j",
-    "quickstart",
-    "--launcher",
-    "slurm",
-    "--hosts",
+    *("predict", "-t", "nvl72", "-j", "quickstart"),
+    *("--launcher", "slurm", "--hosts"),
 )
 HOSTS = {
     "lists": ("\n".join(LISTS * 2), "more than 1048576 hosts"),

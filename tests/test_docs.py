@@ -116,26 +116,6 @@ def test_document_runs(
             read_format(fence, folder)
 
 
-SHOWN = """\
-$ placer emit plan.json \\
-    json
-one
-...
-f... of 5
-$ echo $?
-1
-$ placer check
-"""
-
-
-def test_transcripts_are_read() -> None:
-    """Commands, also of two lines, have the output and the status shown below them."""
-    assert commands(SHOWN) == [
-        Command("placer emit plan.json \\\n    json", ["one", "...", "f... of 5"], 1),
-        Command("placer check", [], 0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("printed", "same"),
     [
@@ -208,13 +188,6 @@ def test_the_sites_list_names_tasks_and_their_commands() -> None:
         assert found[1] in main.list_commands(click.Context(main)), entry
     apart = {"validation", "benchmarks", "method", "architecture", "cost-model"}
     assert apart <= set(entries["Evidence and internals"])
-
-
-def test_continuous_integration_runs_the_readme_line() -> None:
-    """The README has exactly one line that sets up and runs the tests."""
-    readme = (ROOT / "README.md").read_text()
-    pattern = r"^python3 -m venv \.venv && .* -m pytest -n auto$"
-    assert len(re.findall(pattern, readme, re.MULTILINE)) == 1
 
 
 def test_words_of_the_method_are_defined() -> None:
@@ -307,13 +280,3 @@ def test_commits_and_changes_pass_the_same_checks() -> None:
     checks = checks.replace('"', "")
     for hook in (hook for repo in hooks for hook in repo["hooks"]):
         assert hook["entry"].removesuffix(" --force-exclude") in checks
-
-
-def test_issues_are_asked_for_the_version() -> None:
-    """Every issue template has a name, and asks for what an answer needs."""
-    templates = [*(ROOT / ".github/ISSUE_TEMPLATE").glob("*.md")]
-    assert len(templates) >= 3
-    for path in templates:
-        _, head, body = path.read_text().split("---\n", 2)
-        assert yaml.safe_load(head).keys() == {"name", "about"}
-        assert "`placer --version`" in body

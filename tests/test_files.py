@@ -6,6 +6,7 @@ import stat
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -27,23 +28,30 @@ def refused(source):
     return problem
 
 
-def test_a_missing_file_is_named(tmp_path):
+def large(path):
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("make", "fragment"),
+    [
+        (lambda _: None, "No such file"),
+        (Path.mkdir, "folder"),
+        (os.mkfifo, "pipe that nobody writes"),  # nor is it waited for
+        (large, "larger than 64 MiB"),  # nor read to its end
+        (lambda path: path.symlink_to("/dev/zero"), "neither a file nor a pipe"),
+    ],
+    ids=["missing", "folder", "fifo", "large", "device"],
+)
+def test_what_is_no_file_to_read_is_refused(tmp_path, make, fragment):
     """The message has the path and the reason."""
-    problem = refused(tmp_path / "none.yaml")
-    assert problem.source.endswith("none.yaml")
-    assert "No such file" in problem.message
-
-
-def test_a_folder_is_refused(tmp_path):
-    """A folder is not read."""
-    assert "folder" in refused(tmp_path).message
-
-
-def test_a_fifo_is_refused_without_waiting(tmp_path):
-    """A FIFO that nobody writes does not block."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    assert "pipe that nobody writes" in refused(fifo).message
+    path = tmp_path / "one.yaml"
+    make(path)
+    problem = refused(path)
+    assert problem.source == str(path)
+    assert fragment in problem.message
+    assert "cannot be read" in refused("a\0b").message
 
 
 def test_a_pipe_is_read():
@@ -65,16 +73,6 @@ def test_a_pipe_is_read():
         os.close(reader)
 
 
-def test_a_device_is_refused():
-    """An endless device is not read."""
-    assert "neither a file nor a pipe" in refused("/dev/zero").message
-
-
-def test_a_name_with_a_nul_is_refused():
-    """A path that no system takes is an input error."""
-    assert "cannot be read" in refused("a\0b").message
-
-
 @pytest.mark.parametrize(
     ("data", "fragment", "place"),
     [
@@ -90,14 +88,6 @@ def test_what_is_not_utf8_text_is_refused(tmp_path, data, fragment, place):
     problem = refused(path)
     assert fragment in problem.message
     assert (problem.line, problem.column) == place
-
-
-def test_a_file_above_the_cap_is_refused(tmp_path):
-    """More than 64 MiB is not taken, and not read to the end."""
-    path = tmp_path / "large"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
-    assert "larger than 64 MiB" in refused(path).message
 
 
 def test_standard_input(monkeypatch):
@@ -149,12 +139,31 @@ def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
 
 
-def test_impossible_targets_are_output_errors(tmp_path):
-    """A missing folder and a folder as the target are output errors."""
-    with pytest.raises(OutputError, match="No such file"):
-        files.write_text(str(tmp_path / "none" / "out.txt"), "x")
-    with pytest.raises(OutputError, match="folder"):
-        files.write_text(str(tmp_path), "x")
+def kept(path):
+    path.write_text("old")
+    path.chmod(0o444)
+
+
+@pytest.mark.parametrize(
+    ("make", "fragment"),
+    [
+        (lambda path: path / "none" / "out", "No such file|there is no folder"),
+        (lambda path: path, "folder"),
+        (lambda path: path / "loop", "Too many levels"),
+        (lambda path: path / ("n" * 300), "too long"),
+        (lambda path: path / "kept", "read-only"),
+    ],
+    ids=["no folder", "folder", "loop", "long name", "read-only"],
+)
+def test_impossible_targets_are_output_errors(tmp_path, make, fragment):
+    """Before anything is written or after; what is there stays, whoever asks."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    kept(tmp_path / "kept")
+    for write in (files.check_target, lambda path: files.write_text(path, "new")):
+        with pytest.raises(OutputError, match=fragment):
+            write(str(make(tmp_path)))
+    assert (tmp_path / "kept").read_text() == "old"
+    assert (tmp_path / "loop").is_symlink()
 
 
 def test_writing_through_a_link_is_kept_a_link(tmp_path):
@@ -166,28 +175,6 @@ def test_writing_through_a_link_is_kept_a_link(tmp_path):
     files.write_text(str(link), "new")
     assert link.is_symlink()
     assert target.read_text() == "new"
-
-
-def test_a_loop_of_links_and_a_long_name_are_output_errors(tmp_path):
-    """A link to itself stays one; a name longer than the system takes is refused."""
-    loop = tmp_path / "loop"
-    loop.symlink_to(loop)
-    for path in (loop, tmp_path / ("n" * 300)):
-        for write in (files.check_target, lambda path: files.write_text(path, "x")):
-            with pytest.raises(OutputError, match=r"Too many levels|too long"):
-                write(str(path))
-    assert loop.is_symlink()
-
-
-def test_a_read_only_file_is_kept(tmp_path):
-    """A file that nobody may write is not replaced, whoever asks."""
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    path.chmod(0o444)
-    for write in (files.check_target, lambda path: files.write_text(path, "new")):
-        with pytest.raises(OutputError, match="read-only"):
-            write(str(path))
-    assert path.read_text() == "old"
 
 
 def test_a_hard_link_is_kept(tmp_path, monkeypatch):
@@ -256,10 +243,13 @@ def test_what_is_not_a_regular_file_is_written_in_place(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_standard_output(capsys):
-    """``-`` writes to standard output."""
+def test_standard_output(monkeypatch, capsys):
+    """``-`` writes to standard output; without one nothing is lost in silence."""
     files.write_text("-", "text\n")
     assert capsys.readouterr().out == "text\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OutputError, match="standard output: cannot be written"):
+        files.write_text("-", "text")
 
 
 class ShortWrites(io.RawIOBase):
@@ -309,10 +299,3 @@ def test_a_pipe_that_is_full_is_waited_for(monkeypatch):
     thread.join()
     os.close(reader)
     assert b"".join(got) == b"0123456789" * 50_000
-
-
-def test_a_closed_output_is_an_output_error(monkeypatch):
-    """Without a standard output nothing is lost in silence."""
-    monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(OutputError, match="standard output: cannot be written"):
-        files.write_text("-", "text")

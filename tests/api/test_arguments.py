@@ -1,18 +1,17 @@
 """Library calls: what they take for a topology and a job, and wrong types."""
 
 import inspect
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import placer
-from placer.cli.main import main
 from placer.sweep.point import Task
+from tests.commands import run
+from tests.texts import file_text
 
 MACHINE, JOB = "rack:2 node:2 gpu:4", "quickstart"
 
@@ -139,12 +138,11 @@ def test_unknown_tiers_are_refused_by_every_command(
     monkeypatch.chdir(tmp_path)
     placer.write_plan(plan.plan, "plan.json")
     axes = {"tp": 4, "pp": 2, "dp": 2}
-    job = {"format": "placer/job", "version": 1, "name": "j", "parallelism": axes}
-    Path("job.json").write_text(json.dumps(job | {"weights": {"tp": 1}} | RULES))
-    done = CliRunner().invoke(main, [*command, "-t", MACHINE, "-j", "job.json"])
-    assert done.exit_code == 2, done.output
+    job = file_text("job", parallelism=axes, weights={"tp": 1}, **RULES)
+    Path("job.json").write_text(job)
+    told = run(*command, "-t", MACHINE, "-j", "job.json", code=2).output
     for key in ("require.tp", "rules.at_most.blok", "rules.spares.pod"):
-        assert f'{key}: the topology {MACHINE} has no tier "' in done.output
+        assert f'{key}: the topology {MACHINE} has no tier "' in told
 
 
 def test_unknown_tiers_in_a_sweep() -> None:

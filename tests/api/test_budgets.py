@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.placement.check import violations
 from placer.topology.read import parse_topology
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MACHINE = """\
 format: placer/topology
@@ -32,21 +28,16 @@ budgets:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> str:
+def job() -> placer.Job:
     """24 ranks; the machine has 32 GPUs, 16 of them under the budget."""
-    axes = {"tp": 4, "pp": 2, "dp": 3}
-    head = {"format": "placer/job", "version": 1, "name": "j"}
-    path = tmp_path / "job.json"
-    content = head | {"parallelism": axes, "weights": {"tp": 100, "pp": 10, "dp": 1}}
-    path.write_text(json.dumps(content))
-    return str(path)
+    return testing.job(tp=4, pp=2, dp=3, weights={"tp": 100, "pp": 10, "dp": 1})
 
 
 def machine(watts: str) -> placer.Topology:
     return parse_topology(MACHINE.replace("WATTS", watts), "t.yaml")
 
 
-def test_obeyed_and_shown(job: str) -> None:
+def test_obeyed_and_shown(job: placer.Job) -> None:
     """A plan keeps to the budget, says what it uses of it, and passes its check."""
     found = placer.place(machine("8kW"), job)
     inside = sum(host.startswith(("r1", "r2")) for host in found.plan.host_of_rank)
@@ -55,17 +46,16 @@ def test_obeyed_and_shown(job: str) -> None:
     placer.check(found.plan)
 
 
-def test_the_checker_tells_what_is_too_much(job: str) -> None:
+def test_the_checker_tells_what_is_too_much(job: placer.Job) -> None:
     """A placement over the budget is refused with the amount, in watts."""
     found = placer.place(machine("16kW"), job)
     moved = placer.place(machine("16kW"), job, hosts="r[1-3]-n[1-2]").plan
     assert found.plan.rules == {}
-    read = placer.read_job(job)
-    (sentence,) = [v for v in violations(moved, machine("8kW"), read) if "budget" in v]
+    (sentence,) = [v for v in violations(moved, machine("8kW"), job) if "budget" in v]
     assert sentence.endswith("r[1-2]*: 16 kW are drawn, 8 kW too many")
 
 
-def test_named_with_the_amount(job: str) -> None:
+def test_named_with_the_amount(job: placer.Job) -> None:
     """A budget that cannot hold is named with what lacks, and what would do."""
     with pytest.raises(placer.InfeasibleError) as found:
         placer.place(machine("7kW"), job)
@@ -75,7 +65,7 @@ def test_named_with_the_amount(job: str) -> None:
     assert "it fits with 8 GPUs on r[1-2]*" in text
 
 
-def test_after_a_failure(job: str) -> None:
+def test_after_a_failure(job: placer.Job) -> None:
     """Replacing keeps to the budget: a failed node is not replaced inside it."""
     plan = placer.place(machine("8kW"), job).plan
     idle = [n for n in ("r3-n1", "r3-n2", "r4-n1", "r4-n2") if n not in plan.nodes]
@@ -87,7 +77,7 @@ def test_after_a_failure(job: str) -> None:
     assert inside.sum() <= 8
 
 
-def test_budgets_that_never_bind_change_nothing(job: str) -> None:
+def test_budgets_that_never_bind_change_nothing(job: placer.Job) -> None:
     """With more than the job can use the plan is that of a machine without budgets."""
     free = replace(machine("16kW"), budgets=())
     plans = [placer.place(m, job).plan for m in (free, machine("16kW"))]

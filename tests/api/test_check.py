@@ -10,33 +10,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import placer
+from placer import testing
 from placer.api.check import checked
 from placer.api.claims import beaten
 from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_file import decode_plan, encode_plan
+from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
-model: {layers: 4, hidden: 256, ffn: 512, heads: 4, kv_heads: 4, vocab: 1000}
-sequence: 512
-micro_batches: 4
-compute: {micro_batch_time: 1ms}
-weights: {tp: 10, dp: 1}
-require: {tp: node}
-"""
-MACHINE = """\
+JOB = testing.job(
+    "small",
+    tp=2,
+    pp=2,
+    dp=2,
+    order="tp-cp-ep-pp-dp",
+    model={"layers": 4, "hidden": 256, "ffn": 512, "heads": 4, "vocab": 1000},
+    sequence=512,
+    micro_batches=4,
+    compute={"micro_batch_time": "1ms"},
+    weights={"tp": 10, "dp": 1},
+    require={"tp": "node"},
+)
+MACHINE = parse_topology(
+    """\
 format: placer/topology
 version: 1
 name: racks
@@ -45,32 +46,22 @@ tiers:
   - {name: rack, bandwidth: 50GB/s, latency: 4us}
   - {name: cluster, bandwidth: 5GB/s, latency: 40us}
 layout: "cluster:1 rack:3 node:2"
-"""
+""",
+    "racks.yaml",
+)
 HOSTS = "r1-n1,r2-n[1-2],r3-n[1-2]"
 SECTIONS = ("topology", "job", "score", "baselines", "bound", "rules")
 Path_ = tuple[str | int, ...]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def made() -> dict[str, Any]:
     """The JSON of a plan made under rules, in an allocation."""
-    plan = placer.place(
-        *inputs_in(tmp_path_factory.mktemp("check")),
-        hosts=HOSTS,
-        require={"pp": "rack"},
-        rules=placer.Rules(
-            at_most={"rack": 1}, avoid=("r1-n1",), spares={"cluster": 1}
-        ),
-    ).plan
+    rules = placer.Rules(at_most={"rack": 1}, avoid=("r1-n1",), spares={"cluster": 1})
+    require = {"pp": "rack"}
+    plan = placer.place(MACHINE, JOB, hosts=HOSTS, require=require, rules=rules).plan
     found: dict[str, Any] = json.loads(encode_plan(plan))
     return found
-
-
-def inputs_in(folder: Path) -> tuple[Topology, Job]:
-    (folder / "job.yaml").write_text(JOB)
-    (folder / "racks.yaml").write_text(MACHINE)
-    topology = placer.read_topology(str(folder / "racks.yaml"))
-    return topology, placer.read_job(str(folder / "job.yaml"))
 
 
 def leaves(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, object]]:
@@ -259,15 +250,11 @@ def test_a_bound_above_a_baseline() -> None:
     assert not [*beaten("time", 0.6, cheap)]
 
 
-def test_a_bound_that_is_not_reached(tmp_path: Path) -> None:
+def test_a_bound_that_is_not_reached() -> None:
     """A bound above what can be proved in time is unproved, and the check says why."""
-    (tmp_path / "job.yaml").write_text(
-        "format: placer/job\nversion: 1\nname: open\n"
-        "parallelism: {tp: 2, pp: 4, dp: 5, order: tp-cp-ep-pp-dp}\n"
-        "weights: {tp: 10, dp: 1}\nlauncher: {ranks: free}\n"
-    )
+    axes = {"tp": 2, "pp": 4, "dp": 5, "order": "tp-cp-ep-pp-dp"}
+    job = testing.job("open", **axes, weights={"tp": 10, "dp": 1}, launcher="free")
     topology = placer.read_topology("rack:5 node:3 gpu:4")
-    job = placer.read_job(str(tmp_path / "job.yaml"))
     hosts = [host for i, host in enumerate(topology.node_names) if i % 7 != 3]
     plan = placer.place(topology, job, hosts=hosts, time_limit=0.5).plan
     value, lower = plan.bound["value"], plan.bound["lower_bound"]
@@ -289,15 +276,12 @@ def slower(made: dict[str, Any], factor: float) -> dict[str, Any]:
     return found
 
 
-def test_numbers_of_an_older_model_are_told(
-    made: dict[str, Any], tmp_path: Path
-) -> None:
+def test_numbers_of_an_older_model_are_told(made: dict[str, Any]) -> None:
     """An older plan whose numbers agree with each other holds; notes name them."""
-    topology, job = inputs_in(tmp_path)
     other = slower(made, 1.01)
     bare = {key: value for key, value in other.items() if key != "inputs"}
     dated = other | {"solver": made["solver"] | {"version": "0.0.9"}}
-    for data, given in ((bare, (topology, job)), (dated, (None, None))):
+    for data, given in ((bare, (MACHINE, JOB)), (dated, (None, None))):
         plan = decode_plan(data, "plan.json")
         assert placer.check(plan, *given, bound=True) is None
         false, older = checked(plan, inputs_of_plan(plan, *given))
@@ -320,16 +304,11 @@ def test_numbers_of_today_must_be_right(made: dict[str, Any]) -> None:
     assert "score.step_time_s" in answer(slower(made, 1.01) | newer)
 
 
-def test_an_order_on_hosts_to_avoid_refutes_no_bound(tmp_path: Path) -> None:
+def test_an_order_on_hosts_to_avoid_refutes_no_bound() -> None:
     """A usual order that uses more hosts to avoid breaks a rule, as any other does."""
-    (tmp_path / "job.yaml").write_text(
-        "format: placer/job\nversion: 1\nname: pair\n"
-        "parallelism: {tp: 2, dp: 2}\nweights: {tp: 10, dp: 1}\n"
-    )
-    job = str(tmp_path / "job.yaml")
-    (tmp_path / "racks.yaml").write_text(MACHINE)
+    job = testing.job("pair", tp=2, dp=2, weights={"tp": 10, "dp": 1})
     avoid = placer.Rules(avoid=("r1-n2", "r2-n2", "r3-n2"))
-    found = placer.place(str(tmp_path / "racks.yaml"), job, rules=avoid)
+    found = placer.place(MACHINE, job, rules=avoid)
     usual = found.plan.baselines["given-order"]
     assert usual["hop_cost"] < found.plan.bound["lower_bound"]
     assert usual["violates"] == [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.cost import JITTER
 from placer.job.started import Started
 from placer.placement.baselines import baseline
@@ -19,19 +20,6 @@ if TYPE_CHECKING:
 
     from placer.base.arrays import IntArray
     from placer.topology.model import Topology
-
-JOB = """
-format: placer/job
-version: 1
-name: trained
-parallelism: {{tp: 8, pp: {pp}, dp: {dp}, order: {order}}}
-model: {{layers: 32, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}}
-sequence: 4096
-micro_batches: 16
-launcher: {{ranks: node-contiguous}}
-weights: {{tp: 400, pp: 40, dp: 4}}
-compute: {{tflops_per_gpu: 400}}
-"""
 
 
 def machine(folder: Path, racks: int, thin: float) -> Topology:
@@ -48,10 +36,19 @@ def machine(folder: Path, racks: int, thin: float) -> Topology:
     return placer.read_topology(path)
 
 
-def job(folder: Path, pp: int, dp: int, order: str = "tp-cp-ep-pp-dp") -> placer.Job:
-    path = folder / "job.yaml"
-    path.write_text(JOB.format(pp=pp, dp=dp, order=order))
-    return placer.read_job(path)
+def job(pp: int, dp: int) -> placer.Job:
+    return testing.job(
+        "trained",
+        tp=8,
+        pp=pp,
+        dp=dp,
+        order="tp-cp-ep-pp-dp",
+        model={"layers": 32, "hidden": 4096, "ffn": 16384, "heads": 32, "vocab": 32000},
+        sequence=4096,
+        micro_batches=16,
+        weights={"tp": 400, "pp": 40, "dp": 4},
+        compute={"tflops_per_gpu": 400},
+    )
 
 
 def seats(plan: placer.Plan, whole: Topology) -> IntArray:
@@ -67,7 +64,7 @@ def test_nobody_moves_for_less_than_jitter(
     tmp_path: Path, thin: float, pp: int
 ) -> None:
     """Whatever the machine: moved is who gains more than runs differ, for sure."""
-    whole, work = machine(tmp_path, 2, thin), job(tmp_path, pp, 8 // pp)
+    whole, work = machine(tmp_path, 2, thin), job(pp, 8 // pp)
     plan = placer.place(whole, work, hosts=SHUFFLED).plan
     told, usual = plan.verdict, plan.baselines["given-order"]
     low, high = told["saved_s_interval"]
@@ -86,7 +83,7 @@ def test_nobody_moves_for_less_than_jitter(
 
 def test_both_answers_are_given(tmp_path: Path) -> None:
     """Pipelines over thin uplinks are worth a move, over full ones they are not."""
-    work = job(tmp_path, 2, 4)
+    work = job(2, 4)
     advice = [
         placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan.verdict
         for thin in (1.0, 8.0)
@@ -97,7 +94,7 @@ def test_both_answers_are_given(tmp_path: Path) -> None:
 
 def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
     """The bound is of both plans, and the better one says that it saves nothing."""
-    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     kept, best = (
         placer.place(whole, work, hosts=SHUFFLED, effort=effort, time_limit=5).plan
         for effort in ("measurable", "full")
@@ -119,7 +116,7 @@ def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
 
 def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
     """Of equally good racks those of the given order are taken, also by who moves."""
-    whole, work = machine(tmp_path, 4, 1.0), job(tmp_path, 2, 4)
+    whole, work = machine(tmp_path, 4, 1.0), job(2, 4)
     hosts = [*whole.node_names]
     assert {*placer.place(whole, work).plan.nodes} == {*hosts[:8]}
     ruled = {"pp": "rack"}
@@ -134,7 +131,7 @@ def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
 
 def test_a_previous_plan_is_the_order_in_use(tmp_path: Path) -> None:
     """It stays where the given order would be no better by anything measurable."""
-    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     before = placer.place(whole, work, hosts=SHUFFLED).plan
     plan = placer.place(whole, work, previous=before).plan
     assert np.array_equal(seats(plan, whole), seats(before, whole))
@@ -144,7 +141,7 @@ def test_a_previous_plan_is_the_order_in_use(tmp_path: Path) -> None:
 
 def test_on_hop_cost_only_equals_are_kept(tmp_path: Path) -> None:
     """Nothing disturbs it, so each hop that is saved is saved."""
-    whole, work = machine(tmp_path, 2, 1.0), job(tmp_path, 2, 4)
+    whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     kept, best = (
         placer.place(whole, work, objective="hop-cost", effort=effort).plan
         for effort in ("measurable", "normal")
@@ -160,7 +157,7 @@ def test_on_hop_cost_only_equals_are_kept(tmp_path: Path) -> None:
 
 def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
     """Not a hard rule, but what was asked for: the verdict says so."""
-    whole, work = machine(tmp_path, 3, 1.0), job(tmp_path, 2, 4)
+    whole, work = machine(tmp_path, 3, 1.0), job(2, 4)
     plan = placer.place(whole, work, rules=placer.Rules(avoid=("r1-n2",))).plan
     assert "r1-n2" not in plan.nodes
     assert plan.verdict["advice"] == "move"
@@ -170,7 +167,7 @@ def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
 
 def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path: Path) -> None:
     """torchrun's c10d has them by name, whatever order they are given in."""
-    work = replace(job(tmp_path, 2, 4), started=Started("torchrun-c10d", "t.sh", 9))
+    work = replace(job(2, 4), started=Started("torchrun-c10d", "t.sh", 9))
     kept, moved = (
         placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan
         for thin in (1.0, 8.0)

@@ -5,64 +5,46 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import placer
+from placer import testing
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
-from placer.cli.main import main
-from placer.placement.launcher_orders import (
-    LAUNCHERS,
-    slurm_key,
-    text_order_surprise,
-)
+from placer.job.model import Job
+from placer.placement.launcher_orders import LAUNCHERS, slurm_key, text_order_surprise
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
+from tests.commands import data, run
+from tests.texts import file_text
 
-JOB = """\
-format: placer/job
-version: 1
-name: ring
-parallelism: {{dp: {ranks}}}
-weights: {{dp: 1}}
-"""
+
+def machine_text(rows: Sequence[tuple[str, str]], gpus: int = 1) -> str:
+    """One rack tier; a (rack, host) for every node, in the file's order."""
+    tier = {"bandwidth": 1e9, "latency": 1e-6}
+    tiers = [
+        {"name": "node", "size": gpus, "scale_up": True, **tier},
+        {"name": "rack", "distance": 5, **tier},
+        {"name": "cluster", "distance": 9, **tier},
+    ]
+    nodes = [{"names": host, "rack": rack} for rack, host in rows]
+    return file_text("topology", tiers=tiers, nodes=nodes)
 
 
 def machine(rows: Sequence[tuple[str, str]], gpus: int = 1) -> Topology:
-    """One rack tier; a (rack, host) for every node, in the file's order."""
-    nodes = [{"names": host, "rack": rack} for rack, host in rows]
-    tier = {"bandwidth": 1e9, "latency": 1e-6}
-    data = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "m",
-        "tiers": [
-            {"name": "node", "size": gpus, "scale_up": True, **tier},
-            {"name": "rack", **tier},
-            {"name": "cluster", **tier},
-        ],
-        "nodes": nodes,
-    }
-    return parse_topology(json.dumps(data), "m.json")
+    return parse_topology(machine_text(rows, gpus), "m.json")
+
+
+def ring(ranks: int) -> Job:
+    return testing.job("ring", dp=ranks, weights={"dp": 1})
 
 
 def order(
     launcher: str, rows: Sequence[tuple[str, str]], hosts: Sequence[str] | None = None
 ) -> str:
     """Hosts by rank as the launcher is said to order them, one rank a host."""
-    topology = machine(rows)
-    ranks = len(hosts or rows)
-    path = Path("job.yaml")
-    path.write_text(JOB.format(ranks=ranks))
-    plan = predict(topology, placer.read_job(path), launcher, hosts)
+    plan = predict(machine(rows), ring(len(hosts or rows)), launcher, hosts)
     return " ".join(plan.host_of_rank)
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_slurm_sorts_numbers_or_keeps_its_table() -> None:
@@ -149,17 +131,6 @@ def test_mixed_width() -> None:
     assert text_order_surprise(["a2", "b1"]) == ""
 
 
-def test_ranks_fill_hosts_in_turn() -> None:
-    """With two GPUs a host, host after host gets two consecutive ranks."""
-    Path("job.yaml").write_text(JOB.format(ranks=4))
-    topology = machine([("r", "n2"), ("r", "n10"), ("r", "n1")], gpus=2)
-    plan = predict(topology, placer.read_job("job.yaml"), "torchrun-c10d", "n2,n10")
-    assert plan.host_of_rank == ("n10", "n10", "n2", "n2")
-    assert plan.gpu_of_rank.tolist() == [0, 1, 0, 1]
-    with pytest.raises(InfeasibleError, match="the hosts 2 usable GPUs"):
-        predict(topology, placer.read_job("job.yaml"), "slurm", ["n2"])
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -174,61 +145,49 @@ def test_what_cannot_be_predicted(name: str, message: str) -> None:
         order(name, [("r", "n1")])
 
 
-def test_command(tmp_path: Path) -> None:
+def test_ranks_fill_hosts_in_turn() -> None:
+    """With two GPUs a host, host after host gets two consecutive ranks."""
+    topology = machine([("r", "n2"), ("r", "n10"), ("r", "n1")], gpus=2)
+    plan = predict(topology, ring(4), "torchrun-c10d", "n2,n10")
+    assert plan.host_of_rank == ("n10", "n10", "n2", "n2")
+    assert plan.gpu_of_rank.tolist() == [0, 1, 0, 1]
+    with pytest.raises(InfeasibleError, match="the hosts 2 usable GPUs"):
+        predict(topology, ring(4), "slurm", ["n2"])
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Two racks of two hosts; names and labels have numbers of mixed width."""
+    monkeypatch.chdir(tmp_path)
+    rows = [("r9", "node7"), ("r9", "node8"), ("r10", "node66"), ("r10", "node70")]
+    Path("m.json").write_text(machine_text(rows))
+    job = file_text("job", parallelism={"dp": 4}, weights={"dp": 1})
+    Path("job.json").write_text(job)
+    return "-t", "m.json", "-j", "job.json"
+
+
+def test_command(inputs: tuple[str, ...]) -> None:
     """The plan is written, warned about, scored and compared."""
-    (tmp_path / "job.yaml").write_text(JOB.format(ranks=4))
-    (tmp_path / "m.yaml").write_text(
-        "format: placer/topology\nversion: 1\nname: m\ntiers:\n"
-        "- {name: node, size: 1, bandwidth: 1GB/s, latency: 1us}\n"
-        "- {name: rack, bandwidth: 1GB/s, latency: 1us, distance: 5}\n"
-        "- {name: cluster, bandwidth: 1GB/s, latency: 1us, distance: 9}\n"
-        'nodes:\n- {names: "node[7-8]", rack: a}\n- {names: "node[66,70]", rack: b}\n'
-    )
-    inputs = ["-t", "m.yaml", "-j", "job.yaml"]
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        done = CliRunner().invoke(main, arguments)
-        return done.exit_code, done.stdout, done.stderr
-
-    text = ["score", "launcher:torchrun-c10d", *inputs]
-    code, out, err = run(*text, "-o", "before.json")
-    assert code == 0
-    assert "hosts by rank: node[66,7,70,8]" in out
-    assert err == (
+    asked = ("score", "launcher:torchrun-c10d", *inputs)
+    found = run(*asked, "-o", "before.json")
+    assert "hosts by rank: node[66,7,70,8]" in found.stdout
+    assert found.stderr == (
         "warning: torchrun-c10d sorts host names as text and these have numbers of "
         "mixed width: node66 before node7\nwrote before.json\n"
     )
-    assert run(*text, "-q", "-o", "-")[1] == (tmp_path / "before.json").read_text()
+    assert run(*asked, "-q", "-o", "-").stdout == Path("before.json").read_text()
     # Every edge of the ring 66 7 70 8 crosses the racks: 4 x 9; in order 2 x 9 + 2 x 5.
-    score = run("score", "before.json", *inputs, "--format", "json")
-    assert json.loads(score[1])["hop_cost"] == 36
-    code, out, err = run("score", "launcher:slurm", *inputs, "-o", "after.json")
-    assert (code, err) == (0, "wrote after.json\n")
-    assert json.loads((tmp_path / "after.json").read_text())["score"]["hop_cost"] == 28
-    assert run("diff", "before.json", "after.json")[0] == 1
-    assert run("check", "after.json", *inputs)[0] == 0
+    assert data("score", "before.json", *inputs)["hop_cost"] == 36
+    found = run("score", "launcher:slurm", *inputs, "-o", "after.json")
+    assert found.stderr == "wrote after.json\n"
+    assert json.loads(Path("after.json").read_text())["score"]["hop_cost"] == 28
+    run("diff", "before.json", "after.json", code=1)
+    run("check", "after.json", *inputs)
 
 
-def test_labels_of_mixed_width_are_warned_about(tmp_path: Path) -> None:
-    """Kueue compares labels as text, so racks 9 and 10 are reported, c10d's are not."""
-    (tmp_path / "job.yaml").write_text(JOB.format(ranks=2))
-    data = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "m",
-        "tiers": [
-            {"name": "node", "size": 1, "bandwidth": 1e9, "latency": 1e-6},
-            {"name": "rack", "bandwidth": 1e9, "latency": 1e-6},
-            {"name": "cluster", "bandwidth": 1e9, "latency": 1e-6},
-        ],
-        "nodes": [{"names": "a", "rack": "r9"}, {"names": "b", "rack": "r10"}],
-    }
-    (tmp_path / "m.json").write_text(json.dumps(data))
-    arguments = ["-t", "m.json", "-j", "job.yaml"]
-    done = CliRunner().invoke(main, ["score", "launcher:kueue", *arguments])
-    assert done.stderr == (
+def test_labels_of_mixed_width_are_warned_about(inputs: tuple[str, ...]) -> None:
+    """Kueue compares labels as text, so racks 9 and 10 are reported."""
+    assert run("score", "launcher:kueue", *inputs).stderr == (
         "warning: kueue sorts labels as text and these have numbers of mixed width: "
         "r10 before r9\n"
     )
-    done = CliRunner().invoke(main, ["score", "launcher:torchrun-c10d", *arguments])
-    assert (done.exit_code, done.stderr) == (0, "")

@@ -1,11 +1,15 @@
-"""Public names mean the same however often they are asked for."""
+"""Public names stay what they are, and their help says what they give and shows it."""
 
+import doctest
+import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -28,7 +32,7 @@ def test_a_public_name_stays_what_it_is(name: str) -> None:
     """No package that loads with it takes the place of a function."""
     script = (
         f"import placer; first = placer.{name}; "
-        f"assert placer.{name} is first and callable(first)"
+        f"import placer.{name}; assert placer.{name} is first and callable(first)"
     )
     found = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
@@ -56,3 +60,82 @@ def test_names_that_editors_complete() -> None:
     assert set(get_args(ObjectiveName)) == set(OBJECTIVES)
     assert set(get_args(FrameworkName)) == set(FRAMEWORKS)
     assert set(get_args(LauncherName)) == set(LAUNCHERS)
+
+
+CALLS = [name for name in placer.__all__ if name[0].islower()]
+
+
+def call(name: str) -> Callable[..., Any]:
+    found = getattr(placer, name)
+    function: Callable[..., Any] = getattr(found, "__wrapped__", found)
+    return found if inspect.isfunction(found) else function
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_returns(name: str) -> None:
+    """Every call that gives something back says what."""
+    function = call(name)
+    gives = inspect.signature(function).return_annotation not in (None, "None")
+    assert ("Returns\n-------" in (inspect.getdoc(function) or "")) is gives
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call has an example, which runs as it stands."""
+    monkeypatch.chdir(tmp_path)
+    text = inspect.getdoc(call(name)) or ""
+    example = doctest.DocTestParser().get_doctest(
+        text, {"placer": placer}, name, None, 0
+    )
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+RIGHT = """
+import placer
+result = placer.place("dgx-h100-4x8", "quickstart", objective="time", effort="quick")
+step: float = result.score.step_time_s
+hops: float | None = result.score.hop_cost
+busy: float = result.score.hottest_links[0]["busy_s"]
+text: str = placer.emit(result.plan, "slurm-hostfile")
+picture: placer.Picture = placer.draw(result.plan, "pipeline", theme="dark")
+page: str = placer.report_html(result.plan, "sorted-hosts")
+before: placer.Plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
+"""
+# A line that is wrong -> what the checker must say of it.
+WRONG = {
+    'placer.place("t", "j", objective="speed")': '"objective"',
+    'placer.place("t", "j", effort="lazy")': '"effort"',
+    'placer.sweep("t", "j", dp=[1], objective="speed")': '"objective"',
+    'placer.allocate("t", ["j"], objective="speed")': '"objective"',
+    'placer.tune("t", "j", framework="horovod")': '"framework"',
+    'placer.tune("t", "j", recompute=["some"])': "List item 0",
+    'placer.emit(result.plan, "slurm")': "emit",
+    'placer.draw(result.plan, "chart")': 'Argument 2 to "draw"',
+    'placer.draw(result.plan, theme="blue")': '"theme"',
+    "placer.report_html(result.plan, 1)": "Argument 2",
+    'placer.predict("t", "j", "mpi")': "Argument 3",
+    "result.score.step_time": 'no attribute "step_time"',
+    'result.score.hottest_links[0]["busy"]': 'no key "busy"',
+}
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_the_names(tmp_path: Path) -> None:
+    """Right names pass; of wrong ones each line is refused, and no other."""
+    pytest.importorskip("mypy")
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text(RIGHT + "\n".join(WRONG) + "\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(snippet)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    first = RIGHT.count("\n") + 1
+    told = dict(re.findall(r"^.*?:(\d+): error: (.*)$", run.stdout, re.MULTILINE))
+    assert [*map(int, told)] == [*range(first, first + len(WRONG))], (
+        run.stdout + run.stderr
+    )
+    for message, expected in zip(told.values(), WRONG.values(), strict=True):
+        assert expected in message

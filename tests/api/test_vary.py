@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.explain.suspects import Run, verdict_of
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -26,15 +27,11 @@ if TYPE_CHECKING:
 RESTARTS = 4
 
 
-def plan_of(folder: Path, machine: str, **axes: int) -> Plan:
-    head: dict[str, object] = {"format": "placer/job", "version": 1, "name": "j"}
-    head["parallelism"] = axes
-    path = folder / "job.json"
-    head |= {"weights": {"tp": 1000, "pp": 10, "dp": 1}}
-    if machine.startswith("rack"):
-        head |= {"require": {"pp": "rack"}}
-    path.write_text(json.dumps(head))
-    return placer.place(machine, str(path)).plan
+def plan_of(machine: str, **axes: int) -> Plan:
+    require = {"pp": "rack"} if machine.startswith("rack") else {}
+    weights = {"tp": 1000, "pp": 10, "dp": 1}
+    job = testing.job("j", **axes, weights=weights, require=require)
+    return placer.place(machine, job).plan
 
 
 def held(plan: Plan, axis: str, tier: str) -> set[tuple[str, int]]:
@@ -56,10 +53,10 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_nothing_stays_together(name: str, tmp_path: Path) -> None:
+def test_nothing_stays_together(name: str) -> None:
     """No node keeps a stage or a replica and no rack a replica, at the same cost."""
     machine, axes, apart = MACHINES[name]
-    plans = placer.vary(plan_of(tmp_path, machine, **axes), 4)
+    plans = placer.vary(plan_of(machine, **axes), 4)
     assert len({plan.bound["value"] for plan in plans}) == 1
     assert len({plan.score["hop_cost"] for plan in plans}) == 1
     for plan in plans:
@@ -70,19 +67,16 @@ def test_nothing_stays_together(name: str, tmp_path: Path) -> None:
             assert sum(map(len, pairs)) == len(set().union(*pairs)), (tier, axis)
 
 
-def test_rules_hold(tmp_path: Path) -> None:
+def test_rules_hold() -> None:
     """Where rules forbid exchanges, the plans that break them are not given."""
-    path = tmp_path / "job.json"
-    axes = {"tp": 4, "pp": 2, "dp": 4}
-    head = {"format": "placer/job", "version": 1, "name": "j", "parallelism": axes}
     rules = {
         "pin": [
             {"ranks": f"{r}-{r + 3}", "nodes": f"r{r // 8 + 1}-n{r // 4 % 2 + 1}"}
             for r in range(0, 32, 4)
         ]
     }
-    path.write_text(json.dumps(head | {"weights": {"tp": 9, "pp": 1}, "rules": rules}))
-    plan = placer.place("rack:4 node:2 gpu:4", str(path)).plan
+    job = testing.job(tp=4, pp=2, dp=4, weights={"tp": 9, "pp": 1}, rules=rules)
+    plan = placer.place("rack:4 node:2 gpu:4", job).plan
     with pytest.raises(placer.InfeasibleError, match="only 1 was found"):
         placer.vary(plan, 3)
 
@@ -120,10 +114,10 @@ def found_after(plans: list[Plan], kind: str, name: str) -> tuple[int, Verdict]:
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("kind", ["node", "node link", "replica"])
-def test_what_is_planted_is_named(kind: str, name: str, tmp_path: Path) -> None:
+def test_what_is_planted_is_named(kind: str, name: str) -> None:
     """A slow node, link or replica is named, rightly, after four restarts at most."""
     machine, axes, _ = MACHINES[name]
-    plans = placer.vary(plan_of(tmp_path, machine, **axes), RESTARTS + 1)
+    plans = placer.vary(plan_of(machine, **axes), RESTARTS + 1)
     names = plans[0].nodes[::13] if kind != "replica" else ("0", "5")
     for planted in names:
         restarts, verdict = found_after(plans, kind, planted)
@@ -132,32 +126,30 @@ def test_what_is_planted_is_named(kind: str, name: str, tmp_path: Path) -> None:
         assert (verdict.named.kind, verdict.named.name) == (kind, planted)
 
 
-def test_nodes_to_avoid_stay_empty(tmp_path: Path) -> None:
+def test_nodes_to_avoid_stay_empty() -> None:
     """Four full racks leave out a node of the fifth, which no exchange fills."""
-    path = tmp_path / "job.json"
-    head = {"format": "placer/job", "version": 1, "name": "j"}
-    axes = {"parallelism": {"tp": 4, "pp": 4, "dp": 4}, "weights": {"tp": 9, "pp": 1}}
-    path.write_text(json.dumps({**head, **axes, "rules": {"avoid": "r3-n2"}}))
-    plan = placer.place("rack:5 node:4 gpu:4", str(path)).plan
+    given = {"weights": {"tp": 9, "pp": 1}, "rules": {"avoid": "r3-n2"}}
+    job = testing.job(tp=4, pp=4, dp=4, **given)
+    plan = placer.place("rack:5 node:4 gpu:4", job).plan
     plans = placer.vary(plan, RESTARTS + 1)
     assert len(plans) == RESTARTS + 1
     assert not any("r3-n2" in other.nodes for other in plans)
 
 
-def test_one_placement_cannot_tell(tmp_path: Path) -> None:
+def test_one_placement_cannot_tell() -> None:
     """In one placement a slow node and what it holds are the same."""
     machine, axes, _ = MACHINES["hosts"]
-    plan = plan_of(tmp_path, machine, **axes)
+    plan = plan_of(machine, **axes)
     times = slowed(plan, "node", plan.nodes[3], np.random.default_rng(1))
     verdict = placer.diagnose([plan], [times])
     assert verdict.named is None
     assert verdict.alike > 1
 
 
-def test_wrong_times(tmp_path: Path) -> None:
+def test_wrong_times() -> None:
     """Times that are not one for each rank, or are no times, are refused."""
     machine, axes, _ = MACHINES["hosts"]
-    plan = plan_of(tmp_path, machine, **axes)
+    plan = plan_of(machine, **axes)
     for times in ([1.0] * 3, [0.0] * 256, [float("nan")] * 256):
         with pytest.raises(placer.InputError):
             placer.diagnose([plan], [times])
@@ -175,7 +167,7 @@ def test_hosts_of_islands(tmp_path: Path) -> None:
     ]
     path = tmp_path / "machine.json"
     path.write_text(json.dumps(head | {"tiers": tiers, "layout": "cluster:1 node:8"}))
-    plans = placer.vary(plan_of(tmp_path, str(path), tp=4, pp=4, dp=4), 3)
+    plans = placer.vary(plan_of(str(path), tp=4, pp=4, dp=4), 3)
     for plan in plans:
         placer.check(plan)
     assert len({plan.score["hop_cost"] for plan in plans}) == 1
@@ -193,12 +185,10 @@ def slow_link(plan: Plan, host: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("host", slow(["r01-n3", "r05-n6", "r08-n1"]))
-def test_the_next_placement_tells_apart_what_fits_alike(
-    host: str, tmp_path: Path
-) -> None:
+def test_the_next_placement_tells_apart_what_fits_alike(host: str) -> None:
     """Racks that hold a stage or two: fixed placements never part their hosts."""
     axes = {"tp": 4, "pp": 8, "dp": 12}
-    plan = plan_of(tmp_path, "cluster:1 rack:12 node:8 gpu:4", **axes)
+    plan = plan_of("cluster:1 rack:12 node:8 gpu:4", **axes)
     plans = [plan]
     while len(plans) <= RESTARTS:
         times = [slow_link(one, host) for one in plans]

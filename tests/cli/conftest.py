@@ -1,4 +1,4 @@
-"""The file of the job that a test module calls ``JOB``."""
+"""A folder to work in, and the file of the job that a test module calls ``JOB``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

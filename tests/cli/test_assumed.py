@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from placer.cli.main import main
+from tests.commands import data, refusal, run
 
 SWITCHES = "".join(
     f"SwitchName=leaf{i} Nodes=h[{10 * i + 1:02d}-{10 * i + 10:02d}]\n"
@@ -40,40 +39,26 @@ srun torchrun --nproc_per_node $GPUS --nnodes $SLURM_NNODES pretrain_gpt.py ${AR
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("topology.conf").write_text(TOPOLOGY)
-    Path("pretrain.sh").write_text(SCRIPT)
-    return tmp_path
+GIVEN = ("-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
 
 
-def run(*args: str, code: int = 0) -> Result:
-    found = CliRunner().invoke(main, args)
-    assert found.exit_code == code, found.stderr
-    return found
+@pytest.fixture(autouse=True)
+def _files(folder: Path) -> None:
+    (folder / "topology.conf").write_text(TOPOLOGY)
+    (folder / "pretrain.sh").write_text(SCRIPT)
 
 
-def placed(*more: str, topology: str = "topology.conf") -> dict:
-    given = (
-        "-t",
-        f"slurm:{topology}",
-        "-j",
-        "megatron:pretrain.sh",
-        "--format",
-        "json",
-    )
-    return json.loads(run("place", *given, "-q", *more).stdout)
+def placed(*more: str) -> dict:
+    return data("place", *GIVEN, "-q", *more)
 
 
 def keys(plan: dict) -> list[str]:
     return [entry["key"] for entry in plan["assumed"]]
 
 
-@pytest.mark.usefixtures("folder")
 def test_one_command_and_no_option() -> None:
     """Switches and a script end in a verdict that says what it rests on."""
-    found = run("place", "-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
+    found = run("place", *GIVEN)
     first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
     assert first.startswith(
         "Keep your order: nothing to win\nyour order: torchrun-static (hosts as listed)"
@@ -88,7 +73,6 @@ def test_one_command_and_no_option() -> None:
         assert words in first
 
 
-@pytest.mark.usefixtures("folder")
 def test_trays_of_a_kubernetes_cluster() -> None:
     """36 GB200 trays as kubectl lists them, and a script: links are told, not GPUs."""
     items = [
@@ -109,8 +93,7 @@ def test_trays_of_a_kubernetes_cluster() -> None:
     Path("nodes.json").write_text(json.dumps({"kind": "List", "items": items}))
     script = SCRIPT.replace("GPUS=8", "GPUS=4").replace("--nodes=40", "--nodes=36")
     Path("k.sh").write_text(script.replace("640", "288"))
-    found = run("place", "-t", "nodes.json", "-j", "k.sh", "-q", "--format", "json")
-    plan = json.loads(found.stdout)
+    plan = data("place", "-t", "nodes.json", "-j", "k.sh", "-q")
     told = {entry["key"]: entry for entry in plan["assumed"]}
     assert told["links"]["value"] == "GB200"
     assert told["compute.tflops_per_gpu"]["value"] == 1000
@@ -118,7 +101,6 @@ def test_trays_of_a_kubernetes_cluster() -> None:
     assert plan["topology"]["scale_up"] == 2
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_is_said_is_not_assumed() -> None:
     """Each option takes its entry out of the list; all of them leave none."""
     assert keys(placed()) == [
@@ -140,7 +122,6 @@ def test_what_is_said_is_not_assumed() -> None:
     assert "what_if" not in every
 
 
-@pytest.mark.usefixtures("folder")
 def test_the_plan_keeps_what_was_assumed() -> None:
     """Other commands take the plan as it is, and replacing says it again."""
     plan = placed("-o", "plan.json")
@@ -149,12 +130,10 @@ def test_the_plan_keeps_what_was_assumed() -> None:
     run("check", "plan.json")
     run("emit", "plan.json", "slurm-hostfile")
     assert "assumed: H100 hosts" in run("score", "plan.json").stdout
-    scored = json.loads(run("score", "plan.json", "--format", "json").stdout)
-    assert scored["assumed"] == plan["assumed"]
+    assert data("score", "plan.json")["assumed"] == plan["assumed"]
     run("diff", "plan.json", "plan.json")
     run("diff", "plan.json", "baseline:random", code=1)
-    given = ("-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh", "-q")
-    run("check", "plan.json", *given)
+    run("check", "plan.json", *GIVEN, "-q")
     Path("small.sh").write_text(SCRIPT.replace("640", "624"))
     again = ("--failed", "h01,h02", "-j", "small.sh", "--set", "SLURM_NNODES=39")
     run("replace", "plan.json", *again, "-q", code=2)  # another job
@@ -162,7 +141,6 @@ def test_the_plan_keeps_what_was_assumed() -> None:
     assert "assumed: H100 hosts" in found
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.slow
 def test_every_command_says_it() -> None:
     """Text and JSON of score, tune, allocate and sweep have what was assumed."""
@@ -180,11 +158,9 @@ def test_every_command_says_it() -> None:
     ):
         text = run(*command, *given).stdout
         assert "assumed: H100 hosts (--gpu NAME)" in text, command
-        found = json.loads(run(*command, *given, "--format", "json").stdout)
-        assert "hardware" in keys(found), command
+        assert "hardware" in keys(data(*command, *given)), command
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_decides_is_asked_for_at_once() -> None:
     """GPUs, sequence and samples are never assumed; nothing else is asked for."""
     left = [
@@ -193,26 +169,17 @@ def test_what_decides_is_asked_for_at_once() -> None:
         if "SBATCH" not in line and "seq-length" not in line and "batch" not in line
     ]
     Path("open.sh").write_text("\n".join(left) + "\n")
-    found = run("place", "-t", "topology.conf", "-j", "megatron:open.sh", code=2)
-    asked = [
-        line.split(": ")[1] for line in found.stderr.splitlines() if "open.sh:" in line
-    ]
-    assert set(asked) == {
-        "parallelism.dp",
-        "sequence",
-        "micro_batch",
-        "micro_batches",
-    }
+    told = refusal("place", "-t", "topology.conf", "-j", "megatron:open.sh")
+    asked = {line.split(": ")[1] for line in told.splitlines() if "open.sh:" in line}
+    assert asked == {"parallelism.dp", "sequence", "micro_batch", "micro_batches"}
 
 
-@pytest.mark.usefixtures("folder")
 def test_strict_still_refuses_what_is_assumed() -> None:
     """``job convert --strict`` takes no usual value for one that is missing."""
-    found = run("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400", code=2)
-    assert "model.vocab" in found.stderr
+    words = ("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400")
+    assert "model.vocab" in refusal(*words)
 
 
-@pytest.mark.usefixtures("folder")
 def test_the_script_says_which_gpus_its_hosts_have() -> None:
     """A type of Gres names them, and its count is theirs."""
     gres = SCRIPT.replace("--gpus-per-node=8", "--gres=gpu:h200:8")

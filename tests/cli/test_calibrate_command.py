@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from placer.cli.main import main
+from tests import commands
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from click.testing import Result
 
 POINTS = """\
 format: placer/measurements
@@ -26,43 +27,32 @@ points:
 """
 
 
-def run(tmp_path: Path, *options: str, text: str = POINTS) -> Result:
+def run(tmp_path: Path, *options: str, text: str = POINTS, code: int = 0) -> Result:
     path = tmp_path / "m.yaml"
     path.write_text(text)
-    return CliRunner().invoke(main, ["calibrate", str(path), *options])
+    return commands.run("calibrate", path, *options, code=code)
 
 
-@pytest.mark.parametrize("name", ["text", "yaml"])
-def test_the_line_is_a_compute_line(tmp_path: Path, name: str) -> None:
-    """The compute line parses as YAML and agrees with the JSON."""
-    result = run(tmp_path, "--format", name)
-    assert result.exit_code == 0, result.output
-    line = next(x for x in result.stdout.splitlines() if x.startswith("compute:"))
-    compute = yaml.safe_load(line)["compute"]
-    data = json.loads(run(tmp_path, "--format", "json").stdout)
-    key = "micro_batch_time" if "micro_batch_time" in compute else "tflops_per_gpu"
-    if key == "tflops_per_gpu":
-        expected = data["compute"]["tflops_per_gpu"]
-        assert float(compute[key]) == pytest.approx(expected, rel=1e-5)
+def test_the_line_is_a_compute_line(tmp_path: Path) -> None:
+    """The line of the text is the YAML, comments beside, and agrees with the JSON."""
+    text, yaml_text = (run(tmp_path, "--format", f).stdout for f in ("text", "yaml"))
+    (line,) = [line for line in text.splitlines() if line.startswith("compute:")]
+    found = yaml.safe_load(yaml_text)
+    assert found == yaml.safe_load(line)
+    assert yaml_text.count("# ") == 3
+    said = json.loads(run(tmp_path, "--format", "json").stdout)["compute"]
+    if "tflops_per_gpu" in found["compute"]:
+        shown, exact = found["compute"]["tflops_per_gpu"], said["tflops_per_gpu"]
     else:
-        expected = data["compute"]["micro_batch_time_s"] * 1e3
-        assert float(compute[key].removesuffix("ms")) == pytest.approx(
-            expected, rel=1e-5
-        )
+        shown = found["compute"]["micro_batch_time"].removesuffix("ms")
+        exact = said["micro_batch_time_s"] * 1e3
+    assert float(shown) == pytest.approx(exact, rel=1e-5)
 
 
 def test_points_come_from_a_pipe(tmp_path: Path) -> None:
     """Standard input is read once, whatever it turns out to hold."""
-    result = CliRunner().invoke(main, ["calibrate", "-"], input=POINTS)
-    assert result.exit_code == 0, result.output
-    assert result.stdout == run(tmp_path).stdout
-
-
-def test_yaml_is_yaml(tmp_path: Path) -> None:
-    """All of the YAML output is comments and one key."""
-    text = run(tmp_path, "--format", "yaml").stdout
-    assert list(yaml.safe_load(text)) == ["compute"]
-    assert text.count("# ") == 3
+    found = commands.run("calibrate", "-", input=POINTS)
+    assert found.stdout == run(tmp_path).stdout
 
 
 def test_fitted_points_have_no_residual(tmp_path: Path) -> None:
@@ -76,14 +66,12 @@ def test_fitted_points_have_no_residual(tmp_path: Path) -> None:
 def test_warnings_go_to_stderr(tmp_path: Path) -> None:
     """What the points leave open is no part of the data."""
     result = run(tmp_path, text=POINTS.replace("micro_batches: 16", "micro_batches: 8"))
-    assert result.exit_code == 0
     assert "warning: the points do not differ" in result.stderr
     assert "warning" not in result.stdout
 
 
 def test_a_bad_file_is_exit_2(tmp_path: Path) -> None:
     """Problems come with file, line and key."""
-    result = run(tmp_path, text=POINTS.replace("1.4s", "soon"))
-    assert result.exit_code == 2
+    result = run(tmp_path, text=POINTS.replace("1.4s", "soon"), code=2)
     assert "m.yaml:6:" in result.stderr
     assert "points[0].step_time" in result.stderr

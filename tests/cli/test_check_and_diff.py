@@ -1,154 +1,148 @@
-"""``placer check`` and ``placer diff`` from end to end."""
+"""``placer check`` and ``placer diff``: of plans, and of what is no plan file."""
+
+from __future__ import annotations
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from placer.base.errors import InputError
-from placer.cli.check import check
-from placer.cli.diff import diff
-from placer.cli.place import place
-from placer.job.read import read_job
+import placer
+from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
+from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
-from placer.placement.plan_file import write_plan
-from placer.topology.read import read_topology
+from tests.cli.small_job import MACHINE, WEIGHED
+from tests.commands import data, refusal, run
 
-MACHINE = "rack:2 node:2 gpu:2"
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, dp: 4}
-weights: {tp: 10, dp: 1}
-require: {tp: node}
-"""
+JOB = WEIGHED + "require: {tp: node}\n"
+SMALL = ("-t", MACHINE, "-j", "job.yaml")
+QUICK = ("-t", "rack:4 node:9 gpu:8", "-j", "quickstart")
+HOLDS = "ok: 8 ranks on 4 nodes\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A job, a good plan, and one with two ranks swapped."""
-    (tmp_path / "job.yaml").write_text(JOB)
-    topology, job = read_topology(MACHINE), read_job(str(tmp_path / "job.yaml"))
-    for name, gpus in (
-        ("good.json", range(8)),
-        ("swapped.json", [0, 2, 1, 3, 4, 5, 6, 7]),
-    ):
+@pytest.fixture(autouse=True)
+def _plans(folder: Path) -> None:
+    """A job, a good plan, one with two ranks swapped, one with its inputs alone."""
+    (folder / "job.yaml").write_text(JOB)
+    topology, job = placer.read_topology(MACHINE), placer.read_job("job.yaml")
+    for name, gpus in (("good", range(8)), ("swapped", [0, 2, 1, 3, 4, 5, 6, 7])):
         plan = build_plan(topology, job, Placement(np.array(gpus)))
-        write_plan(plan, tmp_path / name)
-    return tmp_path
+        placer.write_plan(plan, f"{name}.json")
+    topology, job = placer.read_topology(QUICK[1]), placer.read_job(QUICK[3])
+    placement = baseline("random", topology, job)
+    inputs = Inputs(topology, job).to_document()
+    placer.write_plan(build_plan(topology, job, placement, inputs=inputs), "plan.json")
 
 
-def run(command: object, *args: object) -> Result:
-    return CliRunner().invoke(command, list(map(str, args)), catch_exceptions=False)
-
-
-def run_check(folder: Path, plan: str, *args: str) -> Result:
-    inputs = ("-t", MACHINE, "-j", folder / "job.yaml")
-    return run(check, folder / plan, *inputs, *args)
-
-
-def test_check_passes(folder: Path) -> None:
+def test_check_passes() -> None:
     """A plan that holds gives exit code 0 and one line, or none with -q."""
-    result = run_check(folder, "good.json")
-    assert (result.exit_code, result.stdout) == (0, "ok: 8 ranks on 4 nodes\n")
-    assert run_check(folder, "good.json", "-q").stdout == ""
-    data = json.loads(run_check(folder, "good.json", "--format", "json").stdout)
-    assert data == {"ok": True, "violations": []}
+    assert run("check", "good.json", *SMALL).stdout == HOLDS
+    assert run("check", "good.json", *SMALL, "-q").stdout == ""
+    assert data("check", "good.json", *SMALL) == {"ok": True, "violations": []}
 
 
-def test_check_fails(folder: Path) -> None:
+def test_check_fails() -> None:
     """A plan that breaks a rule gives exit code 1 and a line for each violation."""
-    result = run_check(folder, "swapped.json")
-    assert result.exit_code == 1
-    assert "2 of 4 tp groups leave their node" in result.stdout
-    data = json.loads(run_check(folder, "swapped.json", "--format", "json").stdout)
-    assert data == {"ok": False, "violations": result.stdout.splitlines()}
+    told = run("check", "swapped.json", *SMALL, code=1).stdout
+    assert "2 of 4 tp groups leave their node" in told
+    found = data("check", "swapped.json", *SMALL, code=1)
+    assert found == {"ok": False, "violations": told.splitlines()}
 
 
-def test_a_contradiction_is_a_violation(folder: Path) -> None:
+def test_a_contradiction_is_a_violation() -> None:
     """A plan with two ranks on one GPU is answered with no, not with an input error."""
-    path = folder / "good.json"
-    data = json.loads(path.read_text()) | {"gpu_of_rank": [0, 0, 0, 1, 0, 1, 0, 1]}
-    path.write_text(json.dumps(data))
-    result = run_check(folder, "good.json")
-    assert result.exit_code == 1
-    assert "ranks 0 and 1 are both on" in result.stdout
-    with pytest.raises(InputError):
-        run(diff, path, folder / "swapped.json")
+    plan = json.loads(Path("good.json").read_text())
+    Path("bad.json").write_text(
+        json.dumps(plan | {"gpu_of_rank": [0, 0, 0, 1, 0, 1, 0, 1]})
+    )
+    told = run("check", "bad.json", *SMALL, code=1).stdout
+    assert "ranks 0 and 1 are both on" in told
+    refusal("diff", "bad.json", "swapped.json")
 
 
-def test_check_refuses_what_is_no_plan(folder: Path) -> None:
-    """A file that is no plan is an input error."""
-    with pytest.raises(InputError):
-        run_check(folder, "job.yaml")
+def test_a_plan_alone_is_enough() -> None:
+    """It is checked by itself, its bound too; what it says of its cost is not believed.
+
+    Not by ``diff`` either, which works both costs out again.
+    """
+    run("place", *SMALL, "-q", "-o", "placed.json")
+    for more in ((), ("--bound",), SMALL):
+        assert run("check", "placed.json", *more).stdout == HOLDS
+    plan = json.loads(Path("placed.json").read_text())
+    plan["score"]["hop_cost"] *= 2
+    Path("other.json").write_text(json.dumps(plan))
+    run("diff", "placed.json", "other.json")
+    plan["bound"]["status"] = "junk"
+    Path("other.json").write_text(json.dumps(plan))
+    assert "bound.status: expected" in run("check", "other.json", code=1).stdout
 
 
-def test_check_needs_the_plan_alone(folder: Path) -> None:
-    """A plan that was placed is checked by itself, its bound too on request."""
-    path = folder / "placed.json"
-    inputs = ("-t", MACHINE, "-j", folder / "job.yaml")
-    assert run(place, *inputs, "-q", "-o", path).exit_code == 0
-    for args in ((), ("--bound",), inputs):
-        assert run(check, path, *args).stdout == "ok: 8 ranks on 4 nodes\n"
-    data = json.loads(path.read_text())
-    data["bound"]["status"] = "junk"
-    path.write_text(json.dumps(data))
-    result = run(check, path)
-    assert result.exit_code == 1
-    assert "bound.status: expected" in result.stdout
-
-
-def test_check_with_another_topology(folder: Path) -> None:
+def test_check_with_another_topology() -> None:
     """Inputs that the plan was not made for are refused; --force looks all the same."""
-    path = folder / "good.json"
-    other = ("-t", "rack:2 node:2 gpu:4", "-j", folder / "job.yaml")
-    with pytest.raises(InputError, match="made for another topology"):
-        run(check, path, *other)
-    result = run(check, path, *other, "--force")
-    assert (result.exit_code, result.stdout) == (0, "ok: 8 ranks on 4 nodes\n")
+    other = ("-t", "rack:2 node:2 gpu:4", "-j", "job.yaml")
+    assert "made for another topology" in refusal("check", "good.json", *other)
+    assert run("check", "good.json", *other, "--force").stdout == HOLDS
 
 
-def test_diff_believes_no_score(folder: Path) -> None:
-    """The cost in a difference is worked out again, whatever the plans say."""
-    path, other = folder / "placed.json", folder / "other.json"
-    inputs = ("-t", MACHINE, "-j", folder / "job.yaml")
-    assert run(place, *inputs, "-q", "-o", path).exit_code == 0
-    data = json.loads(path.read_text())
-    data["score"]["hop_cost"] *= 2
-    other.write_text(json.dumps(data))
-    assert run(diff, path, other).exit_code == 0
+def test_diff_exit_codes_and_formats() -> None:
+    """No difference is 0, a difference 1; a file's name says its format."""
+    assert run("diff", "good.json", "good.json").stdout.startswith("no difference")
+    pair = ("diff", "good.json", "swapped.json")
+    assert "ranks moved: 2 of 8" in run(*pair, code=1).stdout
+    assert data(*pair, code=1)["ranks_moved"] == 2
+    for name in ("text", "json", "html"):
+        asked = run(*pair, "--format", name, code=1).stdout
+        output = f"diff.{name.replace('text', 'txt')}"
+        assert run(*pair, "-o", output, code=1).stdout == ""
+        assert Path(output).read_text() == asked
+    assert asked.startswith("<!doctype html>")
 
 
-def test_diff_exit_codes(folder: Path) -> None:
-    """No difference is exit code 0, a difference 1."""
-    good, swapped = folder / "good.json", folder / "swapped.json"
-    same = run(diff, good, good)
-    assert (same.exit_code, same.stdout[:13]) == (0, "no difference")
-    other = run(diff, good, swapped)
-    assert other.exit_code == 1
-    assert "ranks moved: 2 of 8" in other.stdout
+def test_any_two_placements() -> None:
+    """A plan, a baseline, a host file and a launcher that agree do not differ."""
+    Path("hosts").write_text("r1-n1:8\nr1-n2:8\n")
+    alike = ("baseline:given-order", "launcher:slurm", "hostfile:hosts")
+    for old, new in zip(alike, (*alike[1:], alike[0]), strict=True):
+        assert run("diff", old, new, *QUICK).stdout.startswith("no difference")
+    text = Path("plan.json").read_text()
+    run("diff", "plan:plan.json", "-", input=text)
+    run("diff", "baseline:random", "plan.json")
+    run("diff", "baseline:random", "plan.json", "--seed", 1, code=1)
 
 
-def test_diff_formats(folder: Path) -> None:
-    """JSON comes on request, or when the output is named so."""
-    good, swapped = folder / "good.json", folder / "swapped.json"
-    asked = run(diff, good, swapped, "--format", "json")
-    result = run(diff, good, swapped, "-o", folder / "diff.json")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert (folder / "diff.json").read_text() == asked.stdout
-    assert json.loads(asked.stdout)["ranks_moved"] == 2
-    run(diff, good, swapped, "-o", folder / "diff.txt")
-    assert (folder / "diff.txt").read_text() == run(diff, good, swapped).stdout
+def test_costs_are_those_of_score() -> None:
+    """Machine and job are the plan's; each cost is what `placer score` says."""
+    named = data("diff", "launcher:slurm", "plan.json", code=1)
+    assert named == data("diff", "launcher:slurm", "plan.json", *QUICK, code=1)
+    assert named["old"] == named["new"]
+    state = named["restart"]["state_bytes"]["to_new"]
+    assert state["total"] == state["parameters"] + state["optimizer"] > 0
+    for side, source in (("old", "launcher:slurm"), ("new", "plan.json")):
+        stated = data("score", *QUICK, source)
+        for key in ("step_time_s", "exposed_scale_out_s"):
+            assert named["cost"][key][side] == stated[key]
+        links = [link[side] for link in named["hottest_links"] if link[side]]
+        assert sorted(link["busy_s"] for link in links) == sorted(
+            link["busy_s"] for link in stated["hottest_links"]
+        )
 
 
-def test_diff_reads_standard_input_once(folder: Path) -> None:
-    """One plan may come from standard input, two may not."""
-    text = (folder / "good.json").read_text()
-    result = CliRunner().invoke(diff, ["-", str(folder / "good.json")], input=text)
-    assert result.exit_code == 0
-    with pytest.raises(InputError, match="only one"):
-        run(diff, "-", "-")
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("baseline:sorted", "baseline:random", *QUICK), "no baseline"),
+        (("launcher:slrm", "baseline:random", *QUICK), 'no launcher "slrm"'),
+        (("lauchner:slurm", "baseline:random", *QUICK), 'mean "launcher:slurm"?'),
+        (("-", "hostfile:-", *QUICK), "only one"),
+        (("hostfile:", "baseline:random", *QUICK), '"hostfile:" names no hostfile'),
+        (("hostfile:/nowhere", "baseline:random", *QUICK), "cannot be read"),
+        (("baseline:random", "launcher:slurm"), "'-t'"),
+        (("baseline:random", "launcher:slurm", *QUICK[:2]), "'-j'"),
+        (("baseline:random", "launcher:slurm"), "neither of the two is a plan"),
+    ],
+)
+def test_what_cannot_be_compared(words: tuple[str, ...], wanted: str) -> None:
+    """A placement that is not known or lacks its inputs is an input error."""
+    assert wanted in refusal("diff", *words)

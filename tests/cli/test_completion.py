@@ -3,25 +3,18 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from placer.cli.completion import _SHELLS
-from placer.cli.main import COMMANDS, COMPLETE, main
+from placer.cli.main import COMMANDS, COMPLETE
 from placer.documents.presets import preset_names
 from placer.emit.registry import FORMATS
+from tests.commands import refusal, run
+from tests.texts import file_text
 
-MACHINE = """\
-format: placer/topology
-version: 1
-name: two
-tiers:
-  - {name: node, size: 4, bandwidth: 100GB/s, scale_up: true}
-  - {name: cluster, bandwidth: 10GB/s}
-nodes:
-  - {names: "n[1-3]"}
-"""
+NODE = {"name": "node", "size": 4, "bandwidth": "100GB/s", "scale_up": True}
+TIERS = [NODE, {"name": "cluster", "bandwidth": "10GB/s"}]
 HERE = {
-    "two.yaml": MACHINE,
+    "two.yaml": file_text("topology", tiers=TIERS, nodes=[{"names": "n[1-3]"}]),
     "topology.conf": "",
     "topo\n$(x) y": "",
     "placer.yaml": "topology: two.yaml\n",
@@ -72,12 +65,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("typed")
     for name, text in HERE.items():
         (path / name).write_text(text)
-    made = ["place", "-q", "-t", "two.yaml", "-j", "-", "-o", "plan.json"]
-    job = "format: placer/job\nversion: 1\nname: j\nparallelism: {tp: 4, dp: 2}\n"
+    made = ("place", "-q", "-t", "two.yaml", "-j", "-", "-o", "plan.json")
+    axes, weights = {"tp": 4, "dp": 2}, {"tp": 9, "dp": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
-        done = CliRunner().invoke(main, made, input=job + "weights: {tp: 9, dp: 1}\n")
-    assert done.exit_code == 0, done.output
+        run(*made, input=file_text("job", parallelism=axes, weights=weights))
     return path
 
 
@@ -92,9 +84,8 @@ def offered(line: str, shell: str) -> list[str]:
     if shell == "zsh" and "'" in before:
         asked["zsh"]["COMP_CWORD"] = "5"
     env = asked[shell] | {COMPLETE: f"{shell}_complete"}
-    run = CliRunner().invoke(main, prog_name="placer", env=env)
-    assert run.exit_code == 0, run.output
-    lines = run.stdout.split("\n")[:-1] if run.stdout.strip() else []
+    answer = run(prog_name="placer", env=env).stdout
+    lines = answer.split("\n")[:-1] if answer.strip() else []
     if shell == "zsh":
         rows = list(zip(lines[::3], lines[1::3], lines[2::3], strict=True))
         return [
@@ -133,13 +124,7 @@ def test_everything_is_offered() -> None:
 
 
 def test_files_are_the_shells() -> None:
-    """Where a file may stand, the shell is told to offer its own."""
+    """Where a file may stand, the shell offers its own; another shell is not known."""
     env = {COMPLETE: "bash_complete", "COMP_WORDS": "placer check pl", "COMP_CWORD": ""}
-    assert CliRunner().invoke(main, prog_name="placer", env=env).stdout == "file,pl\n"
-
-
-def test_no_other_shell() -> None:
-    """A shell that is not known is a usage error that names the nearest."""
-    run = CliRunner().invoke(main, ["completion", "bsh"])
-    assert run.exit_code == 2
-    assert "Did you mean 'bash'?" in run.stderr
+    assert run(prog_name="placer", env=env).stdout == "file,pl\n"
+    assert "Did you mean 'bash'?" in refusal("completion", "bsh")

@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import placer
-from placer.cli.main import main
+from placer import testing
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.testing.strategies import machine as tiny_machine
+from placer.topology.compact import compact_document
+from tests.commands import run
+from tests.texts import file_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from click.testing import Result
 
-MACHINE = """\
-format: placer/topology
-version: 1
-name: racks
-tiers:
-  - {{name: node, size: {gpus}, bandwidth: 900GB/s, scale_up: true}}
-  - {{name: rack, bandwidth: 900GB/s, scale_up: true}}
-  - {{name: cluster, bandwidth: 50GB/s}}
-nodes:
-"""
-JOB = """\
-format: placer/job
-version: 1
-name: experts
-parallelism: {{ep: {ep}, dp: {ranks}}}
-weights: {{ep: 64, edp: 4}}
-"""
 SCRIPT = """\
 #!/bin/bash
 {before}
@@ -48,86 +34,73 @@ torchrun --nproc_per_node 4 --nnodes {nodes} pretrain_gpt.py --num-layers 8 \\
   --use-distributed-optimizer --vocab-size 128000 --swiglu \\
   --moe-token-dispatcher-type flex {more}
 """
+EVEN = ("--even", "ep=rack", "-o", "plan.json")
+pytestmark = pytest.mark.usefixtures("folder")
 
 
-def machine(racks: list[int], gpus: int = 4) -> str:
-    rows = [
-        f'  - {{names: "{name}[01-{number:02d}]", rack: {name}}}\n'
-        for name, number in zip("abcdefgh", racks, strict=False)
-    ]
-    return MACHINE.format(gpus=gpus) + "".join(rows)
+def machine(racks: list[int], gpus: int = 4) -> None:
+    """Racks ``a``, ``b`` ... of so many nodes, each joined by NVLink."""
+    found = testing.racks(dict(zip("abcdefgh", racks, strict=False)), gpus)
+    Path("m.json").write_text(json.dumps(compact_document(found)))
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def job(ep: int, ranks: int, **more: Any) -> None:
+    axes, weights = {"ep": ep, "dp": ranks}, {"ep": 64, "edp": 4}
+    text = file_text("job", parallelism=axes, weights=weights, **more)
+    Path("j.json").write_text(text)
 
 
-@pytest.fixture
-def runner() -> CliRunner:
-    return CliRunner()
+def place(source: str, *words: str, code: int = 0) -> Result:
+    asked = ("place", "-t", "m.json", "-j", source, "--time-limit", "2")
+    return run(*asked, *words, code=code)
 
 
-def place(runner: CliRunner, *words: str) -> tuple[int, str]:
-    done = runner.invoke(main, ["place", "-t", "m.yaml", "--time-limit", "2", *words])
-    return done.exit_code, done.output + done.stderr
-
-
-def held(plan: Path, size: int) -> list[list[int]]:
+def held(plan: str, size: int) -> list[list[int]]:
     """Ranks of each group of consecutive ranks in each rack, in their order."""
-    content = json.loads(plan.read_text())
+    content = json.loads(Path(plan).read_text())
     racks = content["domains"]["rack"]
     at = [racks[node] for node in content["node_of_rank"]]
     groups = [at[first : first + size] for first in range(0, len(at), size)]
     return [[group.count(rack) for rack in dict.fromkeys(group)] for group in groups]
 
 
-def test_groups_that_no_racks_hold_evenly(folder: Path, runner: CliRunner) -> None:
-    """EP 32 on racks of 13, 11 and 8 trays is refused with the sizes that can be."""
-    (folder / "m.yaml").write_text(machine([13, 11, 8]))
-    (folder / "j.yaml").write_text(JOB.format(ep=32, ranks=128) + "even: {ep: rack}\n")
-    code, said = place(runner, "-j", "j.yaml")
-    assert code == 3
-    assert "13, 11, 8 nodes" in said
-    assert "with 32 or 16 a rack" in said
-    assert "24 of the 32 nodes are usable" in said
-    (folder / "j.yaml").write_text(JOB.format(ep=32, ranks=96))
-    code, _ = place(runner, "-j", "j.yaml", "--even", "ep=rack", "-o", "plan.json")
-    assert code == 0
-    assert held(folder / "plan.json", 32) == [[32], [32], [32]]
-    assert runner.invoke(main, ["check", "plan.json"]).exit_code == 0
+@pytest.mark.parametrize(
+    ("racks", "gpus", "ep", "ranks", "parts"),
+    [
+        ([13, 11, 8], 4, 32, 96, [32]),
+        ([18, 18, 18, 18], 4, 64, 256, [64]),  # 16 of 18, and not 18, 18, 18 and 10
+        ([8, 16], 8, 64, 192, [64]),
+        ([3, 3, 2, 2, 2], 4, 16, 48, None),  # four parts, none twice in a rack
+    ],
+)
+def test_groups_in_equal_parts(
+    racks: list[int], gpus: int, ep: int, ranks: int, parts: list[int] | None
+) -> None:
+    """Each lies in racks in parts of one size, and the plan passes its check."""
+    machine(racks, gpus)
+    job(ep, ranks)
+    place("j.json", *EVEN)
+    for found in held("plan.json", ep):
+        assert found == parts or (parts is None and len({*found}) == 1)
+    run("check", "plan.json")
 
 
-def test_sixteen_of_eighteen_trays(folder: Path, runner: CliRunner) -> None:
-    """EP 64 takes 16 trays of every rack of 18, and not 18, 18, 18 and 10."""
-    (folder / "m.yaml").write_text(machine([18, 18, 18, 18]))
-    (folder / "j.yaml").write_text(JOB.format(ep=64, ranks=256))
-    code, _ = place(runner, "-j", "j.yaml", "--even", "ep=rack", "-o", "plan.json")
-    assert code == 0
-    assert held(folder / "plan.json", 64) == [[64]] * 4
-
-
-def test_eight_and_sixteen_hosts(folder: Path, runner: CliRunner) -> None:
-    """Pods of 8 hosts fit in racks of 8 and 16; one of all 24 has no equal parts."""
-    (folder / "m.yaml").write_text(machine([8, 16], gpus=8))
-    (folder / "j.yaml").write_text(JOB.format(ep=64, ranks=192))
-    code, _ = place(runner, "-j", "j.yaml", "--even", "ep=rack", "-o", "plan.json")
-    assert code == 0
-    assert held(folder / "plan.json", 64) == [[64]] * 3
-    (folder / "j.yaml").write_text(JOB.format(ep=192, ranks=192))
-    code, said = place(runner, "-j", "j.yaml", "--even", "ep=rack")
-    assert code == 3
-    assert "ep 64, which fits on all" in said
-
-
-def test_more_parts_than_two(folder: Path, runner: CliRunner) -> None:
-    """Groups of four parts are dealt out so that none comes to a rack twice."""
-    (folder / "m.yaml").write_text(machine([3, 3, 2, 2, 2]))
-    (folder / "j.yaml").write_text(JOB.format(ep=16, ranks=48))
-    code, said = place(runner, "-j", "j.yaml", "--even", "ep=rack", "-o", "plan.json")
-    assert code == 0, said
-    assert all(len(set(parts)) == 1 for parts in held(folder / "plan.json", 16))
+@pytest.mark.parametrize(
+    ("racks", "gpus", "ep", "ranks", "words"),
+    [
+        ([13, 11, 8], 4, 32, 128, ["13, 11, 8 nodes", "with 32 or 16 a rack"]),
+        ([13, 11, 8], 4, 32, 128, ["24 of the 32 nodes are usable"]),
+        ([8, 16], 8, 192, 192, ["ep 64, which fits on all"]),
+    ],
+)
+def test_groups_that_no_racks_hold_evenly(
+    racks: list[int], gpus: int, ep: int, ranks: int, words: list[str]
+) -> None:
+    """They are refused with the sizes that can be, asked for by file or by option."""
+    machine(racks, gpus)
+    job(ep, ranks, even={"ep": "rack"})
+    said = place("j.json", code=3).stderr
+    assert [word for word in words if word not in said] == []
 
 
 @pytest.mark.parametrize(
@@ -137,35 +110,29 @@ def test_more_parts_than_two(folder: Path, runner: CliRunner) -> None:
         ("export NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8", ""),
     ],
 )
-def test_scripts_of_hybridep(
-    folder: Path, runner: CliRunner, before: str, more: str
-) -> None:
+def test_scripts_of_hybridep(before: str, more: str) -> None:
     """A script that names HybridEP has the rule, and what is emitted its variables."""
-    (folder / "m.yaml").write_text(machine([13, 11, 8]))
-    for nodes, expected in ((32, 3), (24, 0)):
+    machine([13, 11, 8])
+    for nodes, code in ((32, 3), (24, 0)):
         text = SCRIPT.format(before=before, more=more, nodes=nodes, batch=8 * nodes)
-        (folder / "train.sh").write_text(text)
-        code, said = place(runner, "-j", "megatron:train.sh", "-o", "plan.json")
-        assert code == expected, said
+        Path("train.sh").write_text(text)
+        place("megatron:train.sh", "-o", "plan.json", code=code)
     for name in ("torchrun", "torchrun-wrapper", "env", "sbatch", "gpu-wrapper"):
-        done = runner.invoke(main, ["emit", "plan.json", name])
         assert (
             "export NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=32 NVLINK_DOMAIN_SIZE=52 "
             "USE_MNNVL=1\n"
-        ) in done.output, name
+        ) in run("emit", "plan.json", name).output, name
 
 
-def test_scripts_of_other_back_ends(folder: Path, runner: CliRunner) -> None:
+def test_scripts_of_other_back_ends() -> None:
     """Without the rule the plan says which groups lie unevenly, and how to ask."""
-    (folder / "m.yaml").write_text(machine([13, 11, 8]))
+    machine([13, 11, 8])
     text = SCRIPT.format(before="", more="", nodes=32, batch=256)
-    (folder / "train.sh").write_text(text)
-    code, said = place(runner, "-j", "megatron:train.sh", "-o", "plan.json")
-    assert code == 0
+    Path("train.sh").write_text(text)
+    said = place("megatron:train.sh", "-o", "plan.json").output
     assert "ep groups in unequal parts (20 + 12)" in said
     assert "--even ep=rack" in said.replace("\n  ", " ")
-    done = runner.invoke(main, ["emit", "plan.json", "torchrun"])
-    assert "HYBRID" not in done.output
+    assert "HYBRID" not in run("emit", "plan.json", "torchrun").output
 
 
 @pytest.mark.parametrize(
@@ -183,23 +150,23 @@ def test_scripts_of_other_back_ends(folder: Path, runner: CliRunner) -> None:
 def test_checker_knows_equal_parts(racks: str, is_even: bool) -> None:
     """Parts are of one length, of consecutive ranks, and a rack holds one of them."""
     topology = tiny_machine([("b0", [8]) for _ in "abcd"])
-    job = Job("even", Parallelism(ep=8, dp=8), require={"ep/even": "rack"})
+    even = Job("even", Parallelism(ep=8, dp=8), require={"ep/even": "rack"})
     gpus = [8 * "abcd".index(rack) + rank for rank, rack in enumerate(racks)]
     broken = violations(
-        Placement(np.array(gpus)), topology, replace(job, launcher="free")
+        Placement(np.array(gpus)), topology, replace(even, launcher="free")
     )
     assert any("in equal parts, one a rack" in one for one in broken) != is_even
 
 
-def test_replace_keeps_parts_equal(folder: Path, runner: CliRunner) -> None:
+def test_replace_keeps_parts_equal() -> None:
     """After a failure groups lie in equal parts again."""
-    (folder / "m.yaml").write_text(machine([9, 9, 9, 9]))
-    (folder / "j.yaml").write_text(JOB.format(ep=32, ranks=96) + "even: {ep: rack}\n")
-    assert place(runner, "-j", "j.yaml", "-o", "plan.json")[0] == 0
+    machine([9, 9, 9, 9])
+    job(32, 96, even={"ep": "rack"})
+    place("j.json", "-o", "plan.json")
     plan = placer.read_plan("plan.json")
     rack = plan.nodes[0][0]
-    everyone = ",".join(f"{name}[01-09]" for name in "abcd" if name != rack)
-    lost = f"{rack}[01-02]"
+    everyone = ",".join(f"{name}0[1-9]" for name in "abcd" if name != rack)
+    lost = f"{rack}0[1-2]"
     found = placer.replace(plan, failed=lost, added=f"{rack}09,{everyone}")
-    (folder / "new.json").write_text(json.dumps(found.plan.to_dict()))
-    assert held(folder / "new.json", 32) == [[32], [32], [32]]
+    Path("new.json").write_text(json.dumps(found.plan.to_dict()))
+    assert held("new.json", 32) == [[32], [32], [32]]

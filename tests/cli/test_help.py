@@ -7,15 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from placer.cli.grouped import HEADINGS
 from placer.cli.main import COMMANDS, main
 from tests.clients import needs
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, list(args))
+from tests.commands import refusal, run
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS, "topology show", "job list"])
@@ -35,15 +31,13 @@ def test_help_is_that_of_the_option(name: str) -> None:
 )
 def test_no_such_command(names: list[str], message: str) -> None:
     """What is no command is a usage error that names the nearest."""
-    found = run("help", *names)
-    assert found.exit_code == 2
-    assert message in found.stderr
+    assert message in refusal("help", *names)
 
 
 def test_every_command_has_a_page(tmp_path: Path) -> None:
     """-o makes a page for each command; man takes all of them without a warning."""
     folder = tmp_path / "man1"
-    assert run("help", "--man", "-o", str(folder)).exit_code == 0
+    run("help", "--man", "-o", folder)
     pages = {path.name for path in folder.iterdir()}
     assert {f"placer-{name}.1" for name in COMMANDS} < pages
     assert {"placer.1", "placer-topology-show.1", "placer-job-list.1"} < pages
@@ -84,8 +78,7 @@ LISTS = ("list", "formats")
 
 def helped(name: str, width: int) -> list[str]:
     """Lines of the help of a command on a terminal that is so wide."""
-    words = [*name.split(), "--help"]
-    found = CliRunner().invoke(main, words, terminal_width=width)
+    found = run(*name.split(), "--help", terminal_width=width)
     return found.stdout.splitlines()
 
 
@@ -111,6 +104,8 @@ def test_pages_of_help(name: str, width: int) -> None:
     lines = helped(name, width)
     assert max(map(len, lines)) <= width
     page = "\n".join(lines)
+    assert page.startswith(f"Usage: placer {name}".rstrip())
+    assert "--debug" in page or " " in name
     # Ranges as click writes them, markup, types of the program, and two old phrases.
     assert not re.search(r"<=|``|INTEGER|FLOAT|TEXT\b|\[default|given again", page)
     assert not re.search(r"\b([Ii]ts|of which)\b", page)

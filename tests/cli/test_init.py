@@ -11,13 +11,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from click.testing import CliRunner, Result
 
-from placer.cli.main import main
 from placer.documents import parse_document
 from placer.formats.folder import read_folder
 from placer.formats.schemas import schema_text
 from tests.cli.test_assumed import SCRIPT, TOPOLOGY
+from tests.commands import data, refusal, run
 
 EVERY_KEY = """\
 topology: [slurm:topology.conf]
@@ -33,22 +32,13 @@ set: {TP: 8, job.overlap.tp: true}
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("topology.conf").write_text(TOPOLOGY)
-    Path("pretrain.sh").write_text(SCRIPT)
-    Path("notes.txt").write_text("hosts h01 and h02 are new\n")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _files(folder: Path) -> None:
+    (folder / "topology.conf").write_text(TOPOLOGY)
+    (folder / "pretrain.sh").write_text(SCRIPT)
+    (folder / "notes.txt").write_text("hosts h01 and h02 are new\n")
 
 
-def run(*args: str, code: int = 0) -> Result:
-    found = CliRunner().invoke(main, args)
-    assert found.exit_code == code, found.stderr
-    return found
-
-
-@pytest.mark.usefixtures("folder")
 def test_commands_need_no_options_afterwards() -> None:
     """Without a terminal nothing is asked; the files of the folder are found."""
     found = run("init")
@@ -68,19 +58,17 @@ def test_commands_need_no_options_afterwards() -> None:
         "# oversubscription: {spine: 1}",
         "# tflops: 396.0",
     ]
-    plan = json.loads(run("place", "-q", "-o", "plan.json", "--format", "json").stdout)
-    assert plan["world_size"] == 320
+    assert data("place", "-q", "-o", "plan.json")["world_size"] == 320
     run("score", "--baseline", "sorted-hosts", "-q")
     run("replace", "plan.json", "--failed", "h01", "--shrink", "-q")
     spare = ("--set", "SLURM_NNODES=20", "--hosts", "h[01-20]")
     text = Path("placer.yaml").read_text().replace("# ", "").splitlines()[1:]
     text = "\n".join(line for line in text if not line.startswith("No file"))
     Path("placer.yaml").write_text(text)
-    said = json.loads(run("place", "-q", *spare, "--format", "json").stdout)
+    said = data("place", "-q", *spare)
     assert [entry["key"] for entry in said["assumed"]] == ["model.vocab"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_options_are_written() -> None:
     """What options say stands in the file, which takes no other in its place."""
     given = ("--gpu", "h200", "--oversubscription", "spine=2", "--tflops", "500")
@@ -90,12 +78,11 @@ def test_options_are_written() -> None:
         'topology: "slurm:topology.conf"\ngpu: "h200"\n'
         'oversubscription: {"spine": 2.0}\njob: "pretrain.sh"\ntflops: 500.0\n'
     )
-    assert "placer.yaml: it is there already" in run("init", code=2).stderr
+    assert "placer.yaml: it is there already" in refusal("init")
     run("init", "--force", "-q")
     assert "h200" not in Path("placer.yaml").read_text()
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_terminal_is_asked() -> None:
     """What no file says is asked for; a wrong answer again, an empty line leaves it."""
     own, side = pty.openpty()
@@ -116,14 +103,13 @@ def test_a_terminal_is_asked() -> None:
     assert text.endswith("# tflops: 396.0\n")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_folder_that_leaves_open_which_file() -> None:
     """Several files, and none, are told with the option that names one."""
     Path("other.conf").write_text(TOPOLOGY)
-    found = run("init", code=2).stderr
+    found = refusal("init")
     assert "several files here describe a machine: other.conf, topology.conf" in found
     Path("pretrain.sh").unlink()
-    found = run("init", "-t", "other.conf", code=2).stderr
+    found = refusal("init", "-t", "other.conf")
     assert "no file here describes a job" in found
     assert "-j names one" in found
     assert not Path("placer.yaml").exists()
@@ -147,30 +133,11 @@ def test_the_schema_and_the_reader_know_the_same_keys() -> None:
         jsonschema.validate({"topolgy": "a"}, schema)
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ("gpu: h100\nhardware: nvl72\n", "placer.yaml:3:6: gpu: contradicts hardware"),
-        ("tflops: x\n", "placer.yaml:3:9: tflops: expected a number"),
-        ("gpu: h9\n", 'no host of "h9" is known'),
-        ("set: [a]\n", "placer.yaml:3:6: set: expected a mapping"),
-    ],
-)
-def test_what_is_wrong_in_the_file_has_its_place(more: str, message: str) -> None:
-    """Errors of the new keys name file, line and column."""
-    text = f"topology: topology.conf\njob: pretrain.sh\n{more}"
-    Path("placer.yaml").write_text(text)
-    assert message in run("place", code=2).stderr
-
-
-@pytest.mark.usefixtures("folder")
 def test_an_option_takes_the_place_of_its_pair() -> None:
     """``--hardware`` leaves out the file's gpu, ``-j`` what belongs to its job."""
     text = "topology: topology.conf\ngpu: h100\njob: pretrain.sh\ntflops: 400\n"
     Path("placer.yaml").write_text(text)
-    given = ("place", "-q", "--format", "json")
-    plan = json.loads(run(*given, "--hardware", "dgx-a100-20x8").stdout)
+    plan = data("place", "-q", "--hardware", "dgx-a100-20x8")
     assert plan["inputs"]["topology"]["gpu"]["name"] == "A100"
-    plan = json.loads(run(*given, "-j", "pretrain.sh").stdout)
+    plan = data("place", "-q", "-j", "pretrain.sh")
     assert plan["inputs"]["job"]["compute"]["tflops_per_gpu"] == 396

@@ -92,43 +92,42 @@ def assert_plan(path: Path) -> dict[str, Any]:
     return solver
 
 
+BASELINES = "placer.solve.problem.launch", "feasible_colocations"
+SCORING = "placer.placement.build", "build_plan"
+WRITING = "placer.placement.plan_file", "encode_plan"
+
+
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+    ("body", "function", "number", "key", "value"),
+    [
+        (UNTIL_STOPPED, SOLVE, signal.SIGINT, "stop_reason", "interrupted"),
+        (UNTIL_STOPPED, SOLVE, signal.SIGTERM, "stop_reason", "interrupted"),
+        # A method that does not listen is left behind.
+        (FOR_EVER, SOLVE, signal.SIGTERM, "deterministic", False),
+        # Who interrupts the first step of the search has the best baseline already.
+        (BEFORE, BASELINES, signal.SIGINT, "stop_reason", "interrupted"),
+        # While the plan is scored or written the command goes on to its end.
+        (A_WHILE, SCORING, signal.SIGINT, "stop_reason", "proved"),
+        (A_WHILE, WRITING, signal.SIGINT, "stop_reason", "proved"),
+    ],
+    ids=["SIGINT", "SIGTERM", "deaf", "baselines", "scoring", "writing"],
 )
-def test_first_signal_keeps_the_plan(
-    tmp_path: Path, number: signal.Signals, code: int
+def test_one_signal_keeps_the_plan(
+    tmp_path: Path,
+    body: str,
+    function: tuple[str, str],
+    number: signal.Signals,
+    key: str,
+    value: object,
 ) -> None:
-    """The best plan so far is written and the exit code names the signal."""
+    """The best plan so far is checked and written; the exit code names the signal."""
     path = tmp_path / "plan.json"
-    run = start(path, UNTIL_STOPPED)
+    run = start(path, body, function)
     run.send_signal(number)
     ended, out, err = run.end()
-    assert (ended, out) == (code, "")
-    assert "interrupted" in err
-    assert "Traceback" not in err
-    assert assert_plan(path)["stop_reason"] == "interrupted"
-
-
-def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
-    """One signal is enough: the best placement it told of is checked and written."""
-    path = tmp_path / "plan.json"
-    run = start(path, FOR_EVER)
-    run.send_signal(signal.SIGTERM)
-    ended, _, err = run.end()
-    assert ended == 143
+    assert (ended, out) == (128 + number, "")
     assert err == "interrupted: this is the best plan so far\n"
-    assert assert_plan(path)["deterministic"] is False
-
-
-def test_baselines_come_before_what_is_feasible(tmp_path: Path) -> None:
-    """Who interrupts the first step of the search has the best baseline already."""
-    path = tmp_path / "plan.json"
-    run = start(path, BEFORE, ("placer.solve.problem.launch", "feasible_colocations"))
-    run.send_signal(signal.SIGINT)
-    ended, _, err = run.end()
-    assert ended == 130
-    assert err == "interrupted: this is the best plan so far\n"
-    assert assert_plan(path)["stop_reason"] == "interrupted"
+    assert assert_plan(path)[key] == value
 
 
 @pytest.mark.parametrize(
@@ -152,32 +151,11 @@ def test_without_a_placement_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        ("placer.placement.build", "build_plan"),
-        ("placer.placement.plan_file", "encode_plan"),
-    ],
-    ids=["scoring", "writing"],
-)
-def test_a_signal_after_the_search_waits_for_the_file(
-    tmp_path: Path, function: tuple[str, str]
-) -> None:
-    """While the plan is scored or written the command goes on to its end."""
-    path = tmp_path / "plan.json"
-    run = start(path, A_WHILE, function)
-    run.send_signal(signal.SIGINT)
-    ended, _, err = run.end()
-    assert ended == 130
-    assert err == "interrupted: this is the best plan so far\n"
-    assert assert_plan(path)["stop_reason"] == "proved"
-
-
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_second_signal_leaves_at_once(tmp_path: Path, second: signal.Signals) -> None:
     """Who does not want to wait for the plan gets none, and no partial file."""
     path = tmp_path / "plan.json"
-    run = start(path, BEFORE, ("placer.placement.build", "build_plan"))
+    run = start(path, BEFORE, SCORING)
     run.send_signal(signal.SIGTERM)
     time.sleep(0.3)  # or the two could arrive as one
     assert run.is_running()

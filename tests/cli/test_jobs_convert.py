@@ -1,13 +1,16 @@
-"""``placer job convert`` and ``-j FORMAT:FILE``: from a script to a launch."""
+"""``placer job`` and ``-j FORMAT:FILE``: from a preset or a script to a launch."""
 
-import json
 import re
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner, Result
 
 from placer.cli.main import main
+from placer.documents.presets import preset_names
+from placer.job.read import read_job
+from tests.commands import data, refusal, run
+from tests.sources.texts import DEEPSPEED, SHAPE
 
 SCRIPT = """GPUS=8
 torchrun --nproc_per_node $GPUS --nnodes 2 pretrain_gpt.py \\
@@ -24,12 +27,6 @@ def script(tmp_path: Path) -> str:
     path = tmp_path / "pretrain.sh"
     path.write_text(SCRIPT)
     return f"megatron:{path}"
-
-
-def run(*args: str, code: int = 0) -> Result:
-    found = CliRunner().invoke(main, args)
-    assert found.exit_code == code, found.stderr
-    return found
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
@@ -50,7 +47,7 @@ def test_convert_place_emit_gives_back_the_sizes(
 def test_a_script_serves_wherever_a_job_does(script: str) -> None:
     """place, score, predict and sweep take -j FORMAT:FILE with what it lacks."""
     given = (*MACHINE, "-j", script, "--tflops", "400")
-    direct = json.loads(run("place", *given, "--format", "json", "-q").stdout)
+    direct = data("place", *given, "-q")
     assert direct["job"]["name"] == "pretrain"
     run("score", *given, "baseline:given-order", "-q")
     run("predict", *given, "--launcher", "torchrun-c10d", "-q")
@@ -73,23 +70,17 @@ def test_the_report_has_a_line_for_each_key(script: str) -> None:
 
 def test_strict_refuses_what_is_not_modelled(script: str) -> None:
     """--strict makes an error of it, with the place."""
-    found = run("jobs", "convert", script, "--tflops", "400", "--strict", code=2)
-    assert "pretrain.sh:6:" in found.stderr
-    assert "not modelled: recompute full" in found.stderr
+    told = refusal("jobs", "convert", script, "--tflops", "400", "--strict")
+    assert "pretrain.sh:6:" in told
+    assert "not modelled: recompute full" in told
 
 
 def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
     """--gpus, --set of a variable, and --set of a key of the job."""
-    given = ("jobs", "show", script, "--tflops", "400", "--format", "json", "-q")
-
-    def dp(*options: str) -> int:
-        return int(json.loads(run(*given, *options).stdout)["parallelism"]["dp"])
-
-    assert dp() == 2
-    assert dp("--gpus", "64") == 8
-    assert dp("--set", "GPUS=4") == 1
-    shown = json.loads(run(*given, "--set", "job.sequence=4096").stdout)
-    assert shown["sequence"] == 4096
+    given = ("jobs", "show", script, "--tflops", "400", "-q")
+    for options, dp in (((), 2), (("--gpus", "64"), 8), (("--set", "GPUS=4"), 1)):
+        assert data(*given, *options)["parallelism"]["dp"] == dp
+    assert data(*given, "--set", "job.sequence=4096")["sequence"] == 4096
 
 
 @pytest.mark.parametrize(
@@ -104,18 +95,16 @@ def test_options_that_do_not_fit(
     script: str, options: tuple[str, ...], words: str
 ) -> None:
     """Each is refused by name."""
-    found = run("jobs", "show", script, "--tflops", "400", *options, code=2)
-    assert words in found.stderr
+    assert words in refusal("jobs", "show", script, "--tflops", "400", *options)
 
 
 def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path: Path) -> None:
     """What convert writes of a preset is the same job, in YAML and in JSON."""
-    own = json.loads(run("jobs", "show", "quickstart", "--format", "json").stdout)
+    own = data("jobs", "show", "quickstart")
     for name in ("job.yaml", "job.json"):
         path = str(tmp_path / name)
         run("jobs", "convert", "quickstart", "-o", path)
-        found = run("jobs", "show", path, "--format", "json").stdout
-        assert json.loads(found) == own
+        assert data("jobs", "show", path) == own
     assert run("jobs", "convert", "quickstart").stdout.startswith("format: placer/job")
 
 
@@ -124,9 +113,9 @@ def test_keys_of_a_complete_job_can_be_set(tmp_path: Path) -> None:
     path = str(tmp_path / "job.yaml")
     run("jobs", "convert", "quickstart", "-o", path, "--name", "mine")
     for job in ("quickstart", path):
-        plain = json.loads(run("jobs", "show", job, "--format", "json").stdout)
+        plain = data("jobs", "show", job)
         given = ("--set", "job.parallelism.dp=8", "--set", "job.overlap.tp=true")
-        found = json.loads(run("jobs", "show", job, *given, "--format", "json").stdout)
+        found = data("jobs", "show", job, *given)
         assert found["parallelism"] == plain["parallelism"] | {"dp": 8}
         assert found["overlap"]["tp"] is True
         assert found["sources"][-2:] == [
@@ -134,14 +123,14 @@ def test_keys_of_a_complete_job_can_be_set(tmp_path: Path) -> None:
             "changed: overlap.tp=True",
         ]
     assert plain["name"] == "mine"
-    placed = run("place", "-t", "nvl72", "-j", "quickstart", *given, "--format", "json")
-    assert json.loads(placed.stdout)["world_size"] == 64
+    placed = data("place", "-t", "nvl72", "-j", "quickstart", *given)
+    assert placed["world_size"] == 64
 
 
 def test_a_time_takes_the_place_of_another() -> None:
     """Setting one way to say how long the work takes leaves out the others."""
-    given = ("--set", "job.compute.micro_batch_time=90ms", "--format", "json")
-    found = json.loads(run("jobs", "show", "quickstart", *given).stdout)
+    given = ("--set", "job.compute.micro_batch_time=90ms")
+    found = data("jobs", "show", "quickstart", *given)
     assert found["compute"] == {"micro_batch_time": 0.09}
 
 
@@ -156,25 +145,87 @@ def test_a_time_takes_the_place_of_another() -> None:
 )
 def test_keys_that_cannot_be_set_are_named(setting: str, words: str) -> None:
     """The message names the option, or the key that is none."""
-    found = run("jobs", "show", "quickstart", "--set", setting, code=2)
-    assert words in found.stderr
+    assert words in refusal("jobs", "show", "quickstart", "--set", setting)
 
 
 def test_formats_are_listed() -> None:
     """Both forms list every format, and an unknown one is met with its neighbour."""
-    rows = json.loads(run("jobs", "formats", "--format", "json").stdout)
+    rows = data("jobs", "formats")
     names = [line.split()[0] for line in run("jobs", "formats").stdout.splitlines()]
     assert [row["name"] for row in rows] == names
     assert {"megatron", "mlperf", "swift", "hf"} <= set(names)
-    found = run("jobs", "show", "megatrn:x.sh", code=2)
-    assert 'did you mean "megatron"?' in found.stderr
+    told = refusal("jobs", "show", "megatrn:x.sh")
+    assert 'did you mean "megatron"?' in told
 
 
 def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path: Path) -> None:
     """A script of one node is placed on the hosts that --hosts gives."""
     path = tmp_path / "pretrain.sh"
     path.write_text(SCRIPT.replace("--nnodes 2", "--nnodes $NNODES"))
-    given = ("-j", f"megatron:{path}", "--tflops", "400", "--format", "json")
+    given = ("-j", f"megatron:{path}", "--tflops", "400", "-v")
     found = run("place", *MACHINE, *given, "--hosts", "r1-n1,r2-n1")
-    assert json.loads(found.stdout)["world_size"] == 16
+    assert ": 16 ranks\n" in found.stdout
     assert "16 GPUs, as the hosts have" in found.stderr
+
+
+WITH_JOBS = [
+    name
+    for name in main.list_commands(click.Context(main))
+    for command in [main.get_command(click.Context(main), name)]
+    if command and any("-j" in parameter.opts for parameter in command.params)
+]
+
+
+@pytest.mark.parametrize("name", WITH_JOBS)
+def test_every_command_with_jobs_tells_origins(name: str) -> None:
+    """``-v`` has one meaning and one help."""
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    (found,) = [p for p in command.params if "-v" in p.opts]
+    words = "where each value of a job from FORMAT:FILE comes from"
+    assert words in (found.help or "")
+
+
+def test_origins_are_a_line_a_key(tmp_path: Path) -> None:
+    """Read, derived and given values, each with its place, rule or option."""
+    (tmp_path / "ds.json").write_text(DEEPSPEED)
+    (tmp_path / "config.json").write_text(SHAPE)
+    args = ["predict", "-t", "node:2 gpu:4", "--launcher", "slurm", "--tflops", "400"]
+    args += ["-j", f"deepspeed:{tmp_path}/ds.json", "-j", f"hf:{tmp_path}/config.json"]
+    args += ["--gpus", "8", "--set", "job.sequence=1024"]
+    plain, told = (run(*args, *more).stderr.splitlines() for more in ([], ["-v"]))
+    more = [line for line in told if not line.startswith("note: ")]
+    assert "parallelism.dp: 8: derived: 8 GPUs" in more
+    assert "compute.tflops_per_gpu: 400.0: --tflops" in more
+    assert any(line.startswith("model.layers: ") and ":" in line for line in more)
+    assert set(more) & set(plain) == set()
+    assert run(*args, "-v", "-q").stderr == ""
+
+
+JOBS = preset_names("jobs")
+
+
+def test_a_workload_shows_its_roles() -> None:
+    """Who takes part and what they send; axes and order are of no workload."""
+    text = run("jobs", "show", "rl-weights-qwen3").stdout
+    assert "role rollout  4 x 8 ranks, tp 8\n" in text
+    assert "transfer 1    trainer to rollout, 235.1 GB a cycle, reshard\n" in text
+    assert "  axes" not in text
+
+
+def test_list() -> None:
+    """Both forms list every preset with its ranks."""
+    rows = data("jobs", "list")
+    assert [row["name"] for row in rows] == list(JOBS)
+    lines = run("jobs", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(JOBS)
+    sizes = {row["name"]: row["ranks"] for row in rows}
+    assert sizes["quickstart"] == 16
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_text_fits_a_terminal(name: str) -> None:
+    """The text opens with the job's name and is at most 80 columns wide."""
+    lines = run("jobs", "show", name).stdout.splitlines()
+    assert lines[0] == read_job(name).name
+    assert max(map(len, lines)) <= 80

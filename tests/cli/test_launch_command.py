@@ -1,38 +1,77 @@
 """``placer launch``: one line in an sbatch script, for one step and no other."""
 
+from __future__ import annotations
+
 import json
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner
 
-from placer.cli.main import main
 from placer.placement.plan_file import write_plan
+from tests.cli.small_job import HEAD
+from tests.commands import run
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+from tests.texts import file_text
 
 ROOT = Path(__file__).resolve().parents[2]
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, dp: 2}
-weights: {tp: 10, dp: 1}
-"""
+JOB = HEAD + "parallelism: {tp: 2, dp: 2}\nweights: {tp: 10, dp: 1}\n"
 PRINT = "import os, json, sys; print(json.dumps([dict(os.environ), sys.argv[1:]]))"
 
 
-def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+class Step(NamedTuple):
+    """What the command says, and what it becomes in the end; nothing if it refuses."""
+
+    err: str
+    command: tuple[str, ...] = ()
+    environ: Mapping[str, str] = {}
+
+
+Launch = Callable[..., Step]
+
+
+@pytest.fixture
+def launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
+    """Runs the command in a folder of plans, and starts nothing."""
+    for name in [name for name in os.environ if name.startswith("SLURM")]:
+        monkeypatch.delenv(name)
+    (folder / "job.yaml").write_text(JOB)
+    write_plan(plan_of(CONTIGUOUS), folder / "p.json")
+    write_plan(plan_of(FREE), folder / "free.json")
+    write_plan(plan_of([("n1", 0), ("n1", 1)]), folder / "one.json")
+    started: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
+
+    def start(name: str, command: tuple[str, ...], environ: Mapping[str, str]) -> None:
+        if name == "no-such-command":
+            raise FileNotFoundError(2, "No such file or directory")
+        started.append((command, environ))
+
+    monkeypatch.setattr("os.execvpe", start)
+
+    def launched(*words: str, code: int = 0, **env: str) -> Step:
+        started.clear()
+        found = run("launch", *words, code=code, env=env)
+        assert found.stdout == ""
+        return Step(found.stderr, *(started[0] if started else ()))
+
+    return launched
+
+
+def process(
+    folder: Path, code: list[str], *words: str, **env: str
+) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
-    code = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "placer", "launch", *arguments],
+        [sys.executable, *code, "launch", *words],
         cwd=folder,
-        env=kept | {"PYTHONPATH": code} | env,
+        env=kept | {"PYTHONPATH": path} | env,
         capture_output=True,
         text=True,
     )
@@ -41,8 +80,9 @@ def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProces
 def test_plans_for_the_allocation(tmp_path: Path) -> None:
     """The step gets the plan's host file, counts and addresses; arguments pass."""
     (tmp_path / "job.yaml").write_text(JOB)
-    done = run(
+    done = process(
         tmp_path,
+        ["-m", "placer"],
         *("-t", "node:9 gpu:2", "-j", "job.yaml"),
         *(sys.executable, "-c", PRINT, "--its", "a b", "-q", "--plan"),
         SLURM_JOB_NODELIST="n[7,3]",
@@ -75,14 +115,15 @@ def test_plans_for_the_allocation(tmp_path: Path) -> None:
 def test_runs_by_a_plan(tmp_path: Path) -> None:
     """A plan made before is used as it is; the exit code is the command's."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    done = run(tmp_path, "--plan", "p.json", "-q", "sh", "-c", "exit 7")
+    words = ("--plan", "p.json", "-q", "sh", "-c", "exit 7")
+    done = process(tmp_path, ["-m", "placer"], *words)
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
     lines = (tmp_path / "p.hosts").read_text().split()
     assert lines == [host for host, _ in CONTIGUOUS]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "message"),
     [
         (["-t", "node:9 gpu:2", "srun"], "Missing option '-j'"),
         (["--plan", "p.json"], "COMMAND"),
@@ -94,28 +135,11 @@ def test_runs_by_a_plan(tmp_path: Path) -> None:
         (["--plan", "p.json", "--hosts", "n[1-3]", "srun"], "does not have the plan's"),
     ],
 )
-def test_errors(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
-) -> None:
+def test_errors(launch: Launch, words: list[str], message: str) -> None:
     """What cannot be launched ends with 2 and starts nothing."""
-
-    def missing(command: str, *_args: object) -> None:
-        assert command == "no-such-command"
-        raise FileNotFoundError(2, "No such file or directory")
-
-    monkeypatch.setattr("os.execvpe", missing)
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("SLURM")]:
-        monkeypatch.delenv(name)
-    (tmp_path / "job.yaml").write_text(JOB)
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    write_plan(plan_of(FREE), tmp_path / "free.json")
-    found = CliRunner().invoke(main, ["launch", *arguments])
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert message in found.stderr
+    step = launch(*words, code=2)
+    assert message in step.err
+    assert not step.command
 
 
 @pytest.mark.parametrize(
@@ -138,22 +162,18 @@ def test_errors(
     ],
 )
 def test_agents_are_one_a_node(
-    tmp_path: Path, command: str, options: list[str], per_node: bool
+    launch: Launch, command: str, options: list[str], per_node: bool
 ) -> None:
     """As COMMAND, or a script that it names, starts them; an option says otherwise."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    (tmp_path / "agents.sh").write_text("env | grep SLURM_\nsrun torchrun train.py\n")
-    (tmp_path / "srun").write_text("#!/bin/sh\nenv | grep SLURM_\n")
-    (tmp_path / "srun").chmod(0o755)
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    Path("agents.sh").write_text("srun torchrun train.py\n")
     words = shlex.split(command)
-    done = run(tmp_path, "--plan", "p.json", *options, *words, PATH=path)
-    assert done.returncode == 0, done.stderr
+    step = launch("--plan", "p.json", *options, *words)
     hosts = [host for host, _ in CONTIGUOUS]
     expected = list(dict.fromkeys(hosts)) if per_node else hosts
-    assert (tmp_path / "p.hosts").read_text().split() == expected
-    assert f"SLURM_NTASKS={len(expected)}\n" in done.stdout
-    assert ("one task each" in done.stderr) == per_node
+    assert Path("p.hosts").read_text().split() == expected
+    assert step.command == tuple(words)
+    assert step.environ["SLURM_NTASKS"] == str(len(expected))
+    assert ("one task each" in step.err) == per_node
 
 
 @pytest.mark.parametrize(
@@ -170,45 +190,39 @@ def test_agents_are_one_a_node(
     ],
 )
 def test_what_would_undo_the_plan_is_refused(
-    tmp_path: Path, command: str, message: str, hint: str
+    launch: Launch, command: str, message: str, hint: str
 ) -> None:
     """Before anything starts, with what to write instead; one host has no order."""
-    (tmp_path / "c10d.sh").write_text("B=c10d\nsrun torchrun --rdzv_backend $B a.py\n")
+    Path("c10d.sh").write_text("B=c10d\nsrun torchrun --rdzv_backend $B a.py\n")
     swift = "#SBATCH -N 4\nexport NODE_RANK=$SLURM_NODEID\nswift pt --x\n"
-    (tmp_path / "swift.sh").write_text(swift)
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    write_plan(plan_of([("n1", 0), ("n1", 1)]), tmp_path / "one.json")
+    Path("swift.sh").write_text(swift)
     words = shlex.split(command)
-    done = run(tmp_path, "--plan", "p.json", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert hint in done.stderr
-    assert not (tmp_path / "p.hosts").exists()
-    done = run(tmp_path, "--plan", "one.json", *words, PATH=str(tmp_path))
-    assert message not in done.stderr
+    step = launch("--plan", "p.json", *words, code=2)
+    assert message in step.err
+    assert hint in step.err
+    assert not step.command
+    assert not Path("p.hosts").exists()
+    assert message not in launch("--plan", "one.json", *words).err
 
 
-def test_ft_launcher_is_told_its_place(tmp_path: Path) -> None:
+def test_ft_launcher_is_told_its_place(launch: Launch) -> None:
     """A step a node, whose node rank comes before Slurm's blocks."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    show = 'SLURM_PROCID=2 "$@" && env'
-    (tmp_path / "srun").write_text(f"#!/bin/sh\n{show}\n")
-    (tmp_path / "ft_launcher").write_text("#!/bin/sh\nenv | grep PROCID=\n")
-    for name in ("srun", "ft_launcher"):
-        (tmp_path / name).chmod(0o755)
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     blocks = {"SLURM_TOPOLOGY_ADDR_PATTERN": "block.node", "SLURM_JOB_ID": "1"}
-    command = ("ft_launcher", "--ft-segment=2", "train.py")
-    done = run(tmp_path, "--plan", "p.json", *command, PATH=path, **blocks)
-    assert done.returncode == 0, done.stderr
-    lines = {"CROSS_SLURM_PROCID=2", "PET_NNODES=4", "PET_NPROC_PER_NODE=2"}
-    assert lines <= {*done.stdout.splitlines()}
-    done = run(tmp_path, "--plan", "p.json", "srun", *command, PATH=path, **blocks)
-    assert done.returncode == 2
-    assert "by Slurm's blocks again" in done.stderr
-    assert "CROSS_SLURM_PROCID=$SLURM_PROCID" in done.stderr
-    done = run(tmp_path, "--plan", "p.json", "srun", *command, PATH=path)
-    assert done.returncode == 0, done.stderr
+    words = ("ft_launcher", "--ft-segment=2", "train.py")
+    step = launch("--plan", "p.json", *words, **blocks)
+    srun, *command = step.command
+    assert srun == "srun"
+    Path("ft_launcher").write_text("#!/bin/sh\nenv\n")
+    Path("ft_launcher").chmod(0o755)
+    path = f"{Path.cwd()}{os.pathsep}{os.environ['PATH']}"
+    environ = {**step.environ, "SLURM_PROCID": "2", "PATH": path}
+    lines = subprocess.check_output(command, env=environ, text=True).splitlines()
+    told = {"CROSS_SLURM_PROCID=2", "PET_NNODES=4", "PET_NPROC_PER_NODE=2"}
+    assert told <= {*lines}
+    refused = launch("--plan", "p.json", "srun", *words, code=2, **blocks).err
+    assert "by Slurm's blocks again" in refused
+    assert "CROSS_SLURM_PROCID=$SLURM_PROCID" in refused
+    assert launch("--plan", "p.json", "srun", *words).command
 
 
 @pytest.mark.parametrize(
@@ -222,38 +236,36 @@ def test_ft_launcher_is_told_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_segments_that_reorder_the_plan(
-    tmp_path: Path, racks: str, scale_up: int, segment: str, moved: str
+    launch: Launch, racks: str, scale_up: int, segment: str, moved: str
 ) -> None:
     """Those that put NVLink domains together: a line says what that moves."""
-    topology = {"tiers": ["node", "rack", "cluster"], "scale_up": scale_up}
     plan = plan_of(CONTIGUOUS)
-    plan = replace(
-        plan, topology={**plan.topology, **topology}, domains={"rack": tuple(racks)}
-    )
-    write_plan(plan, tmp_path / "p.json")
+    tiers = {"tiers": ["node", "rack", "cluster"], "scale_up": scale_up}
+    racked = {"topology": {**plan.topology, **tiers}, "domains": {"rack": tuple(racks)}}
+    write_plan(replace(plan, **racked), "racked.json")
     option = [f"--ft-segment={segment}"] if segment else []
-    done = run(tmp_path, "--plan", "p.json", "env", "ft_launcher", *option)
-    assert (f"{moved} get another rank" in done.stderr) == bool(moved), done.stderr
+    told = launch("--plan", "racked.json", "env", "ft_launcher", *option).err
+    assert (f"{moved} get another rank" in told) == bool(moved), told
 
 
-def test_ray_is_told_of(tmp_path: Path) -> None:
+def test_ray_is_told_of(launch: Launch) -> None:
     """It gives no order of tasks a meaning: what does is named."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    command = ("srun", "ray", "start", "--head")
-    done = run(tmp_path, "--plan", "p.json", *command, PATH=str(tmp_path))
-    assert "placer emit PLAN ray" in done.stderr
+    told = launch("--plan", "p.json", "srun", "ray", "start", "--head").err
+    assert "placer emit PLAN ray" in told
 
 
-def test_harmless_commands_pass(tmp_path: Path) -> None:
-    """What only looks alike: options of the program, and the plan's own backend."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    for command in (
+@pytest.mark.parametrize(
+    "command",
+    [
         "srun -m arbitrary python a.py -m block",
         "srun torchrun --rdzv-backend=placer --rdzv-conf=map=m.json a.py",
         "srun python a.py --rdzv-backend c10d",
-    ):
-        done = run(tmp_path, "--plan", "p.json", *command.split(), PATH=str(tmp_path))
-        assert "srun: No such file" in done.stderr
+    ],
+)
+def test_harmless_commands_pass(launch: Launch, command: str) -> None:
+    """What only looks alike: options of the program, and the plan's own backend."""
+    words = command.split()
+    assert launch("--plan", "p.json", *words).command == tuple(words)
 
 
 _BARE = """\
@@ -266,32 +278,17 @@ main(prog_name="placer")
 
 
 def test_containers_need_click_and_numpy_alone(tmp_path: Path) -> None:
-    """A plan is made, run by and verified; YAML alone says what it lacks."""
+    """A plan is made and run by; YAML alone says what it lacks."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    (tmp_path / "job.json").write_text(
-        json.dumps(
-            {
-                "format": "placer/job",
-                "version": 1,
-                "name": "j",
-                "parallelism": {"dp": 4},
-                "weights": {"dp": 1},
-            }
-        )
-    )
+    job = file_text("job", parallelism={"dp": 4}, weights={"dp": 1})
+    (tmp_path / "job.json").write_text(job)
     (tmp_path / "job.yaml").write_text(JOB)
     machine = ["-t", "node:4 gpu:2", "--hosts", "n[1-2]"]
-    for arguments, status, message in (
-        (["launch", "--plan", "p.json", "true"], 0, "on 4 hosts by p.json"),
-        (["launch", *machine, "-j", "job.json", "true"], 0, "4 ranks on 2 hosts"),
-        (["launch", *machine, "-j", "job.yaml", "true"], 2, "needs PyYAML"),
+    for words, status, message in (
+        (["--plan", "p.json", "true"], 0, "on 4 hosts by p.json"),
+        ([*machine, "-j", "job.json", "true"], 0, "4 ranks on 2 hosts"),
+        ([*machine, "-j", "job.yaml", "true"], 2, "needs PyYAML"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-c", _BARE, *arguments],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-        )
+        done = process(tmp_path, ["-c", _BARE], *words)
         assert done.returncode == status, done.stderr
         assert message in done.stderr

@@ -6,26 +6,16 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner, Result
 
-from placer.cli.main import main
+from tests.cli.small_job import HEAD
+from tests.commands import data, refusal, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MACHINE = "node:2 gpu:4"
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {pp: 4, dp: 2, order: ORDER}
-weights: {pp: 10, dp: 1}
-"""
+JOB = HEAD + "parallelism: {pp: 4, dp: 2, order: ORDER}\nweights: {pp: 10, dp: 1}\n"
 OPEN, DEFAULT, MAJOR = "auto", "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
-
-
-def run(*args: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)))
 
 
 @pytest.fixture
@@ -39,20 +29,15 @@ def jobs(tmp_path: Path) -> dict[str, Path]:
 
 def test_an_open_order_is_chosen(jobs: dict[str, Path], tmp_path: Path) -> None:
     """The plan names the order, and check, score and emit work with the open job."""
-    path, job = tmp_path / "plan.json", jobs[OPEN]
-    found = run("place", "-t", MACHINE, "-j", job, "-o", path)
-    assert found.exit_code == 0
+    path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[OPEN])
+    found = run("place", *given, "-o", path)
     assert f"rank order {MAJOR} chosen" in found.stdout
     plan = json.loads(path.read_text())
     assert (plan["job"]["order"], plan["job"]["auto_order"]) == (MAJOR, True)
     assert (plan["bound"]["value"], plan["bound"]["status"]) == (96, "optimal")
-    assert run("check", path, "-t", MACHINE, "-j", job).exit_code == 0
+    run("check", path, *given)
     for more in ([], ["--explain"]):
-        scored = run(
-            *("score", "--plan", path, "-t", MACHINE, "-j", job, "--format", "json"),
-            *more,
-        )
-        assert json.loads(scored.stdout)["hop_cost"] == 96
+        assert data("score", "--plan", path, *given, *more)["hop_cost"] == 96
     # Replica by replica, ranks 0 to 3 are one pipeline on one node.
     rows = run("emit", path, "csv").stdout.splitlines()[1:5]
     assert [row.split(",")[2] for row in rows] == ["0"] * 4
@@ -60,54 +45,44 @@ def test_an_open_order_is_chosen(jobs: dict[str, Path], tmp_path: Path) -> None:
 
 def test_advice_of_a_fixed_order(jobs: dict[str, Path]) -> None:
     """The advice line names the flag, and the saving is in the plan."""
-    found = run("place", "-t", MACHINE, "-j", jobs[DEFAULT])
-    text = " ".join(found.stdout.split())
+    given = ("place", "-t", MACHINE, "-j", jobs[DEFAULT])
     assert (
         f"order {MAJOR} would lower the hop cost by 128 "
         "(Megatron-LM: --use-tp-pp-dp-mapping)"
-    ) in text
-    plan = json.loads(
-        run("place", "-t", MACHINE, "-j", jobs[DEFAULT], "--format", "json").stdout
-    )
-    assert plan["advice"]["savings"][0]["saves"] == 128
+    ) in " ".join(run(*given).stdout.split())
+    assert data(*given)["advice"]["savings"][0]["saves"] == 128
 
 
 def test_order_is_as_if_the_file_said_so(jobs: dict[str, Path], tmp_path: Path) -> None:
     """A plan made with --order is one of the edited file, and of --order again."""
-    path, job = tmp_path / "plan.json", jobs[DEFAULT]
-    args = ("-t", MACHINE, "-j", job)
-    assert run("place", *args, "--order", OPEN, "-q", "-o", path).exit_code == 0
-    assert run("check", path, *args).exit_code == 2
-    assert run("check", path, *args, "--order", OPEN).exit_code == 0
-    assert run("check", path, "-t", MACHINE, "-j", jobs[OPEN]).exit_code == 0
-    scored = run("score", "--plan", path, *args, "--order", OPEN, "--format", "json")
-    assert json.loads(scored.stdout)["hop_cost"] == 96
+    path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[DEFAULT])
+    run("place", *given, "--order", OPEN, "-q", "-o", path)
+    run("check", path, *given, code=2)
+    run("check", path, *given, "--order", OPEN)
+    run("check", path, "-t", MACHINE, "-j", jobs[OPEN])
+    scored = data("score", "--plan", path, *given, "--order", OPEN)
+    assert scored["hop_cost"] == 96
 
 
 def test_previous(jobs: dict[str, Path], tmp_path: Path) -> None:
     """Hosts in another order do not move ranks that may stay."""
-    path, args = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[MAJOR])
-    assert run("place", *args, "--hosts", "n2,n1", "-q", "-o", path).exit_code == 0
-    alone = json.loads(run("place", *args, "--format", "json").stdout)
-    found = run("place", *args, "--previous", path, "--format", "json")
-    plan = json.loads(found.stdout)
+    path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[MAJOR])
+    run("place", *given, "--hosts", "n2,n1", "-q", "-o", path)
+    alone, plan = data("place", *given), data("place", *given, "--previous", path)
     assert plan["nodes"] == json.loads(path.read_text())["nodes"]
     assert alone["nodes"] == ["n1", "n2"] != plan["nodes"]
     assert plan["previous"] == {"kept": 8, "moved": 0, "new": 0}
-    found = run("place", *args, "--previous", path)
-    assert "8 of 8 ranks stay where the previous plan has them, 0 move" in found.stdout
+    told = run("place", *given, "--previous", path).stdout
+    assert "8 of 8 ranks stay where the previous plan has them, 0 move" in told
 
 
 def test_previous_of_another_job(jobs: dict[str, Path], tmp_path: Path) -> None:
     """A plan whose ranks do other work, or no plan at all, is refused."""
-    path = tmp_path / "plan.json"
+    path, other = tmp_path / "plan.json", tmp_path / "other.yaml"
     run("place", "-t", MACHINE, "-j", jobs[MAJOR], "-q", "-o", path)
-    other = tmp_path / "other.yaml"
-    other.write_text(
-        JOB.replace("ORDER", MAJOR).replace("pp: 4, dp: 2", "pp: 2, dp: 4")
-    )
-    found = run("place", "-t", MACHINE, "-j", other, "--previous", path)
-    assert found.exit_code == 2
-    assert "the previous plan is of another job: pp 4 against 2" in found.stderr
-    found = run("place", "-t", MACHINE, "-j", other, "--previous", other)
-    assert found.exit_code == 2
+    text = jobs[MAJOR].read_text()
+    other.write_text(text.replace("pp: 4, dp: 2", "pp: 2, dp: 4"))
+    given = ("place", "-t", MACHINE, "-j", other, "--previous")
+    told = refusal(*given, path)
+    assert "the previous plan is of another job: pp 4 against 2" in told
+    refusal(*given, other)

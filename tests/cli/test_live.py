@@ -108,21 +108,6 @@ def test_it_fits_whatever_the_size_becomes(
         assert not terminal.is_broken
 
 
-def test_plain_lines_on_a_dumb_terminal(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A terminal that cannot take a line back gets what a pipe gets."""
-    terminal.be_stderr(monkeypatch, TERM="dumb")
-    with ProgressLines(60.0, delay_s=0.0) as lines:
-        lines(FIRST)
-        lines._timer.join()
-        lines(BETTER)
-    head, *rows = terminal.seen()
-    assert head.split()[:2] == ["time", "value"]
-    assert [row.split()[0] for row in rows] == ["*", "*"]
-    assert "\x1b" not in terminal.raw
-
-
 def test_count_of_points(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar of a sweep counts points, never wraps, and then is gone."""
     terminal.be_stderr(monkeypatch)

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from placer.base.errors import (
     CheckError,
@@ -14,22 +13,20 @@ from placer.base.errors import (
     InputError,
     OutputError,
 )
-from placer.cli.main import COMMANDS, main
+from tests.cli.small_job import HEAD, MACHINE, WEIGHED
+from tests.commands import refusal, run
+from tests.texts import file_text
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINE = "rack:2 node:2 gpu:2"
-HEAD = "format: placer/job\nversion: 1\nname: small\n"
-JOB = HEAD + "parallelism: {tp: 2, dp: 4}\nweights: {tp: 10, dp: 1}\n"
-TOPOLOGY = """\
-format: placer/topology
-version: 1
-name: two
-tiers:
-  - {name: node, size: 4, bandwidth: 100GB/s, scale_up: true}
-  - {name: cluster, bandwidth: 10GB/s}
-nodes:
-  - {names: "n[1-2]"}
-"""
+JOB = WEIGHED
+
+
+def topology(names: str = "n[1-2]") -> str:
+    """A machine of nodes of these names."""
+    node = {"name": "node", "size": 4, "bandwidth": "100GB/s", "scale_up": True}
+    outer = {"name": "cluster", "bandwidth": "10GB/s"}
+    return file_text("topology", tiers=[node, outer], nodes=[{"names": names}])
+
 
 # What may stand where a YAML or JSON file is wanted.
 BAD_TEXTS = {
@@ -55,23 +52,11 @@ BAD_TEXTS = {
 }
 
 
-def run(*args: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)), input=text)
-
-
-def assert_refused(found: Result, code: int = 2) -> None:
-    assert found.exit_code == code, found.output
-    assert found.stdout == ""
-    assert found.stderr.strip()
-    assert "Traceback" not in found.stderr
-    assert "\x1b" not in found.stderr
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("inputs")
     (path / "job.yaml").write_text(JOB)
-    (path / "machine.yaml").write_text(TOPOLOGY)
+    (path / "machine.yaml").write_text(topology())
     for name, text in BAD_TEXTS.items():
         (path / name).write_text(text)
     (path / "binary").write_bytes(bytes(range(256)) * 40_000)
@@ -100,18 +85,8 @@ def test_bad_files(
 ) -> None:
     """A file that cannot be used ends with 2 and its name, whatever the command."""
     monkeypatch.chdir(folder)
-    found = run(*(f"./{name}" if word is None else word for word in command))
-    assert_refused(found)
-
-
-def test_all_problems_at_once(tmp_path: Path) -> None:
-    """Each problem of a file has its line and column, and all come together."""
-    path = tmp_path / "job.yaml"
-    path.write_text(HEAD + "parallelism: {tp: two}\nsequence: long\nweights: {tp: 1}\n")
-    found = run("place", "-t", MACHINE, "-j", path)
-    assert_refused(found)
-    assert f"{path}:4:" in found.stderr
-    assert f"{path}:5:" in found.stderr
+    told = refusal(*(f"./{name}" if word is None else word for word in command))
+    assert "\x1b" not in told
 
 
 @pytest.mark.parametrize(
@@ -120,28 +95,19 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
 )
 def test_hostile_host_names(tmp_path: Path, name: str) -> None:
     """A node name that could mean something to a shell is refused, never echoed raw."""
-    import json
-
     path = tmp_path / "machine.yaml"
-    path.write_text(TOPOLOGY.replace('"n[1-2]"', json.dumps(name)))
-    assert_refused(run("topo", "show", path))
-    assert_refused(run("place", "-t", MACHINE, "-j", "quickstart", "--hosts", name))
+    path.write_text(topology(name))
+    hosts = ("place", "-t", MACHINE, "-j", "quickstart", "--hosts", name)
+    for words in (("topo", "show", path), hosts):
+        assert "\x1b" not in refusal(*words)
 
 
-def test_unknown_words() -> None:
-    """Unknown commands and options are usage errors."""
-    for args in (["plcae"], ["place", "--fast"], ["topo", "lst"], ["--verbose"]):
-        assert_refused(run(*args))
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
-    """--help lists every command, and that of each prints its usage as ``placer``."""
-    assert f"\n  {command} " in run("--help").stdout
-    found = run(command, "--help")
-    assert found.exit_code == 0
-    assert found.stdout.startswith(f"Usage: placer {command}")
-    assert "--debug" in found.stdout
+def test_standard_input_and_unknown_words() -> None:
+    """``-`` reads standard input; what is no command or option is refused."""
+    run("place", "-q", "-t", MACHINE, "-j", "-", input=JOB)
+    run("topo", "validate", "-", input=topology())
+    for words in (["plcae"], ["place", "--fast"], ["topo", "lst"], ["--verbose"]):
+        refusal(*words)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +147,7 @@ def test_exit_codes(
     args = ["score", "-t", MACHINE, "-j", "quickstart", "baseline:random"]
     if place_of_flag != "none":
         args.insert(0 if place_of_flag == "before" else len(args), "--debug")
-    found = run(*args)
-    assert found.exit_code == code
+    found = run(*args, code=code)
     if place_of_flag == "none":
         assert found.stderr.startswith(start)
         assert "Traceback" not in found.stderr
@@ -210,11 +175,4 @@ def test_broken_pipe_is_quiet() -> None:
 
 def test_choices_are_listed_one_a_line() -> None:
     """What an argument may be is readable where it is missing."""
-    assert "\n  folder,\n  job,\n" in run("schema").output
-
-
-def test_stdin() -> None:
-    """``-`` reads standard input."""
-    found = run("place", "-q", "-t", MACHINE, "-j", "-", text=JOB)
-    assert found.exit_code == 0, found.stderr
-    assert run("topo", "validate", "-", text=TOPOLOGY).exit_code == 0
+    assert "\n  folder,\n  job,\n" in run("schema", code=2).output

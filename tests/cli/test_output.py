@@ -2,15 +2,15 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 import placer
-from placer.cli.main import main
+from tests.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESETS = ["-t", "dgx-h100-4x8", "-j", "quickstart"]
@@ -37,18 +37,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     }
 
 
-@pytest.fixture
-def folder(
-    inputs: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+@pytest.fixture(autouse=True)
+def _files(inputs: dict[str, bytes], folder: Path) -> None:
     for name, data in inputs.items():
-        (tmp_path / name).write_bytes(data)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, list(args))
+        (folder / name).write_bytes(data)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -59,8 +51,7 @@ def test_no_command_writes_over_its_input(
     words = WRITERS[name]
     own = next(word for word in words if word in inputs)
     (folder / "link").symlink_to(own)
-    found = run(*words, "-o", "link")
-    assert found.exit_code == 2, found.output
+    found = run(*words, "-o", "link", code=2)
     assert "it is an input of this command" in found.stderr
     assert (folder / own).read_bytes() == inputs[own]
 
@@ -72,8 +63,7 @@ def test_outputs_that_cannot_be(folder: Path, name: str) -> None:
     (folder / "kept").write_text("kept")
     (folder / "kept").chmod(0o444)
     for output in ("loop", "n" * 300, "kept", "none/out"):
-        found = run(*WRITERS[name], "-o", output)
-        assert found.exit_code == 4, found.output
+        found = run(*WRITERS[name], "-o", output, code=4)
         assert "cannot be written" in found.stderr
     assert (folder / "kept").read_text() == "kept"
     assert (folder / "loop").is_symlink()
@@ -106,33 +96,24 @@ def test_reports_from_a_pipe(folder: Path) -> None:
     os.write(writer, b"no report\n")
     os.close(writer)
     try:
-        found = run("verify", str(folder / "plan.json"), "--collected", fd(reader))
+        collected = ("--collected", f"/dev/fd/{reader}")
+        found = run("verify", folder / "plan.json", *collected, code=2)
     finally:
         os.close(reader)
     assert "there is no report" in found.stderr
 
 
-def fd(number: int) -> str:
-    return f"/dev/fd/{number}"
-
-
 def test_data_go_one_way() -> None:
     """Commands print messages only; what they print of data goes through the writer."""
-    printing = [
-        path.name
-        for path in (ROOT / "placer").rglob("*.py")
-        if "stdout" in (text := path.read_text()) or "echo" in text
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call)
-        and (
-            (
-                ast.unparse(node.func).startswith("sys.stdout.")
-                and ast.unparse(node.func).rpartition(".")[2] in ("write", "writelines")
-            )
-            or (
-                ast.unparse(node.func) == "click.echo"
-                and not any(keyword.arg == "err" for keyword in node.keywords)
-            )
-        )
-    ]
-    assert set(printing) == {"writing.py"}
+    printing = set()
+    for path in (ROOT / "placer").rglob("*.py"):
+        text = path.read_text()
+        if not any(word in text for word in ("stdout", "echo", "print(")):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if re.fullmatch(r"print|sys\.stdout\..*write(lines)?", called) or (
+                called == "click.echo" and "err=True" not in ast.unparse(node)
+            ):
+                printing.add(path.name)
+    assert printing == {"writing.py"}

@@ -1,4 +1,6 @@
-"""``placer place`` from end to end."""
+"""``placer place`` from end to end: plans, options, rules and what is refused."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -6,42 +8,44 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from placer import read_job, read_plan, read_topology
+from placer import read_plan
+from placer.base.errors import InputError
 from placer.base.hostlist import expand
-from placer.cli.main import main
+from placer.cli.searching import NOT_EXACT
 from placer.cost.hop_cost import hop_cost
 from placer.placement.baselines import baseline
-from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
+from placer.solve.score import step_time
+from placer.solve.score.kernel import is_built
+from tests.cli.small_job import MACHINE, WEIGHED
+from tests.commands import data, refusal, run
+from tests.solve.annealing import test_added_move
+from tests.texts import file_text
+
+if TYPE_CHECKING:
+    from click.testing import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINE = "rack:2 node:2 gpu:2"
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, dp: 4}
-weights: {tp: 10, dp: 1}
-"""
+JOB = WEIGHED
+RULED = "rack:2 node:3 gpu:2"
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)))
+def words(job: object, machine: str = MACHINE) -> tuple[object, ...]:
+    return ("place", "-t", machine, "-j", job)
 
 
-def place(job: str, *args: object) -> Result:
-    return run("place", "-t", MACHINE, "-j", job, *args)
+def place(job: str, *args: object, code: int = 0) -> Result:
+    return run(*words(job), *args, code=code)
 
 
 def test_prints_a_summary(job: str) -> None:
     """By default stdout is a summary for people, with what was assumed."""
     found = place(job, "-v")
-    assert found.exit_code == 0
     first, _, rest = found.stdout.partition("\n\n")
     assert first == place(job).stdout.rstrip()
     assert first.startswith("Keep your order: nothing to win\nyour order: given-order")
@@ -51,69 +55,39 @@ def test_prints_a_summary(job: str) -> None:
 
 
 def test_writes_a_plan_that_holds(job: str, tmp_path: Path) -> None:
-    """With -o the plan is written, and the independent checker passes it."""
+    """With -o the plan is written, and passes its check; -q leaves both streams empty.
+
+    With ``--format json`` and ``-o -`` the plan is printed and nothing else.
+    """
     path = tmp_path / "plan.json"
-    assert place(job, "-o", path).exit_code == 0
-    assert violations(read_plan(path), read_topology(MACHINE), read_job(job)) == []
-    assert run("check", path, "-t", MACHINE, "-j", job).exit_code == 0
-
-
-def test_json_is_the_plan(job: str) -> None:
-    """--format json and -o - print the plan and nothing else."""
-    for args in (["--format", "json"], ["-o", "-"]):
+    assert place(job, "-q", "-o", path).output == ""
+    run("check", path, "-t", MACHINE, "-j", job)
+    for args in (("--format", "json"), ("-o", "-")):
         plan = json.loads(place(job, *args).stdout)
-        assert plan["format"] == "placer/plan"
-        assert plan["world_size"] == 8
-
-
-def test_quiet_says_nothing(job: str, tmp_path: Path) -> None:
-    """-q with a file leaves both streams empty."""
-    found = place(job, "-q", "-o", tmp_path / "plan.json")
-    assert (found.exit_code, found.output) == (0, "")
+        assert (plan["format"], plan["world_size"]) == ("placer/plan", 8)
 
 
 def test_hosts_and_exclude(job: str) -> None:
     """Only the hosts of the allocation are used, without the excluded ones."""
-    args = ("--hosts", "r1-n1,r2-n[1-2],r1-n2", "--format", "json")
-    assert set(json.loads(place(job, *args).stdout)["nodes"]) == {
-        "r1-n1",
-        "r2-n1",
-        "r2-n2",
-        "r1-n2",
-    }
-    found = place(job, *args, "--exclude", "r1-n2")
-    assert found.exit_code == 3
-    assert "infeasible: " in found.stderr
+    hosts = ("--hosts", "r1-n1,r2-n[1-2],r1-n2")
+    used = set(data(*words(job, RULED), *hosts)["nodes"])
+    assert used == {"r1-n1", "r2-n1", "r2-n2", "r1-n2"}
+    told = refusal(*words(job, RULED), *hosts, "--exclude", "r1-n2", code=3)
+    assert "infeasible: " in told
 
 
-def test_a_rule_that_cannot_hold_is_infeasible(job: str, tmp_path: Path) -> None:
-    """--require adds a rule; when it cannot hold, exit is 3 and no plan appears."""
-    path = tmp_path / "plan.json"
-    found = place(job, "--require", "dp=node", "-o", path)
-    assert found.exit_code == 3
-    assert found.stderr.splitlines()[-2].startswith("infeasible: ")
-    assert found.stdout == ""
-    assert not path.exists()
+def test_added_rule_holds_and_is_recorded(job: str, tmp_path: Path) -> None:
+    """A rule of the command line is kept and stands in the plan's bound.
 
-
-def test_added_rule_holds_and_is_recorded(job: str) -> None:
-    """A rule of the command line is kept and stands in the plan's bound."""
-    plan = json.loads(place(job, "--require", "tp=node", "--format", "json").stdout)
+    When it cannot hold, exit is 3 and no plan appears.
+    """
+    plan = data(*words(job), "--require", "tp=node")
     assert plan["bound"]["require"] == {"tp": "node"}
     assert plan["score"]["crossings"]["tp"] == {"node": 4}
-
-
-def test_gap_not_met_still_writes(
-    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A gap that is not reached gives exit 1, after the plan is written."""
-    monkeypatch.setattr("placer.solve.orders.solve", without_proof)
     path = tmp_path / "plan.json"
-    found = place(job, "--gap", "1%", "-o", path)
-    assert found.exit_code == 1
-    assert "gap not met" in found.stderr
-    assert read_plan(path).bound["gap"] == pytest.approx(0.5)
-    assert place(job, "--gap", "0.6", "-o", path).exit_code == 0
+    told = refusal(*words(job), "--require", "dp=node", "-o", path, code=3)
+    assert told.splitlines()[-2].startswith("infeasible: ")
+    assert not path.exists()
 
 
 def without_proof(problem, *_options):  # type: ignore[no-untyped-def]
@@ -133,6 +107,18 @@ def without_proof(problem, *_options):  # type: ignore[no-untyped-def]
     )
 
 
+def test_gap_not_met_still_writes(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gap that is not reached gives exit 1, after the plan is written."""
+    monkeypatch.setattr("placer.solve.orders.solve", without_proof)
+    path = tmp_path / "plan.json"
+    found = place(job, "--gap", "1%", "-o", path, code=1)
+    assert "gap not met" in found.stderr
+    assert read_plan(path).bound["gap"] == pytest.approx(0.5)
+    place(job, "--gap", "0.6", "-o", path)
+
+
 def test_a_plan_that_fails_its_check_is_never_shown(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,14 +133,12 @@ def test_a_plan_that_fails_its_check_is_never_shown(
 
     monkeypatch.setattr("placer.solve.orders.solve", wrong)
     path = tmp_path / "plan.json"
-    found = place(job, "-o", path, "--effort", "normal")
-    assert found.exit_code == 70
-    assert "internal error" in found.stderr
-    assert "--debug" in found.stderr
-    assert "Traceback" not in found.stderr
-    assert found.stdout == ""
+    told = refusal(*words(job), "-o", path, "--effort", "normal", code=70)
+    assert "internal error" in told
+    assert "--debug" in told
     assert not path.exists()
-    assert "Traceback" in place(job, "--debug", "--effort", "normal").stderr
+    shown = place(job, "--debug", "--effort", "normal", code=70).stderr
+    assert "Traceback" in shown
 
 
 @pytest.mark.parametrize(
@@ -169,10 +153,8 @@ def test_unwritable_output_is_found_before_the_search(
         raise AssertionError("searched")
 
     monkeypatch.setattr("placer.solve.orders.solve", never)
-    found = place(job, "-o", tmp_path / target)
-    assert found.exit_code == 4
-    assert "cannot be written" in found.stderr
-    assert found.stdout == ""
+    told = refusal(*words(job), "-o", tmp_path / target, code=4)
+    assert "cannot be written" in told
 
 
 TWICE = """\
@@ -220,18 +202,13 @@ def test_same_bytes_outside_solver() -> None:
         ["--require", "tp"],
         ["--require", "=node"],
         ["--require", "tp=nod"],
-        ["--require", "xp=node"],
         ["--require", "tp=node", "--require", "tp=rack"],
         ["--objective", "luck"],
         ["--objective", "time"],
         ["--format", "xml"],
         ["--hosts", ""],
-        ["--hosts", "r1-n[1-2"],
         ["--hosts", "r9-n1"],
-        ["--hosts", "r1-n1,r1-n1"],
         ["--hosts", "@/no/such/file"],
-        ["--hosts", "$(reboot)"],
-        ["--exclude", "r9-n1"],
         ["--exclude", "r[1-2]-n[1-2]"],
         ["surplus"],
     ],
@@ -240,30 +217,141 @@ def test_same_bytes_outside_solver() -> None:
 def test_bad_options(job: str, tmp_path: Path, args: list[str]) -> None:
     """A bad option ends with 2, a message, no traceback and no output."""
     path = tmp_path / "plan.json"
-    found = place(job, "-o", path, *args)
-    assert found.exit_code == 2, found.output
-    assert found.stderr.strip()
-    assert "Traceback" not in found.output
-    assert found.stdout == ""
+    refusal(*words(job), "-o", path, *args)
     assert not path.exists()
 
 
 @pytest.mark.parametrize("hosts", ["n[10,2,1,9]", "n[9,10,2]", "n10"])
 def test_the_first_host_by_name_keeps_rank_0(tmp_path: Path, hosts: str) -> None:
     """Slurm's order: n2 before n10, whatever order the hosts are given in."""
-    path, job = tmp_path / "plan.json", tmp_path / "job.yaml"
+    path, job, machine = (tmp_path / name for name in ("p.json", "j.yaml", "m.yaml"))
     names = expand(hosts)
     job.write_text(JOB.replace("dp: 4", f"dp: {2 * len(names)}"))
-    machine = tmp_path / "machine.yaml"
-    machine.write_text(
-        "{format: placer/topology, version: 1, name: m, tiers: [{name: node, size: 4, "
-        "bandwidth: 450GB/s, latency: 1us}, {name: cluster, bandwidth: 50GB/s, "
-        'latency: 5us}], nodes: [{names: "n[1-12]"}]}'
-    )
-    args = ("-t", machine, "-j", job, "--hosts", hosts, "-q", "-o", path)
-    done = run("place", *args, "--first-host-first")
-    assert done.exit_code == 0, done.output
+    node = {"name": "node", "size": 4, "bandwidth": "450GB/s", "latency": "1us"}
+    outer = {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"}
+    nodes = [{"names": "n[1-12]"}]
+    machine.write_text(file_text("topology", tiers=[node, outer], nodes=nodes))
+    asked = (*words(job, str(machine)), "--hosts", hosts, "-q", "-o", path)
+    run(*asked, "--first-host-first")
     first = min(names, key=lambda name: int(name[1:]))
     assert read_plan(path).host_of_rank[0] == first
-    done = run("place", *args, "--first-host-first", "--exclude", first)
+    done = run(*asked, "--first-host-first", "--exclude", first, code=None)
     assert done.exit_code in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "effort"),
+    [
+        ([], "measurable"),
+        (["--time-limit", "60"], "measurable"),
+        (["--time-limit", "60", "--effort", "full"], "full"),
+        (["--effort", "quick"], "quick"),
+        (["--effort", "12"], 12),
+    ],
+)
+def test_a_time_limit_is_a_ceiling(
+    job: str, monkeypatch: pytest.MonkeyPatch, options: list[str], effort: str | int
+) -> None:
+    """A time limit asks for no more effort than there is without one."""
+    asked: dict[str, Any] = {}
+
+    def stop(*_args: object, **given: Any) -> None:
+        asked.update(given)
+        raise InputError([])
+
+    monkeypatch.setattr("placer.api.place.place", stop)
+    place(job, *options, code=2)
+    assert asked["effort"] == effort
+
+
+@pytest.mark.parametrize("text", ["hard", "-1", "1.5", "²"])
+def test_an_effort_there_is_not(job: str, text: str) -> None:
+    """It is a usage error that names those there are."""
+    told = " ".join(refusal(*words(job), f"--effort={text}").split())
+    assert "quick, measurable, normal, full or a number" in told
+
+
+@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes are then priced in full, which nobody should have to find out."""
+    (folder / "machine.json").write_text(json.dumps(test_added_move.MACHINE))
+    (folder / "job.json").write_text(json.dumps(test_added_move.jobs()[2]))
+    asked = (*words("job.json", "machine.json"), "--effort", "full", "--time-limit", 2)
+    assert NOT_EXACT not in run(*asked).stderr
+    monkeypatch.setattr(step_time, "_agrees", lambda *_: False)
+    assert NOT_EXACT in run(*asked).stderr
+
+
+def test_rules_are_kept_recorded_and_checked(job: str, tmp_path: Path) -> None:
+    """Rules of flags are in the plan, and check enforces them without the flags."""
+    path = tmp_path / "plan.json"
+    flags = ("--pin", "0-1=r2-n[2-3]", "--avoid", "r1-n1", "--at-most", "rack=2")
+    found = run(*words(job, RULED), *flags, "--spares", "rack=1", "-o", path)
+    assert "kept: ranks 0-1 on r2-n[2-3]; at most 2 replicas in a rack;" in found.stdout
+    assert "avoided: none of 1 nodes to avoid is used" in found.stdout
+    plan = json.loads(path.read_text())
+    assert plan["rules"]["pin"] == [{"ranks": "0-1", "nodes": "r2-n[2-3]"}]
+    assert len(plan["rules"]["spare_nodes"]) == 2
+    run("check", path, "-t", RULED, "-j", job)
+    plan["rules"]["at_most"] = {"rack": 1}
+    path.write_text(json.dumps(plan))
+    found = run("check", path, "-t", RULED, "-j", job, code=1)
+    assert "more than 1 replicas" in found.stdout
+
+
+def test_rules_of_flags_add_to_the_file(tmp_path: Path) -> None:
+    """Both hold; one of the file that does not fit is reported with its line."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB + "rules: {pin: [{ranks: 0, nodes: r1-n3}]}\n")
+    plan = data(*words(path, RULED), "--pin", "2=r1-n1")
+    hosts = [plan["nodes"][node] for node in plan["node_of_rank"]]
+    assert (hosts[0], hosts[2]) == ("r1-n3", "r1-n1")
+    path.write_text(JOB + "rules:\n  pin:\n    - {ranks: 0, nodes: zz}\n")
+    told = refusal(*words(path, RULED))
+    assert f"{path}:8:7: rules.pin[0]: the topology has no host" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "expected"),
+    [
+        (("--pin", "0"), 2, "is not a pin such as 0-3=n01"),
+        (("--pin", "x=n"), 2, "is not a list of ranks"),
+        (("--pin", "0=zz"), 2, '--pin: the topology has no host "zz"'),
+        (("--pin", "9=r1-n1"), 2, "--pin: there is no rank 9"),
+        (("--at-most", "rack"), 2, "is not a tier and a number such as rack=2"),
+        (("--at-most", "rack=0"), 2, "is not a tier and a number such as rack=2"),
+        (("--at-most", "hall=1"), 2, "--at-most: the topology rack:2 node:3 gpu:2 has"),
+        (("--spares", "rack=1", "--spares", "rack=2"), 2, "rack has two numbers"),
+        (("--spares", "rack=3"), 3, "this rule cannot be kept: 3 spare nodes in every"),
+        (("--at-most", "rack=1"), 3, "it fits with at most 2 a rack"),
+    ],
+)
+def test_bad_rules(job: str, flags: tuple[str, ...], code: int, expected: str) -> None:
+    """Bad flags exit with 2, rules that cannot be kept with 3 and a reason."""
+    assert expected in refusal(*words(job, RULED), *flags, code=code)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "hint"),
+    [
+        (["place", "--spares", "rack=3"], "3 spare nodes in every rack", "it fits"),
+        (["place", "--hosts", "r1-n[1-3]"], "needs 8 GPUs", "dp 3 would fit"),
+        (["allocate", "--free", "r1-n1"], "needs 8 GPUs, 2 are free", "dp 1 would"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_json_says_what_is_infeasible(
+    job: str, asked: list[str], reason: str, hint: str
+) -> None:
+    """Exit code 3 with JSON: the verdict, the rule with its counts, what would fit."""
+    given = (*asked, "-t", RULED, "-j", job)
+    found = run(*given, "--format", "json", code=3)
+    verdict = json.loads(found.stdout)["verdict"]
+    assert (verdict["advice"], verdict["proved"]) == ("infeasible", True)
+    assert reason in verdict["reason"]
+    assert hint in verdict["hints"][0]
+    assert verdict["text"].startswith("Infeasible: ")
+    assert f"infeasible: {verdict['reason']}\n  hint: " in found.stderr
+    refusal(*given, code=3)

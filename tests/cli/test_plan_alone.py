@@ -8,14 +8,15 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import placer
-from placer.cli.main import main
 from tests.cli import small_job
+from tests.commands import data, refusal, run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from click.testing import Result
 
 MACHINE = """\
 format: placer/topology
@@ -30,6 +31,22 @@ nodes:
   - {names: "b[1-4]", rack: b}
 unavailable: {a2: "xid 79"}
 scheduler: slurm
+"""
+ROLES = """\
+format: placer/workload
+version: 1
+name: roles
+roles:
+  - name: trainer
+    job:
+      {format: placer/job, version: 1, name: t, parallelism: {tp: 2, dp: 2},
+       compute: {fixed_time: 1s}}
+  - name: rollout
+    instances: 2
+    job:
+      {format: placer/job, version: 1, name: r, parallelism: {tp: 2},
+       groups: [{name: g, collective: all_reduce, bytes: 1MB, ranks: all}]}
+transfers: [{from: trainer, to: rollout, bytes: 8GB, pattern: reshard}]
 """
 PLACE = ("--hosts", "b[1-3],a[1,3-4]", "--exclude", "b3", "--require", "tp=node")
 COMMANDS = {
@@ -55,12 +72,14 @@ PLAN_ONLY = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A machine, a job, and a plan on a part of it, plain and compressed."""
+    """A machine, a job, and a plan on a part of it, plain and compressed; and roles."""
     path = tmp_path_factory.mktemp("alone")
     (path / "machine.yaml").write_text(MACHINE)
     (path / "job.yaml").write_text(small_job.JOB)
-    found = run("place", *inputs_in(path), *PLACE, "-q", "-o", str(path / "plan.json"))
-    assert found.exit_code == 0, found.output
+    (path / "roles.yaml").write_text(ROLES)
+    run("place", *inputs_in(path), *PLACE, "-q", "-o", path / "plan.json")
+    roles = ("-t", path / "machine.yaml", "-j", path / "roles.yaml")
+    run("place", *roles, "-q", "-o", path / "roles.json")
     plan = placer.read_plan(path / "plan.json")
     placer.write_plan(plan, path / "plan.json.gz")
     return path
@@ -70,15 +89,13 @@ def inputs_in(folder: Path) -> list[str]:
     return ["-t", str(folder / "machine.yaml"), "-j", str(folder / "job.yaml")]
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
-
-
-def run_on(plan: Path, command: tuple[str, ...], *more: str) -> Result:
+def run_on(
+    plan: Path, command: tuple[str, ...], *more: str, code: int | None = None
+) -> Result:
     """The command on the plan, which comes first but in ``diff``."""
     name, *options = command
-    words = [*options, str(plan)] if name == "diff" else [str(plan), *options]
-    return run(name, *words, *more)
+    words = [*options, plan] if name == "diff" else [plan, *options]
+    return run(name, *words, *more, code=code)
 
 
 def lasting(text: str) -> str:
@@ -101,23 +118,20 @@ def test_the_plan_says_what_its_inputs_say(folder: Path, name: str) -> None:
 def test_a_plan_of_the_whole_machine(folder: Path) -> None:
     """The same holds where the plan names no hosts: it keeps to naming none."""
     path = folder / "whole.json"
-    made = run("place", *inputs_in(folder), "-q", "-o", str(path))
-    assert made.exit_code == 0, made.output
+    run("place", *inputs_in(folder), "-q", "-o", path)
     for command in COMMANDS.values():
         command = tuple(word for word in command if word not in ("--added", "b4"))
         alone, given = run_on(path, command), run_on(path, command, *inputs_in(folder))
         assert lasting(given.stdout) == lasting(alone.stdout)
         assert given.exit_code == alone.exit_code
-    repaired = run("replace", str(path), "--failed", "a3", "--format", "json", "-q")
-    kept = json.loads(repaired.stdout)["inputs"]
+    kept = data("replace", path, "--failed", "a3", "-q")["inputs"]
     assert (kept["hosts"], kept["exclude"]) == ("", "a3")
 
 
 @pytest.mark.parametrize("name", PLAN_ONLY)
 def test_the_plan_is_enough(folder: Path, name: str) -> None:
     """Launcher files and pictures of a compressed plan are those of a plain one."""
-    alone = run_on(folder / "plan.json", PLAN_ONLY[name])
-    assert alone.exit_code == 0, alone.output
+    alone = run_on(folder / "plan.json", PLAN_ONLY[name], code=0)
     assert run_on(folder / "plan.json.gz", PLAN_ONLY[name]).stdout == alone.stdout
 
 
@@ -126,8 +140,7 @@ def test_others_are_refused_unless_forced(folder: Path, name: str) -> None:
     """A machine with another digest ends with 2; ``--force`` takes it."""
     other = folder / "faster.yaml"
     other.write_text(MACHINE.replace("oversubscription: 2", "oversubscription: 1"))
-    refused = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other))
-    assert refused.exit_code == 2
+    refused = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other), code=2)
     assert "another topology" in refused.stderr
     forced = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other), "--force")
     assert forced.exit_code in (0, 1), forced.output
@@ -136,9 +149,8 @@ def test_others_are_refused_unless_forced(folder: Path, name: str) -> None:
 def test_nothing_leaves_the_allocation(folder: Path) -> None:
     """Hosts outside it, or excluded, serve no repair, baseline or prediction."""
     plan = folder / "plan.json"
-    short = run("replace", str(plan), "--failed", "a1,b1", "-q")
-    assert short.exit_code == 3
-    assert "outside the allocation" in short.stderr
+    told = refusal("replace", plan, "--failed", "a1,b1", "-q", code=3)
+    assert "outside the allocation" in told
     for command in (("diff", "baseline:random"), ("diff", "launcher:slurm")):
         found = json.loads(run_on(plan, command, "--format", "json").stdout)
         gained = {*found["nodes_lost"]} | {*found["nodes_gained"]}
@@ -152,46 +164,28 @@ def test_an_older_plan_needs_its_inputs(folder: Path) -> None:
     path = folder / "older.json"
     path.write_text(json.dumps(older))
     for name, command in COMMANDS.items():
-        alone = run_on(path, command)
-        assert alone.exit_code == 2, name
+        alone = run_on(path, command, code=2)
         assert "give the topology and the job it was made for: -t, -j" in alone.stderr
         assert run_on(path, command, *inputs_in(folder)).exit_code in (0, 1), name
     for command in (("emit", "slurm-hostfile"), ("draw",)):
-        assert run_on(path, command).exit_code == 0
+        run_on(path, command, code=0)
 
 
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    3,
-    10**12,
-    1e300,
-    "",
-    "x",
-    "node",
-    "a[1-4]",
-    "a[1-99999999]",
-    "b[1",
-    "placer/job",
-    [],
-    ["a1"],
-    [[1]],
-    {},
-    {"x": 1},
-    {"tp": "rack"},
+    *(None, True, -1, 0, 3, 0.5, 10**12, 1e300),
+    *("", "x", "0", "node", "a[1-4]", "a[1-99999999]", "b[1", "placer/job"),
+    *([], [0], ["a1"], [None], [[1]], {}, {"x": 1}, {"tp": "rack"}, {"rack": {}}),
 )
 
 
-def damaged(inputs: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """The inputs with a few values changed, dropped, added or moved."""
-    found = copy.deepcopy(inputs)
+def damaged(section: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """The section with a few values changed, dropped, added or moved."""
+    found = copy.deepcopy(section)
     for _ in range(chance.randint(1, 3)):
-        inside: Any = {"inputs": found}
-        key: Any = "inputs"
+        inside: Any = {"section": found}
+        key: Any = "section"
         while isinstance(inside[key], dict | list) and inside[key]:
-            if inside is not found and key != "inputs" and chance.random() < 0.2:
+            if inside is not found and key != "section" and chance.random() < 0.2:
                 break
             inside = inside[key]
             keys = [*inside] if isinstance(inside, dict) else [*range(len(inside))]
@@ -213,33 +207,41 @@ def damaged(inputs: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
-def test_damaged_inputs_give_clean_errors(folder: Path, count: int) -> None:
-    """An answer or an error in words; and ``check`` passes no input that is another.
+def passes_check(path: Path, plan: dict[str, Any]) -> bool:
+    """Whether the check passes a damaged plan; its inputs are then what it names."""
+    path.write_text(json.dumps(plan))
+    found = run_on(path, ("check",))
+    assert found.exit_code in range(4), found.output
+    if found.exit_code:
+        return False
+    for key, read in (("topology", placer.read_topology), ("job", placer.read_job)):
+        part = path.with_name(f"{key}.json")
+        part.write_text(json.dumps(plan["inputs"][key]))
+        assert read(part).sha256 == plan[key]["sha256"]
+    return True
 
-    What passes has the digests that the plan names, in an allocation with its nodes.
+
+@pytest.mark.parametrize("name", ["plan.json", "roles.json"])
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_damaged_plans_give_clean_errors(folder: Path, name: str, count: int) -> None:
+    """An answer or an error in words, wherever the plan was edited.
+
+    ``check`` passes no input that is another than the plan names.
     """
-    plan = json.loads((folder / "plan.json").read_text())
+    plan = json.loads((folder / name).read_text())
     path = folder / "damaged.json"
-    chance = random.Random(count)
-    commands = [*COMMANDS.values(), *PLAN_ONLY.values()]
+    chance = random.Random(f"{name} {count}")
+    pages = ("report",), ("diff", "baseline:random", "--format", "html")
+    commands = [*COMMANDS.values(), *PLAN_ONLY.values(), *pages, ("emit", "json")]
     passed = 0
-    for number in range(count):
-        path.write_text(json.dumps(plan | {"inputs": damaged(plan["inputs"], chance)}))
-        for command in (("check",), commands[number % len(commands)]):
-            found = run_on(path, command)
-            assert found.exit_code in range(4), found.output
-            assert found.exception is None or isinstance(found.exception, SystemExit)
-            assert found.exit_code == 0 or found.output.strip()
-        if run_on(path, ("check",)).exit_code == 0:
-            passed += 1
-            kept = json.loads(path.read_text())["inputs"]
-            for key in ("topology", "job"):
-                part = folder / f"{key}.json"
-                part.write_text(json.dumps(kept[key]))
-            assert (
-                placer.read_topology(folder / "topology.json").sha256
-                == (plan["topology"]["sha256"])
-            )
-            assert placer.read_job(folder / "job.json").sha256 == plan["job"]["sha256"]
+    for number in range(2 * count):
+        if number % 2:
+            wrong = damaged(plan, chance)
+            passes_check(path, wrong)
+        else:
+            wrong = plan | {"inputs": damaged(plan["inputs"], chance)}
+            passed += passes_check(path, wrong)
+        found = run_on(path, commands[number % len(commands)])
+        assert found.exit_code in range(5), (wrong, found.output)
+        assert found.exit_code == 0 or found.output.strip()
     assert passed < count / 2

@@ -6,14 +6,13 @@ from time import sleep
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from placer.cli import progress
-from placer.cli.main import main
 from placer.cli.progress import ProgressLines
 from placer.solve.orders import solve_orders
 from placer.solve.run.budget import Pulse
 from placer.solve.run.solution import Improvement
+from tests.commands import run
 
 FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
 BETTER = Improvement(1.5, "nesting", 1.25, 1.0)
@@ -67,8 +66,7 @@ def test_verbose_tells_the_moves_of_local_search(
 
     monkeypatch.setattr("placer.solve.orders.solve_orders", counted)
     args = ["place", "-t", "dgx-h100-4x8", "-j", "quickstart", "--format", "json"]
-    run = CliRunner().invoke(main, [*args, *flags])
-    assert run.exit_code == 0, run.output
-    assert json.loads(run.stdout)["solver"]["moves"] == moves
+    found = run(*args, *flags)
+    assert json.loads(found.stdout)["solver"]["moves"] == moves
     told = "local search: exchange: tried 1,234 times, helped 5"
-    assert (told in run.stderr) == bool(flags)
+    assert (told in found.stderr) == bool(flags)

@@ -4,32 +4,34 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from placer.cli.main import main
 from placer.placement.baselines import BASELINES
 from tests.cli import small_job
+from tests.cli.small_job import MACHINE
+from tests.commands import data, refusal, run
 
-MACHINE = "rack:2 node:2 gpu:2"
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, dp: 4}
-weights: {tp: 10, dp: 1}
-require: {tp: node}
-"""
+JOB = small_job.WEIGHED + "require: {tp: node}\n"
 
 
-def score(job: str, *args: object) -> Result:
-    words = ["score", "-t", MACHINE, "-j", job, *args]
-    return CliRunner().invoke(main, list(map(str, words)))
+def score(job: object, *args: object) -> Result:
+    return run("score", "-t", MACHINE, "-j", job, *args)
+
+
+def scored(job: object, *args: object) -> dict:
+    return data("score", "-t", MACHINE, "-j", job, *args)
 
 
 def hop_cost(job: str, *args: object) -> float:
-    found = score(job, *args, "--format", "json")
-    assert found.exit_code == 0, found.stderr
-    return float(json.loads(found.stdout)["hop_cost"])
+    return float(scored(job, *args)["hop_cost"])
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Path:
+    """A job whose step has a time."""
+    path = tmp_path / "timed.yaml"
+    path.write_text(small_job.JOB)
+    return path
 
 
 # Four tp pairs inside nodes at distance 1, and two dp rings of four over two racks of
@@ -42,8 +44,7 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1:2\nr1-n2:2\nr2-n1:2\nr2-n2:2\n")
     plan = tmp_path / "plan.json"
-    args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
-    assert CliRunner().invoke(main, args).exit_code == 0
+    run("place", "-q", "-t", MACHINE, "-j", job, "-o", plan)
     assert hop_cost(job, "baseline:given-order") == IN_ORDER
     assert hop_cost(job, f"hostfile:{hosts}") == IN_ORDER
     assert hop_cost(job, plan) == IN_ORDER
@@ -56,19 +57,14 @@ def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
     """
     plan, hosts = tmp_path / "plan.json", tmp_path / "hosts.txt"
     hosts.write_text("r2-n1:2\nr1-n2:2\nr2-n2:2\nr1-n1:2\n")
-    args = ["place", "-q", "-t", "rack:3 node:2 gpu:2", "-j", job, "-o", str(plan)]
-    args += ["--hosts", "r3-n[1-2],r1-n2,r2-n[1-2],r1-n1", "--exclude", "r3-n2"]
-    assert CliRunner().invoke(main, args).exit_code == 0
-    for other in ([], ["--baseline", "given-order"], ["--hostfile", str(hosts)]):
-        words = ["score", str(plan), "--format", "json", *other]
-        alone = CliRunner().invoke(main, words)
-        given = CliRunner().invoke(
-            main, [*words, "-t", "rack:3 node:2 gpu:2", "-j", job]
-        )
-        assert alone.exit_code == 0, alone.stderr
-        assert alone.stdout == given.stdout
+    inputs = ("-t", "rack:3 node:2 gpu:2", "-j", job)
+    allocation = ("--hosts", "r3-n[1-2],r1-n2,r2-n[1-2],r1-n1", "--exclude", "r3-n2")
+    run("place", "-q", *inputs, *allocation, "-o", plan)
+    for other in ([], ["--baseline", "given-order"], ["--hostfile", hosts]):
+        alone = data("score", plan, *other)
+        assert alone == data("score", plan, *other, *inputs)
         if "--baseline" in other:  # r3-n1, r1-n2, r2-n1, r2-n2: both rings over 3 racks
-            assert json.loads(alone.stdout)["hop_cost"] == 10 * 4 + 2 * 4 * 9
+            assert alone["hop_cost"] == 10 * 4 + 2 * 4 * 9
 
 
 def test_text_is_a_table(job: str) -> None:
@@ -85,16 +81,11 @@ def test_text_is_a_table(job: str) -> None:
     ]
 
 
-def test_text_names_the_busiest_links(tmp_path: Path) -> None:
+def test_text_names_the_busiest_links(timed: Path) -> None:
     """A step time comes with the links that carry most, as the JSON has them."""
-    path = tmp_path / "job.yaml"
-    path.write_text(small_job.JOB)
-    (link, *_) = json.loads(
-        score(str(path), "baseline:sorted-hosts", "--format", "json").stdout
-    )["hottest_links"]
-    _, _, table = score(str(path), "baseline:sorted-hosts").stdout.partition(
-        "busiest links"
-    )
+    link = scored(timed, "baseline:sorted-hosts")["hottest_links"][0]
+    told = score(timed, "baseline:sorted-hosts").stdout
+    table = told.partition("busiest links")[2]
     first = table.splitlines()[1]
     assert first.startswith(f"  {link['domain']} {link['direction']}, {link['tier']}")
 
@@ -104,7 +95,6 @@ def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1\nr1-n2\nr1-n1\nr1-n2\nr2-n1:2\nr2-n2:2\n")
     found = score(job, f"hostfile:{hosts}")
-    assert found.exit_code == 0
     assert "note: 2 of 4 tp groups leave their node" in found.stderr
     assert score(job, f"hostfile:{hosts}", "-q").stderr == ""
 
@@ -113,7 +103,7 @@ def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
 def test_every_baseline(job: str, name: str) -> None:
     """Each baseline can be scored, and the list names it."""
     assert hop_cost(job, f"baseline:{name}", "--seed", 3) >= IN_ORDER
-    assert f"baseline:{name} " in CliRunner().invoke(main, ["score", "--list"]).stdout
+    assert f"baseline:{name} " in run("score", "--list").stdout
 
 
 @pytest.mark.parametrize(
@@ -131,21 +121,40 @@ def test_every_baseline(job: str, name: str) -> None:
 )
 def test_bad_options(job: str, args: list[str]) -> None:
     """None or two sources, or one that does not exist, ends with 2 and no output."""
-    found = score(job, *args)
-    assert found.exit_code == 2
-    assert found.stdout == ""
-    assert "Traceback" not in found.stderr
+    refusal("score", "-t", MACHINE, "-j", job, *args)
 
 
 def test_plan_of_another_job(job: str, tmp_path: Path) -> None:
     """A plan with another number of ranks or rank order is refused."""
-    plan = tmp_path / "plan.json"
-    args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
-    CliRunner().invoke(main, args)
-    other = tmp_path / "other.yaml"
-    other.write_text(JOB.replace("dp: 4", "dp: 2"))
-    assert score(str(other), plan).exit_code == 2
-    other.write_text(JOB.replace("dp: 4", "dp: 4, order: tp-cp-ep-pp-dp"))
-    found = score(str(other), plan)
-    assert found.exit_code == 2
-    assert "tp-cp-ep-pp-dp" in found.stderr
+    plan, other = tmp_path / "plan.json", tmp_path / "other.yaml"
+    run("place", "-q", "-t", MACHINE, "-j", job, "-o", plan)
+    for axes, words in (("dp: 2", ""), ("dp: 4, order: tp-cp-ep-pp-dp", "ep-pp-dp")):
+        other.write_text(JOB.replace("dp: 4", axes))
+        assert words in refusal("score", "-t", MACHINE, "-j", other, plan)
+
+
+def test_explanations_follow_the_score(timed: Path) -> None:
+    """With ``--explain`` the words come after the usual tables."""
+    found = score(timed, "--explain", "baseline:given-order").stdout
+    table, _, words = found.partition("\n\ncritical path")
+    assert table.startswith("step time")
+    assert "worst group of each axis" in words
+    assert "free fabric between nodes" in words
+    assert found.endswith("\n")
+    assert not found.endswith("\n\n")
+
+
+def test_json_has_the_facts(timed: Path, tmp_path: Path) -> None:
+    """Under ``explain``, the same for a plan as a host file; else there are none."""
+    plan, hosts = tmp_path / "plan.json", tmp_path / "hosts"
+    run("place", "-q", "-t", MACHINE, "-j", timed, "-o", plan)
+    nodes = json.loads(plan.read_text())["nodes"]
+    hosts.write_text("".join(f"{name}:2\n" for name in nodes))
+    found = scored(timed, "--explain", plan)["explain"]
+    assert found == scored(timed, "--explain", f"hostfile:{hosts}")["explain"]
+    assert set(found) == {
+        *("critical_path", "worst_groups", "slowest_replica"),
+        *("hottest_links", "free_scale_out"),
+    }
+    assert set(found["worst_groups"]) == {"tp", "pp", "dp"}
+    assert "explain" not in scored(timed, "baseline:random")

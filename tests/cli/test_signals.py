@@ -188,16 +188,10 @@ def assert_signals_are_answered(folder: Path, count: int, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_any_command_at_any_moment(folder: Path) -> None:
+@pytest.mark.parametrize(("count", "seed"), [(5, 11), (2 * len(COMMANDS), 12)])
+def test_any_command_at_any_moment(folder: Path, count: int, seed: int) -> None:
     """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""
-    assert_signals_are_answered(folder, 5, seed=11)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_every_command_at_any_moment(folder: Path) -> None:
-    """The same for every command, twice."""
-    assert_signals_are_answered(folder, 2 * len(COMMANDS), seed=12)
+    assert_signals_are_answered(folder, count, seed)
 
 
 LIBRARY = """\
@@ -234,12 +228,7 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 
 
 @pytest.mark.parametrize(
-    ("call", "delay_s"),
-    [
-        (FULL, 0.05),
-        (FULL, 1.4),
-        (IN_A_THREAD, 0.7),
-    ],
+    ("call", "delay_s"), [(FULL, 0.05), (FULL, 1.4), (IN_A_THREAD, 0.7)]
 )
 def test_a_callers_own_handler(folder: Path, call: str, delay_s: float) -> None:
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""

@@ -3,14 +3,9 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 import placer
-from placer.cli.main import main
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
+from tests.commands import refusal
 
 
 @pytest.mark.parametrize(
@@ -29,21 +24,16 @@ def run(*words: str) -> Result:
 )
 def test_usage_errors_are_as_others(words: tuple[str, ...], command: str) -> None:
     """They begin with ``error:`` and end with a hint that can be typed."""
-    found = run(*words)
-    assert (found.exit_code, found.stdout) == (2, "")
-    first, last = found.stderr.splitlines()
+    first, last = refusal(*words).splitlines()
     assert first.startswith("error: ")
     assert last == f"  hint: {command} --help"
 
 
-def test_both_inputs_are_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_both_inputs_are_asked_for() -> None:
     """Where machine and job are missing, one error names both."""
-    monkeypatch.chdir(tmp_path)
-    found = run("place").stderr
-    assert "'-t' / '--topology' and '-j' / '--job'" in found
-    assert "--job" not in run("place", "-j", "quickstart").stderr
+    assert "'-t' / '--topology' and '-j' / '--job'" in refusal("place")
+    assert "--job" not in refusal("place", "-j", "quickstart")
 
 
 @pytest.mark.parametrize(
@@ -64,11 +54,10 @@ def test_faults_of_machine_and_job_are_told_together(
     log = tmp_path / "LOG"
     log.write_text(" iteration 1/ 9 | elapsed time per iteration (ms): 155.7 |\n" * 3)
     words = tuple(word.replace("LOG", str(log)) for word in words)
-    found = run(*words, "-t", str(machine), "-j", str(job))
-    assert found.exit_code == 2
+    told = refusal(*words, "-t", machine, "-j", job)
     for path in (machine, job):
-        assert f'{path}:4:1: unknown key "bogus"' in found.stderr
-    gone = run(*words, "-t", f"{machine}.gone", "-j", f"{job}.gone").stderr
+        assert f'{path}:4:1: unknown key "bogus"' in told
+    gone = refusal(*words, "-t", f"{machine}.gone", "-j", f"{job}.gone")
     assert gone.count("cannot be read") == 2
 
 
@@ -81,9 +70,8 @@ def test_what_the_machine_may_say_is_not_asked_for(tmp_path: Path) -> None:
         "--num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 "
         "--global-batch-size 64 --tensor-model-parallel-size 2\n"
     )
-    found = run("place", "-t", str(machine), "-j", f"megatron:{script}")
-    assert found.exit_code == 2
-    assert "run.sh" not in found.stderr
+    told = refusal("place", "-t", machine, "-j", f"megatron:{script}")
+    assert "run.sh" not in told
 
 
 def test_faults_of_several_jobs_are_told_together(tmp_path: Path) -> None:
@@ -93,10 +81,9 @@ def test_faults_of_several_jobs_are_told_together(tmp_path: Path) -> None:
         path.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
     jobs = [word for path in paths for word in ("-j", str(path))]
     for machine in ("dgx-h100-4x8", str(tmp_path / "gone.yaml")):
-        found = run("allocate", "-t", machine, *jobs)
-        assert found.exit_code == 2
+        told = refusal("allocate", "-t", machine, *jobs)
         for path in paths:
-            assert f'{path}:4:1: unknown key "bogus"' in found.stderr
+            assert f'{path}:4:1: unknown key "bogus"' in told
 
 
 def test_a_library_call_tells_machine_and_job_together() -> None:
@@ -109,7 +96,7 @@ def test_a_library_call_tells_machine_and_job_together() -> None:
 def test_bad_values_of_options_are_told_together() -> None:
     """Each option with a bad value has a line, in the order typed, and one hint."""
     words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
-    *told, hint = run(*words).stderr.splitlines()
+    *told, hint = refusal(*words).splitlines()
     assert [line.split("'")[1] for line in told] == [*words[1::2]]
     assert all(line.startswith("error: Invalid value for ") for line in told)
     assert hint == "  hint: placer place --help"
@@ -117,6 +104,6 @@ def test_bad_values_of_options_are_told_together() -> None:
 
 def test_a_range_is_told_in_words() -> None:
     """A number that is too small or too large is told what it may be."""
-    found = run("place", "--gpus", "0", "--workers", "5000").stderr
+    found = refusal("place", "--gpus", "0", "--workers", "5000")
     assert "expected 1 or more, got 0" in found
     assert "expected 1 to 1,024, got 5000" in found

@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from placer.cli.main import main
 from placer.launch.process import RANK_VARIABLES
 from placer.launch.reports import report_line
 from placer.placement.plan_file import write_plan
+from tests import commands
 from tests.emit.readback import CONTIGUOUS, plan_of
-from tests.launch.jobs import as_planned, by_torchrun
+from tests.launch.jobs import by_torchrun
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +27,7 @@ def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(*arguments: str, text: str = "", **env: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(main, ["verify", *arguments], input=text, env=env)
+    done = commands.run("verify", *arguments, code=None, input=text, env=env)
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -50,6 +49,10 @@ def test_collected_from_the_report_of_every_process(plan_file: str) -> None:
     assert (code, err) == (0, "")
     assert out == "ok: 8 of 8 ranks are where the plan has them\n"
     assert run(plan_file, "--collected", "-", "-q", text=text) == (0, "", "")
+    _, out, _ = run(plan_file, "--collected", "-", "--format", "json", text=text)
+    found = json.loads(out)
+    assert (found["ok"], found["habits"], found["expected"]) == (True, [], 8)
+    assert run("-", "--collected", "-")[0] == 2  # one pipe is not both
 
 
 def test_wrong_job(plan_file: str, tmp_path: Path) -> None:
@@ -86,10 +89,7 @@ def test_one_process(plan_file: str) -> None:
     code, out, _ = run(plan_file, **env, PLACER_HOST="n2")
     assert (code, out.splitlines()[1]) == (1, "  rank 2: planned on n1, run on n2")
     code, out, _ = run(plan_file, **env | {"LOCAL_RANK": "1"}, PLACER_HOST="n1")
-    assert (code, out.splitlines()[1]) == (
-        1,
-        "  rank 2 on n1: planned on GPU 0, use 1",
-    )
+    assert (code, out.splitlines()[1]) == (1, "  rank 2 on n1: planned on GPU 0, use 1")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,6 @@ def test_errors(
     assert message in err
 
 
-def test_plan_and_reports_from_one_pipe() -> None:
-    """Standard input is either the plan or the reports."""
-    assert run("-", "--collected", "-")[0] == 2
-
-
 def test_report_is_light() -> None:
     """Thousands of processes report at once: no array, YAML or solver library loads."""
     script = (
@@ -137,11 +132,3 @@ def test_report_is_light() -> None:
     assert json.loads(report)["rank"] == 0
     heavy = {"numpy", "networkx", "ortools", "yaml", "torch", "jax"}
     assert heavy & set(modules.split()) == set()
-
-
-def test_right_job_with_all_facts(plan_file: str) -> None:
-    """A right job gives an empty comparison in JSON."""
-    text = "\n".join(map(report_line, as_planned(CONTIGUOUS)))
-    _, out, _ = run(plan_file, "--collected", "-", "--format", "json", text=text)
-    found = json.loads(out)
-    assert (found["ok"], found["habits"], found["expected"]) == (True, [], 8)

@@ -23,51 +23,22 @@ def test_megatron_docstring_example_of_16_ranks():
     """Two-way tensor and four-way pipeline on 16 GPUs give the documented groups."""
     job = Parallelism(tp=2, pp=4, dp=2, etp=2)
     assert groups(job, "tp") == [[2 * i, 2 * i + 1] for i in range(8)]
-    assert groups(job, "pp") == [
-        [0, 4, 8, 12],
-        [1, 5, 9, 13],
-        [2, 6, 10, 14],
-        [3, 7, 11, 15],
-    ]
-    assert groups(job, "dp") == [
-        [0, 2],
-        [1, 3],
-        [4, 6],
-        [5, 7],
-        [8, 10],
-        [9, 11],
-        [12, 14],
-        [13, 15],
-    ]
+    assert groups(job, "pp") == [[i, i + 4, i + 8, i + 12] for i in range(4)]
+    dp = [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9, 11], [12, 14], [13, 15]]
+    assert groups(job, "dp") == dp
+
+
+EIGHT = [[i] for i in range(8)]
+FOURS = [[0, 1, 2, 3], [4, 5, 6, 7]]
+FAR = [[0, 4], [1, 5], [2, 6], [3, 7]]
 
 
 @pytest.mark.parametrize(
     ("etp", "ep", "of_etp", "of_ep", "of_edp"),
     [
-        pytest.param(
-            1,
-            4,
-            [[i] for i in range(8)],
-            [[0, 1, 2, 3], [4, 5, 6, 7]],
-            [[0, 4], [1, 5], [2, 6], [3, 7]],
-            id="experts without tensor parallelism",
-        ),
-        pytest.param(
-            2,
-            2,
-            [[0, 1], [2, 3], [4, 5], [6, 7]],
-            [[0, 2], [1, 3], [4, 6], [5, 7]],
-            [[0, 4], [1, 5], [2, 6], [3, 7]],
-            id="experts with the dense tensor size",
-        ),
-        pytest.param(
-            4,
-            2,
-            [[0, 1, 2, 3], [4, 5, 6, 7]],
-            [[0, 4], [1, 5], [2, 6], [3, 7]],
-            [[i] for i in range(8)],
-            id="experts with a wider tensor size",
-        ),
+        (1, 4, EIGHT, FOURS, FAR),  # experts without tensor parallelism
+        (2, 2, [[0, 1], [2, 3], [4, 5], [6, 7]], [[0, 2], [1, 3], [4, 6], [5, 7]], FAR),
+        (4, 2, FOURS, FAR, EIGHT),  # experts with a wider tensor size
     ],
 )
 def test_expert_groups_by_hand(etp, ep, of_etp, of_ep, of_edp):

@@ -10,14 +10,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.beside import (
-    beside_seconds,
-    elementwise_bytes,
-    expert_bytes,
-    host_passes,
-    host_seconds,
-    host_wait,
-)
+from placer.job.beside import expert_bytes, host_passes, host_seconds, host_wait
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model
@@ -60,23 +53,6 @@ def job(**other: object) -> Job:
 def test_bytes_of_an_expert_s_parameter(other: dict[str, object], each: float) -> None:
     """Read each pass, its gradient read and added to; shards written by two gathers."""
     assert expert_bytes(job(**other)) == each
-
-
-def test_experts_pass_memory_and_launch_in_every_micro_batch() -> None:
-    """Of the mean layer: half of four experts' halves, and 30.4 us an expert.
-
-    Twice the tokens take as long; twice the expert ranks half as long.
-    """
-    found, bytes_a_layer = job(), elementwise_bytes(job(), MIXTURE)
-    experts = 0.5 * 4 * ONE / 2 * 8 / RATE + 0.5 * 4 * 30.4e-6
-    time = beside_seconds(found, MIXTURE)
-    assert time == pytest.approx(bytes_a_layer / RATE + experts)
-    wider = job(parallelism=Parallelism(tp=2, ep=8, dp=4, etp=2))
-    less = beside_seconds(wider, MIXTURE) - bytes_a_layer / RATE
-    assert less == pytest.approx(experts / 2)
-    more = job(micro_batch=2)
-    same = beside_seconds(more, MIXTURE) - 2 * bytes_a_layer / RATE
-    assert same == pytest.approx(experts)
 
 
 def test_layers_of_a_mixture_wait_for_their_host() -> None:

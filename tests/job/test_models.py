@@ -2,8 +2,6 @@
 
 import pytest
 
-from placer.base.errors import InputError
-from placer.job import models
 from placer.job.models import (
     Model,
     active_parameters,
@@ -95,21 +93,6 @@ def test_attention_is_as_wide_as_its_heads():
     latent = small(kv_lora_rank=2, qk_head_dim=3, rope_head_dim=1, v_head_dim=7)
     both = latent.heads * (4 + 7)
     assert attention_flops(latent, 5, causal=True) == 3 * 4 * 25 * both
-
-
-def test_an_unknown_model_names_the_nearest():
-    """A misspelt preset gets a suggestion."""
-    with pytest.raises(InputError, match=r'did you mean "llama3\.1-405b"'):
-        read_model("llama3.1-405")
-
-
-def test_a_model_file_of_another_format_is_refused(tmp_path, monkeypatch):
-    """A job file in place of a model is named as such."""
-    path = tmp_path / "odd.yaml"
-    path.write_text("format: placer/job\nversion: 1\n")
-    monkeypatch.setattr(models, "preset_path", lambda _kind, _name: path)
-    with pytest.raises(InputError, match='expected "placer/model", got "placer/job"'):
-        read_model("odd")
 
 
 @pytest.mark.parametrize(

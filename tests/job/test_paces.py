@@ -74,16 +74,6 @@ def test_the_last_stage_has_the_output_layer() -> None:
     assert rounds(job(2)) == pytest.approx(4 + 6 / (6 + HEAD), rel=1e-3)
 
 
-def test_outputs_at_a_rate_of_their_own() -> None:
-    """Twelve layers a second, and an output layer that takes a quarter of one."""
-    outputs = 6 * 73728 * 64 / 0.25 / 1e12
-    own = Compute(micro_batch_time=0.75, output_tflops=outputs)
-    found = paces(replace(job(2), compute=own))
-    assert found.stage.tolist() == pytest.approx([0.5 / 0.75, 1.0])
-    short = replace(own, micro_batch_time=0.1)
-    assert paces(replace(job(2), compute=short)).stage.min() > 0.0
-
-
 @pytest.mark.parametrize(
     ("gemm", "experts", "share"),
     [("bf16", 0, 0.0), ("fp8", 0, 0.78), ("bf16", 4, 0.78), ("nvfp4", 4, 0.78)],
@@ -148,12 +138,3 @@ def test_what_counts_for_layers_takes_their_time() -> None:
     assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])
     slower = paces(job(4, layers=35, ends=(1, 5)))
     assert slower.stage[0] == pytest.approx(11 / (5 + HEAD), rel=0.01)
-
-
-def test_one_stage_and_no_model_are_as_ever() -> None:
-    """Nothing differs, and the bubble is that of even stages."""
-    head = pytest.approx(HEAD / (12 + HEAD), rel=1e-3)
-    assert paces(job(1)) == (1.0, 1.0, 1.0, (head, head), 1.0)
-    bare = replace(job(4), model=None)
-    assert paces(bare).stage.tolist() == [1.0] * 4
-    assert rounds(bare) == pytest.approx(8 + 3)

@@ -6,7 +6,6 @@ is taken out before the text is read.
 
 import io
 import json
-import random
 import sys
 from dataclasses import asdict
 
@@ -105,15 +104,7 @@ def test_weights_or_groups_make_a_job_without_a_model(rest):
     job = job_of(HEAD + rest)
     assert job.model is None
     assert job.world_size == 4
-
-
-def test_all_is_one_group_of_the_whole_world():
-    """``ranks: all`` holds every rank once."""
-    job = job_of(
-        HEAD + "parallelism: {dp: 4}\n"
-        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n"
-    )
-    assert job.groups[0].ranks == ((0, 1, 2, 3),)
+    assert [group.ranks for group in job.groups] == [((0, 1, 2, 3),)] * len(job.groups)
 
 
 def test_a_model_can_be_written_out():
@@ -249,139 +240,13 @@ def test_only_full_shards_keep_their_parameters():
     assert not job_of(text + "{sharding: zero1}").data_parallel.gathers_each
 
 
-def option(line, fragment):
-    """A row of `BAD`: a section added at the end, its key read off the line."""
-    section, _, rest = line.partition(": {")
-    key = rest.partition(":")[0]
-    key = section if key.startswith("^") else f"{section}.{key}"
-    last = "weights: {tp: 4000, edp: 0.5}"
-    return last, f"{last}\n{line}", key, fragment
+COLUMNS, BAD = table(
+    "job/read_job.yaml", "a_bad_file_names_the_place_the_key_and_the_fault"
+)
+BAD += [("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between")]
 
 
-BAD = [
-    ("format: placer/job", "format: ^placer/topology", "format", "expected"),
-    ("format: placer/job\n", "^", "", 'key "format" is missing'),
-    ("version: 1", "version: ^2", "version", "newer than this placer reads"),
-    ("version: 1", "version: ^one", "version", "expected an integer"),
-    ("name: example", "name: ^no", "name", "expected a text, got the boolean no"),
-    ("name: example", "name: ^010", "name", "expected a text, got the number 010"),
-    ("name: example", 'name: ^"a\\eb"', "name", "control character"),
-    ("name: example", "name:^", "name", "expected a text, got nothing"),
-    ("name: example", "name: a\n^name: b", "", "duplicate key"),
-    ("name: example", "name: example\n^on: x", "", "the key on is read as a boolean"),
-    ("micro_batch: 2", "^micro_bach: 2", "", 'unknown key "micro_bach"'),
-    ("tp: 4", "tp: ^0", "parallelism.tp", "0 is not between 1"),
-    ("tp: 4", "tp: ^-4", "parallelism.tp", "-4 is not between 1"),
-    ("tp: 4", "tp: ^4.0", "parallelism.tp", "expected an integer"),
-    ("tp: 4", "tp: ^'4'", "parallelism.tp", 'got "4"'),
-    ("tp: 4", "tp: ^0x4", "parallelism.tp", "got the number 0x4"),
-    ("tp: 4", "^tq: 4", "parallelism", 'unknown key "tq"'),
-    ("tp: 4", "tp: ^256", "parallelism.tp", "more than the model's 128 heads"),
-    ("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between"),
-    ("dp: 16", "dp: 1048576", "parallelism", "ranks; at most"),
-    ("tp-cp-ep-pp-dp", "^tp-cp-ep-pp", "parallelism.order", "leaves out dp"),
-    ("tp-cp-ep-pp-dp", "^tp-tp-cp-pp-dp", "parallelism.order", "appears twice"),
-    ("tp-cp-ep-pp-dp", "^tp-cp-ep-pp-ddp", "parallelism.order", 'unknown axis "ddp"'),
-    ("ep: 1", "ep: ^3", "parallelism.ep", "does not divide tp x cp x dp"),
-    ("ep: 1", "ep: ^2", "parallelism.ep", "the model has no experts"),
-    ("ep: 1, pp: 8", "ep: 4, pp: 8", "parallelism.order", "other pipeline groups"),
-    ("vp: 8", "vp: 17", "parallelism.pp", "= 136 stages are more than"),
-    ("model: llama3.1-405b", "model: ^llama", "model", "there is no model preset"),
-    ("model: llama3.1-405b", "model: ^[1]", "model", "expected a text, got a list"),
-    ("sequence: 8192\n", "", "", 'key "sequence" is missing'),
-    ("micro_batches: 8", "micro_batches: ^0", "micro_batches", "0 is not between"),
-    ("activation: 2", "activation: ^.nan", "bytes.activation", "expected a number"),
-    ("activation: 2", "activation: ^-.inf", "bytes.activation", "expected a number"),
-    ("activation: 2", "activation: ^1e400", "bytes.activation", "is not between"),
-    ("sharding: zero1", "sharding: ^zero4", "data_parallel.sharding", "none of ddp"),
-    (
-        "sharding: zero1",
-        "sharding: hsdp, shard_size: ^5",
-        "data_parallel.shard_size",
-        "5 does not divide dp x cp = 32",
-    ),
-    (
-        "sharding: zero1",
-        "sharding: zero1, shard_size: ^4",
-        "data_parallel.shard_size",
-        "is for sharding hsdp only",
-    ),
-    ("dp: 16", "dp: ^16, dp_shard: 4", "parallelism.dp", "1 x 4 is not 16"),
-    ("dp: 16", "dp_shard: ^0", "parallelism.dp_shard", "0 is not between"),
-    (
-        "dp: 16",
-        "dp_replicate: 4, dp_shard: 4",
-        "data_parallel.sharding",
-        "dp_replicate 4 and dp_shard 4 make it hsdp",
-    ),
-    (
-        "sharding: zero1",
-        "sharding: zero1, keep_parameters: ^true",
-        "data_parallel.keep_parameters",
-        "is for sharding zero3 and hsdp only, not zero1",
-    ),
-    ("cp: false", "cp: ^0", "overlap.cp", "expected true or false"),
-    option("collectives: {all_reduce: ^butterfly}", "none of auto"),
-    option("collectives: {gather: ^tree}", "none of auto"),
-    option("collectives: {^reduce: ring}", 'unknown key "reduce"'),
-    option("tensor_parallel: {sequence: ^1}", "expected true or false"),
-    option("context_parallel: {communication: ^ring}", "none of p2p"),
-    option("expert_parallel: {imbalance: ^0.5}", "is not between 1"),
-    option("expert_parallel: {dispatch: ^hybrid}", "none of flat"),
-    option("stages: {embedding: ^-1}", "is not between 0"),
-    option("stages: {loss: ^3}", "counts for 3 layers, more than the 2.01562 of one"),
-    ("120ms", "^120mz", "compute.micro_batch_time", 'unknown unit "mz"'),
-    ("120ms", "^-1ms", "compute.micro_batch_time", "negative"),
-    ("120ms", "^0", "compute.micro_batch_time", "must be above 0"),
-    ("120ms", "^[1]", "compute.micro_batch_time", "expected a quantity"),
-    (
-        "micro_batch_time: 120ms",
-        "micro_batch_time: 1, tflops_per_gpu: ^5",
-        "compute.tflops_per_gpu",
-        "contradicts micro_batch_time",
-    ),
-    ("micro_batch_time: 120ms, ", "", "compute", "says nothing about the time"),
-    ("{tp: rack", "{zp: ^rack", "require.zp", "no such axis or group"),
-    ("ranks: free", "ranks: ^contiguous", "launcher.ranks", "none of node-contiguous"),
-    ("launcher: {ranks: free}", "launcher: ^free", "launcher", "expected a mapping"),
-    ("name: embedding", "name: ^tp", "groups[0].name", "is the name of an axis"),
-    ("name: embedding", "name: ^a b", "groups[0].name", "cannot be used as a name"),
-    ("all_to_all", "^alltoall", "groups[0].collective", "none of all_to_all"),
-    ("64MB", "^64XB", "groups[0].bytes", 'unknown unit "XB"'),
-    ("[[0, 1], [5, 4]]", "^some", "groups[0].ranks", "expected ranks"),
-    ("[[0, 1], [5, 4]]", "^[]", "groups[0].ranks", "list of groups is empty"),
-    ("[5, 4]", "^[]", "groups[0].ranks[1]", "has no members"),
-    ("[5, 4]", "^7", "groups[0].ranks[1]", "expected a list"),
-    ("[5, 4]", "[5, ^0]", "groups[0].ranks[1][1]", "rank 0 is already in a group"),
-    ("[5, 4]", "[5, ^1024]", "groups[0].ranks[1][1]", "not between 0 and 1023"),
-    ("weights: {tp: 4000", "weights: {etp: ^1", "weights.etp", "no such axis to weigh"),
-    ("tp: 4000", "tp: ^heavy", "weights.tp", "expected a number"),
-    *(
-        ("weights:", f"memory: {{{text}}}\nweights:", f"memory.{key}", fragment)
-        for text, key, fragment in (
-            ("recompute: ^half", "recompute", "none of none, selective, op, full"),
-            ("recompute_modules: ^[mlp]", "recompute_modules", "is for recompute sel"),
-            ("recompute_layers: ^2", "recompute_layers", "for recompute full only"),
-            ("gemm: ^int8", "gemm", "none of bf16, fp8, mxfp8, nvfp4"),
-            ("attention: ^flash", "attention", "none of fused, unfused"),
-            ("optimizer_bytes: ^12B", "optimizer_bytes", "expected a number"),
-            ("reserve: ^6 pints", "reserve", "unknown unit"),
-            ("activations: ^-1GB", "activations", "is negative"),
-            ("micro_batch_group: ^4", "micro_batch_group", "4 is not from the num"),
-            ("micro_batch_group: ^9", "micro_batch_group", "that of micro-batches"),
-        )
-    ),
-    ("weights:", "memory: {^recompile: full}\nweights:", "memory", "unknown key"),
-    (
-        "weights:",
-        "memory: {recompute: selective, recompute_modules: [mlp, ^mpl]}\nweights:",
-        "memory.recompute_modules[1]",
-        "none of core_attn",
-    ),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "key", "fragment"), BAD)
+@pytest.mark.parametrize(COLUMNS, BAD)
 def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragment):
     """The message has the marked line and column, the key path and what is wrong."""
     marked = changed(old, new)
@@ -416,6 +281,10 @@ def test_the_wrong_pipeline_order_gets_a_remedy():
     """The hint writes out the order with pp last."""
     found = problems_of(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
     assert found[0].hint == "put pp last: tp-cp-ep-dp-pp"
+    # A rate that needs an unknown model is not a second problem.
+    rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
+    found = problems_of(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
+    assert [problem.key for problem in found] == ["model"]
 
 
 def test_the_digest_depends_on_content_not_on_layout():
@@ -441,7 +310,10 @@ def test_the_digest_covers_the_content_of_a_model_preset():
 
 
 def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
-    """A file by text or path and standard input give the same job."""
+    """A file by text or path and standard input give the same job.
+
+    A name that is neither file nor preset tells how to list presets.
+    """
     path = tmp_path / "job.yaml"
     path.write_text(FULL)
     digest = job_of(FULL).sha256
@@ -449,57 +321,74 @@ def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
     assert read_job(str(path)).sha256 == digest
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FULL.encode())))
     assert read_job("-").sha256 == digest
-
-
-def test_an_unknown_preset_says_so():
-    """A name that is neither file nor preset tells how to list presets."""
     with pytest.raises(InputError, match="placer job list"):
         read_job("there-is-no-such-job")
 
 
-def mutants(seed, count):
-    rng = random.Random(seed)
-    for _ in range(count):
-        text = list(FULL)
-        for _ in range(rng.randint(1, 4)):
-            at = rng.randrange(len(text))
-            action = rng.randrange(4)
-            if action == 0:
-                del text[at : at + rng.randint(1, 12)]
-            elif action == 1:
-                text.insert(at, rng.choice("{}[]:,&*!|>'\"%@`#-?\t\n\x00\x1b0é.eE~"))
-            elif action == 2:
-                start = rng.randrange(len(text))
-                text[at:at] = text[start : start + rng.randint(1, 40)]
-            else:
-                text[at] = chr(rng.choice([rng.randrange(128), rng.randrange(0x2100)]))
-        yield "".join(text)
+MEMORY = """\
+memory:
+  recompute: full
+  recompute_method: block
+  recompute_layers: 2
+  gemm: fp8
+  optimizer_bytes: 8
+  micro_batch_group: 8
+  activations: 40GB
+  reserve: 0
+"""
 
 
-def test_mutated_files_give_a_job_or_an_input_error():
-    """500 random edits of a good file never end in anything but an InputError."""
-    outcomes = [outcome(text) for text in mutants(seed=7, count=500)]
-    assert set(outcomes) == {"job", "refused"}
+def test_memory_is_read_written_and_counts_for_the_digest():
+    """Sizes have units, 0 is not nothing, and what is left out has its default."""
+    job = job_of(FULL + MEMORY)
+    memory = job.memory
+    assert (memory.recompute, memory.recompute_method) == ("full", "block")
+    assert (memory.activations, memory.reserve) == (40e9, 0.0)
+    assert (memory.optimizer_bytes, memory.gradient_bytes) == (8.0, None)
+    again = job_of(json.dumps(to_document(job)))
+    assert again.memory == memory
+    assert again.sha256 == job.sha256 != job_of(FULL).sha256
 
 
-def outcome(text):
-    try:
-        job_of(text)
-    except InputError:
-        return "refused"
-    return "job"
-
-
-def test_an_unknown_model_is_one_problem(tmp_path):
-    """A rate that needs it is not a second one."""
-    file = tmp_path / "job.yaml"
-    file.write_text(
-        "format: placer/job\nversion: 1\nname: j\nparallelism: {dp: 4}\n"
-        "model: nobodys-7b\nsequence: 4096\ncompute: {tflops_per_gpu: 400}\n"
+def test_digests_outlive_keys_that_say_nothing_new():
+    """A job of before the keys of memory has the digest that its plans carry."""
+    assert job_of(FULL).sha256 == (
+        "21042a671982895aed9358dc25ac0284d8b99294b21e70b38dbcd8253239ce09"
     )
-    with pytest.raises(InputError) as raised:
-        read_job(str(file))
-    assert [problem.key for problem in raised.value.problems] == ["model"]
+    assert job_of(FULL + "memory: {recompute: none}\n").sha256 == job_of(FULL).sha256
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: [[0, 5], [2]]}]",
+        "traffic: {from: [0, 5], to: [1, 0], bytes: [3, 4]}",
+    ],
+)
+def test_groups_or_traffic_stand_instead_of_axes(rest):
+    """The job has the ranks that they name, and may pin the last one, not the next."""
+    rules = "\nrules: {pin: [{ranks: %d, nodes: a}]}\n"
+    assert job_of(HEAD + rest + rules % 5).world_size == 6
+    (problem,) = problems_of(HEAD + rest + rules % 6)
+    assert "rank 6 is above 5" in problem.message
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "parallelism: {dp: ^x}\ntraffic: {from: [0], to: [1], bytes: [3]}\n",
+        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
+        "compute: {micro_batch_time: ^3 parsecs}\n",
+        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
+        "compute: {tflops_per_gpu: ^x}\n",
+    ],
+)
+def test_a_wrong_value_is_told_once(rest):
+    """Nothing else is said of what would follow from it."""
+    before = HEAD + rest[: rest.index("^")]
+    (problem,) = problems_of(HEAD + rest.replace("^", ""))
+    place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    assert (problem.line, problem.column) == place
 
 
 def test_an_empty_interval_is_none() -> None:

@@ -214,11 +214,7 @@ SILENT_KERNEL = {
     "name": "ncclDevKernel_AllReduce_Sum(int)",
     "args": {"correlation": 5},
 }
-LAUNCH = {
-    "cat": "cuda_runtime",
-    "name": "cudaGraphLaunch",
-    "args": {"correlation": 5},
-}
+LAUNCH = {"cat": "cuda_runtime", "name": "cudaGraphLaunch", "args": {"correlation": 5}}
 
 
 @pytest.mark.parametrize(
@@ -246,11 +242,7 @@ REDUCE = call("allreduce", taken=1)
         ([*everywhere(REDUCE)[:3], trace(2, [REDUCE])], "", "not the only trace"),
         ([trace(r, [REDUCE], world=8) for r in ALL], "", "run of 8 ranks"),
         (everywhere(REDUCE, steps=0), "", "marks no step"),
-        (
-            [trace(r, [REDUCE], steps=1 + r // 3) for r in ALL],
-            "",
-            "marks 2 steps",
-        ),
+        ([trace(r, [REDUCE], steps=1 + r // 3) for r in ALL], "", "marks 2 steps"),
         (
             [trace(r, [REDUCE] * (1 + r // 3)) for r in ALL],
             "",

@@ -9,10 +9,7 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model, attention_flops
-from placer.job.pace import (
-    logit_seconds,
-    share_of,
-)
+from placer.job.pace import logit_seconds, share_of
 from placer.job.parallel import TensorParallel
 from placer.job.work import product_efficiency, sample_work
 

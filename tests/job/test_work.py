@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.cost.schedule import Stages, pipeline_time
-from placer.job.models import attention_flops, flops_per_sample
+from placer.job.models import flops_per_sample
 from placer.job.pace import compute_at
 from placer.job.parallel import EndStages
 from placer.job.read import read_job
 from placer.job.resize import resized
-from placer.job.work import micro_batch_time, micro_batch_work, product_efficiency
+from placer.job.work import micro_batch_time, product_efficiency
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -23,26 +22,6 @@ if TYPE_CHECKING:
 def llama(**compute: float) -> Job:
     job = read_job("llama3-405b-8k")
     return replace(job, compute=replace(job.compute, **compute))
-
-
-def test_attention_takes_longer() -> None:
-    """At half the rate each FLOP of attention counts twice; at the same rate, once."""
-    job = llama(attention_rate=1.0)
-    assert job.model is not None
-    gpus = 8 * 16
-    flops = flops_per_sample(job.model, 8192, causal=False) / gpus
-    attention = attention_flops(job.model, 8192, causal=False) / gpus
-    assert micro_batch_work(job) == pytest.approx(flops)
-    slow = llama(attention_rate=0.5)
-    assert micro_batch_work(slow) == pytest.approx(flops + attention)
-    seconds = micro_batch_work(slow) / (slow.compute.tflops_per_gpu * 1e12)
-    assert micro_batch_time(slow) == pytest.approx(seconds)
-
-
-def test_a_measured_time_is_taken_as_it_is() -> None:
-    """The rate of attention is in a measured time already."""
-    measured = llama(micro_batch_time=0.5, tflops_per_gpu=0.0, attention_rate=0.5)
-    assert micro_batch_time(measured) == 0.5
 
 
 # GPT-3 175B, one sample of 2,048 tokens: queries, keys and values have 3 h^2, outputs
@@ -121,17 +100,6 @@ def test_the_slowest_stage_sets_the_pace(
     head = 6 * 8192 * 128_256 * 16_384
     assert head / ((sample - head) / 126) == pytest.approx(0.608, abs=1e-3)
     assert in_layers(job) == pytest.approx(slowest, rel=1e-4)
-
-
-def test_long_runs_take_as_long_as_the_pipeline_itself() -> None:
-    """Stages that are alike, at the slowest one's pace: 63 layers and 0.608 more."""
-    job = cut(2, 1, 0, 0)
-    layer = Stages(
-        (63.0, 63.0), (126.0, 126.0), (0.0, 0.0), (63.0, 126.0, 63.608, 127.216)
-    )
-    exact = pipeline_time(layer, 512, 1, overlap=True)
-    even = 3 * in_layers(job) * (512 + 1)
-    assert even == pytest.approx(exact, rel=1e-3)
 
 
 def test_times_at_other_stages_follow_the_slowest() -> None:

@@ -11,7 +11,7 @@ from placer.base.errors import InputError
 from placer.documents import document_of, parse_document
 from placer.job.read import decode_job
 from placer.job.resize import reordered, resized
-from placer.job.write import to_document
+from tests.texts import table
 
 ROLES = [
     {"name": "trainer", "job": {"parallelism": {"tp": 2, "pp": 2, "dp": 2}}},
@@ -147,16 +147,6 @@ def test_a_cycle_lasts_from_one_of_the_rarest_transfers_to_the_next():
     assert [transfer.size_bytes for transfer in job.transfers] == [8, 32]
 
 
-def test_it_is_written_and_read_back_as_it_is():
-    job = workload(
-        {"bytes": "8GB", "every": 3, "overlap": True}, launcher={"ranks": "free"}
-    )
-    again = decode_job(parse_document(json.dumps(to_document(job)), "w.json"))
-    assert again.sha256 == job.sha256
-    assert flows(again) == flows(job)
-    assert workload({"bytes": "9GB"}).sha256 != job.sha256
-
-
 def test_gpus_of_a_role_set_its_replicas():
     roles = [
         {"name": "a", "gpus": 16, "job": {"parallelism": {"tp": 4}}},
@@ -166,32 +156,6 @@ def test_gpus_of_a_role_set_its_replicas():
     assert job.roles[0].job.parallelism.dp == 4
 
 
-WRONG = {
-    "no such role": (
-        "to: rollout",
-        "to: rolout",
-        'w.yaml:9:25: transfers[0].to: there is no role "rolout"',
-    ),
-    "itself": ("to: rollout", "to: trainer", "transfers[0].to: is the role that"),
-    "axis": ("tp: node", "tq: node", "w.yaml:6:71: roles[0].require.tq: there is no"),
-    "inside a role": (
-        "dp: 2",
-        "dp: x",
-        "w.yaml:6:52: roles[0].job.parallelism.dp: expected",
-    ),
-    "unknown key": ("every: 4", "evry: 4", 'transfers[0]: unknown key "evry"'),
-    "both": (
-        "every: 4",
-        "every: 4, tokens_per_s: 3, bytes_per_token: 2",
-        "contradicts tokens_per_s",
-    ),
-    "name": ("name: rollout", "name: trainer", "another role"),
-    "gpus": (
-        "job: {parallelism: {tp: 4}}",
-        "gpus: 6, job: {parallelism: {tp: 4}}",
-        "no multiple of tp x cp x pp = 4",
-    ),
-}
 TEXT = """\
 format: placer/workload
 version: 1
@@ -205,9 +169,8 @@ transfers:
 """
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_problems_name_their_place(case):
-    old, new, words = WRONG[case]
+@pytest.mark.parametrize(*table("job/workload.yaml", "problems_name_their_place"))
+def test_problems_name_their_place(old, new, words):
     with pytest.raises(InputError) as caught:
         decode_job(parse_document(TEXT.replace(old, new), "w.yaml"))
     assert words in "\n".join(map(str, caught.value.problems))

@@ -157,11 +157,12 @@ def swapped(first: int, second: int) -> Plan:
     )
 
 
-def without_last_rank() -> Plan:
-    plan = tiny_plan()
-    return replace(
-        plan, node_of_rank=plan.node_of_rank[:-1], gpu_of_rank=plan.gpu_of_rank[:-1]
-    )
+TINY = tiny_plan()
+STRANGE = ("x", *TINY.nodes[1:])
+
+
+def with_job(**changes: object) -> Plan:
+    return replace(TINY, job=TINY.job | changes)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,12 @@ def without_last_rank() -> Plan:
         (changed(5, 8, 0), "1 of 16 ranks points outside the list of nodes"),
         (changed(5, -1, 0), "1 of 16 ranks points outside the list of nodes"),
         (changed(5, 2, -1), "1 of 16 ranks uses a GPU that the node does not have"),
-        (without_last_rank(), "the plan places 15 ranks, the job has 16"),
+        (
+            replace(
+                TINY, node_of_rank=np.arange(15) // 2, gpu_of_rank=np.arange(15) % 2
+            ),
+            "the plan places 15 ranks, the job has 16",
+        ),
         (
             swapped(0, 1),
             "1 of 8 nodes hands out GPUs in another order than ranks: "
@@ -190,45 +196,36 @@ def without_last_rank() -> Plan:
             swapped(1, 15),
             "2 of 8 tp groups leave their node: the first is tp group 0 (ranks 0, 1)",
         ),
-        (replace(tiny_plan(), nodes=("n000",) * 8), "node n000 is listed 8 times"),
+        (replace(TINY, nodes=("n000",) * 8), "node n000 is listed 8 times"),
         (
-            replace(tiny_plan(), nodes=("x", *tiny_plan().nodes[1:])),
+            replace(TINY, nodes=STRANGE),
             "1 of 8 nodes is not in the topology: the first is x",
         ),
         (
-            replace(tiny_plan(), nodes=("x", *tiny_plan().nodes[1:])),
+            replace(TINY, nodes=STRANGE),
             "2 of 16 ranks have no usable node: the first is rank 0",
         ),
         (
-            replace(tiny_plan(), topology={"name": "other", "sha256": "0"}),
+            replace(TINY, topology={"name": "other", "sha256": "0"}),
             "the plan was made for another topology",
         ),
+        (with_job(sha256="0"), "the plan was made for another job"),
         (
-            replace(tiny_plan(), job={"name": "other", "sha256": "0"}),
-            "the plan was made for another job",
-        ),
-        (
-            replace(tiny_plan(), job={**tiny_plan().job, "order": "tp-cp-ep-dp-pp"}),
+            with_job(order="tp-cp-ep-dp-pp"),
             "the plan numbers ranks by tp-cp-ep-dp-pp, the job by tp-cp-ep-pp-dp",
         ),
+        (with_job(parallelism={"tp": 4}), "the plan says tp 4, the job says tp 2"),
         (
-            replace(tiny_plan(), job={**tiny_plan().job, "parallelism": {"tp": 4}}),
-            "the plan says tp 4, the job says tp 2",
-        ),
-        (
-            replace(tiny_plan(), domains={"rack": ("r1",) + ("r0",) * 7}),
+            replace(TINY, domains={"rack": ("r1",) + ("r0",) * 7}),
             "7 of 8 nodes have another rack in the topology: the first is n000 (r1",
         ),
+        (replace(TINY, domains={"rack": ("r0",)}), "8 nodes have 1 rack domains"),
         (
-            replace(tiny_plan(), domains={"rack": ("r0",)}),
-            "8 nodes have 1 rack domains",
-        ),
-        (
-            replace(tiny_plan(), domains={"hall": ("h",) * 8}),
+            replace(TINY, domains={"hall": ("h",) * 8}),
             "the plan has domains of tier hall, the topology no such tier",
         ),
         (
-            replace(tiny_plan(), gpu_of_rank=np.zeros(3, dtype=np.int64)),
+            replace(TINY, gpu_of_rank=np.zeros(3, dtype=np.int64)),
             "16 ranks have a node, 3 have a GPU",
         ),
     ],

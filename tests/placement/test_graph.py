@@ -1,10 +1,13 @@
 """Who talks to whom under a plan, against a job worked by hand."""
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.base.errors import InputError
 from placer.cost.hop_cost import HopCost
 from placer.placement.build import build_plan
@@ -13,38 +16,28 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.testing.strategies import tiny_plan
 
-JOB = """
-format: placer/job
-version: 1
-name: eight
-parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
-"""
-MODEL = """
-model: {layers: 8, hidden: 512, ffn: 2048, heads: 8, kv_heads: 8, vocab: 32000}
-sequence: 512
-micro_batches: 4
-compute: {tflops_per_gpu: 400}
-"""
-WEIGHTS = "weights: {tp: 8, pp: 1}\n"
-GROUP = """
-groups:
-  - {name: pair, collective: send_recv, bytes: 1MB, per_step: 1, ranks: [[0, 7, 5]]}
-"""
+MODEL = {
+    "model": {"layers": 8, "hidden": 512, "ffn": 2048, "heads": 8, "vocab": 32000},
+    "sequence": 512,
+    "micro_batches": 4,
+    "compute": {"tflops_per_gpu": 400},
+}
+PAIR = {"name": "pair", "collective": "send_recv", "bytes": "1MB", "per_step": 1}
+GROUP = {"groups": [PAIR | {"ranks": [[0, 7, 5]]}]}
 
 
-def plan_of(tmp_path, more: str = MODEL) -> tuple[Plan, HopCost]:
+def plan_of(**more: Any) -> tuple[Plan, HopCost]:
     """Rank r on GPU r of two racks of two nodes of two GPUs."""
-    (tmp_path / "job.yaml").write_text(JOB + more)
-    job = placer.read_job(tmp_path / "job.yaml")
+    job = testing.job(tp=2, pp=2, dp=2, order="tp-cp-ep-pp-dp", **(more or MODEL))
     topology = placer.read_topology("rack:2 node:2 gpu:2")
     inputs = Inputs.given(topology, job).to_document()
     plan = build_plan(topology, job, Placement(np.arange(8)), inputs=inputs)
     return plan, HopCost(topology, job)
 
 
-def test_ranks(tmp_path) -> None:
+def test_ranks() -> None:
     """Ranks are joined along tp (0, 1), pp (0, 2) and dp (0, 4), and their place."""
-    plan, _ = plan_of(tmp_path)
+    plan, _ = plan_of()
     graph = plan.to_networkx()
     assert {other: data["pairs"] for other, data in graph[0].items()} == {
         1: {"tp": 1},
@@ -56,9 +49,9 @@ def test_ranks(tmp_path) -> None:
     assert graph.nodes[5]["domains"]["node"] == plan.nodes[2]
 
 
-def test_domains(tmp_path) -> None:
+def test_domains() -> None:
     """Nodes are joined by four pp and four dp pairs; tp stays inside them."""
-    plan, _ = plan_of(tmp_path)
+    plan, _ = plan_of()
     graph = plan.to_networkx("node")
     vertices = [("node", name) for name in plan.nodes]
     assert list(graph) == vertices
@@ -74,9 +67,9 @@ def test_domains(tmp_path) -> None:
     assert data == {"pairs": {"dp": 4}, "weight": 4.0}
 
 
-def test_weights_give_the_hop_cost(tmp_path) -> None:
+def test_weights_give_the_hop_cost() -> None:
     """Under weights the graph's edges, over their distances, sum to the hop cost."""
-    plan, hops = plan_of(tmp_path, WEIGHTS)
+    plan, hops = plan_of(weights={"tp": 8, "pp": 1})
     graph = plan.to_networkx()
     assert graph[0][1]["weight"] == 8.0
     assert not graph.has_edge(0, 4)
@@ -88,21 +81,21 @@ def test_weights_give_the_hop_cost(tmp_path) -> None:
     assert total == hops.cost(np.arange(8))
 
 
-def test_groups_of_the_users_own(tmp_path) -> None:
+def test_groups_of_the_users_own() -> None:
     """A send_recv group is a chain in its own order."""
-    plan, _ = plan_of(tmp_path, MODEL + GROUP)
+    plan, _ = plan_of(**MODEL, **GROUP)
     graph = plan.to_networkx()
     assert graph[0][7]["pairs"] == {"pair": 1}
     assert graph[7][5]["pairs"] == {"pp": 1, "pair": 1}
     assert graph[7][5]["weight"] == 2.0
     assert not graph.has_edge(0, 5)
-    alone, _ = plan_of(tmp_path, GROUP)
+    alone, _ = plan_of(**GROUP)
     assert list(alone.to_networkx().edges) == [(0, 7), (5, 7)]
 
 
-def test_what_cannot_be_drawn(tmp_path) -> None:
+def test_what_cannot_be_drawn() -> None:
     """A tier that the plan does not name, and a plan without inputs, are refused."""
-    plan, _ = plan_of(tmp_path)
+    plan, _ = plan_of()
     with pytest.raises(InputError, match=r'tier "rak".*\n.*"rack"'):
         plan.to_networkx("rak")
     with pytest.raises(InputError, match="does not keep its inputs"):

@@ -5,32 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from placer import testing
 from placer.api.predict import scored_plan
 from placer.api.report import report_html
-from placer.documents import parse_document
 from placer.draw.placement_map import placement_map
-from placer.job.read import decode_job
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.topology.read import read_topology
 
-JOB = """
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: %d, pp: %d, dp: %d, order: tp-cp-ep-pp-dp}
-model: {layers: 16, hidden: 64, ffn: 128, heads: 8, kv_heads: 8, vocab: 512}
-sequence: 128
-micro_batches: 4
-compute: {micro_batch_time: 10ms}
-"""
+ORDER = "tp-cp-ep-pp-dp"
 
 
 def plan_of(machine: str, sizes: tuple[int, int, int], by_stage: bool) -> Plan:
     """Ranks in their order, or all of a stage side by side."""
     topology = read_topology(machine)
-    job = decode_job(parse_document(JOB % sizes, "job.yaml"))
+    job = testing.job(
+        **{**dict(zip(("tp", "pp", "dp"), sizes, strict=True)), "order": ORDER},
+        model={"layers": 16, "hidden": 64, "ffn": 128, "heads": 8, "vocab": 512},
+        sequence=128,
+        micro_batches=4,
+        compute={"micro_batch_time": 0.01},
+    )
     gpus = np.arange(job.world_size)
     if by_stage:
         tp, pp, dp = sizes

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from placer import read_topology
@@ -41,16 +44,10 @@ def test_refuses_what_the_machine_lacks(rules: Rules, expected: str) -> None:
 
 def test_names_the_reason_of_an_unavailable_host() -> None:
     """A pin to a node that must not be used says why it must not."""
-    text = "format: placer/topology\nversion: 1\nname: m\ntiers:\n"
-    text += "  - {name: node, size: 2, bandwidth: 1GB/s}\n"
-    text += "  - {name: cluster, bandwidth: 1GB/s}\n"
-    text += "nodes: [{names: 'n[1-4]'}]\nunavailable: {n2: xid 79}\n"
-    from placer.documents import parse_document
-    from placer.topology.read import decode_topology
-
-    machine = decode_topology(parse_document(text, "m.yaml"))
+    machine = replace(WHOLE, unavailable={"r1-n2": "xid 79"})
+    machine = machine.select(np.array([0, 2, 3, 4, 5]))
     with pytest.raises(InputError, match="unavailable: xid 79"):
-        with_rules(JOB, machine, machine, Rules((Pin((0,), ("n2",)),)))
+        with_rules(JOB, machine, machine, Rules((Pin((0,), ("r1-n2",)),)))
 
 
 def test_hosts_to_avoid_may_be_out_of_the_allocation() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 
 import placer
 from placer.base.hostlist import expand, fold
+from placer.documents import document_of
 from placer.documents.presets import preset_names
+from placer.job.read import decode_job
 from placer.job.rules import Pin
 from placer.job.write import to_document
 from placer.placement.inputs import Inputs, inputs_of
@@ -21,17 +25,18 @@ from placer.testing.strategies import tiny_plan
 from placer.topology.build import Nodes, build
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
+from placer.topology.write import to_document as topology_document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from placer.topology.model import Topology
 
+Write = Callable[["Topology"], dict[str, Any]]
+ROOT = Path(__file__).resolve().parents[2]
 FIGURES = placer.read_topology("rack:2 node:2 gpu:2").tiers
 
 
-def read_back(machine: Topology) -> Topology:
-    return parse_topology(json.dumps(compact_document(machine)), "machine.json")
+def read_back(machine: Topology, write: Write = compact_document) -> Topology:
+    return parse_topology(json.dumps(write(machine)), "machine.json")
 
 
 def assert_same(machine: Topology, other: Topology) -> None:
@@ -69,8 +74,14 @@ def machines(draw: st.DrawFn) -> Topology:
 
 @given(machines())
 def test_a_machine_reads_back_as_it_was(machine: Topology) -> None:
-    """Whatever it has: the same digest, nodes, uplinks and nodes out of use."""
+    """Whatever it has: the same digest, nodes, uplinks and nodes out of use.
+
+    One that is shown, node by node, has its names and tiers too.
+    """
     assert_same(machine, read_back(machine))
+    again = read_back(machine, topology_document)
+    assert (again.sha256, again.node_names) == (machine.sha256, machine.node_names)
+    assert (again.tiers, again.domain_names) == (machine.tiers, machine.domain_names)
 
 
 @pytest.mark.parametrize("name", [*preset_names("topologies"), "rack:3 node:5 gpu:4"])
@@ -83,6 +94,18 @@ def test_a_regular_machine_is_its_layout(name: str) -> None:
     assert_same(machine, read_back(machine))
 
 
+@pytest.mark.parametrize("name", ["job", "workload"])
+def test_every_key_of_a_job_is_read_back(name: str) -> None:
+    """Of files with all of them; the digest is the same."""
+    job = placer.read_job(ROOT / f"tests/schemas/{name}.yaml")
+    again = decode_job(document_of(to_document(job), "again"))
+    assert again.sha256 == job.sha256
+    for field in fields(job):
+        mine, its = getattr(job, field.name), getattr(again, field.name)
+        if field.name not in ("traffic", "roles"):
+            assert mine == its, field.name
+
+
 @pytest.mark.parametrize("name", preset_names("jobs"))
 def test_a_job_reads_back_as_it_was(name: str, tmp_path: Path) -> None:
     """Every preset keeps its digest; a group of all ranks stays one word."""
@@ -91,7 +114,9 @@ def test_a_job_reads_back_as_it_was(name: str, tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text(json.dumps(to_document(job)))
     assert len(path.read_text()) < 10_000 + 30 * flows
-    assert placer.read_job(str(path)).sha256 == job.sha256
+    again = placer.read_job(path)
+    assert again.sha256 == job.sha256
+    assert (again.description, again.sources) == (job.description, job.sources)
 
 
 @given(

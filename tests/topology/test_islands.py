@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +15,7 @@ from placer.placement.baselines import baseline
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
-from placer.topology.write import to_document
 from tests.texts import table
 
 if TYPE_CHECKING:
@@ -109,16 +106,6 @@ def test_missing_gpus_are_counted_by_island() -> None:
     chosen = found.select(np.array([3, 0]))
     assert chosen.by_island.domain_names[0] == ("c/1", "a1/0", "a1/1")
     assert chosen.index_of_gpu.tolist() == [0, 1, 0, 2, 3, 5, 1, 4, 6, 7]
-
-
-@pytest.mark.parametrize("text", [MACHINE, MIXED, WOUNDED])
-def test_documents_read_back(text: str) -> None:
-    """Both ways to write a machine keep its islands."""
-    found = machine(text)
-    assert machine(json.dumps(to_document(found))).sha256 == found.sha256
-    again = json.dumps(compact_document(found))
-    assert machine(again).sha256 == found.sha256
-    assert machine(again).by_island.domain_names == found.by_island.domain_names
 
 
 def test_islands_are_part_of_the_digest() -> None:

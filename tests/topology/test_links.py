@@ -13,7 +13,7 @@ from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
 from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
-from placer.topology.write import to_document
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -50,16 +50,6 @@ def test_links_and_factors_are_read() -> None:
         Link("region", ("us", "asia"), 1.25e8, 1e-3),
     )
     assert machine.speed_of_node.tolist() == [1, 1, 0.5, 0.5, 1, 1]
-
-
-@pytest.mark.parametrize("written", [to_document, compact_document])
-def test_what_is_written_reads_back(written) -> None:  # type: ignore[no-untyped-def]
-    """As `topology show` writes it, and as plans keep it."""
-    machine = read()
-    again = read(json.dumps(written(machine)))
-    assert again.links == machine.links
-    assert again.speed_of_node.tolist() == machine.speed_of_node.tolist()
-    assert again.sha256 == machine.sha256
 
 
 def test_a_layout_keeps_its_links_in_a_plan() -> None:
@@ -110,57 +100,8 @@ def test_the_drawing_names_links_the_slowest_first() -> None:
     assert "2 nodes with a compute factor below 1" in lines
 
 
-# what a third link says, key of the problem, words of the message, words of the hint
-BAD = {
-    "unknown domain": (
-        "between: [us, @euu], bandwidth: 1GB/s",
-        "between[1]",
-        'no domain is called "euu"',
-        '"eu"',
-    ),
-    "one domain": ("between: @[us], bandwidth: 1GB/s", "between", "two domains", "[us"),
-    "twice the same": (
-        "between: @[us, us], bandwidth: 1GB/s",
-        "between",
-        "two domains",
-        "[us",
-    ),
-    "no list": ("between: @us, bandwidth: 1GB/s", "between", "expected a list", ""),
-    "pair twice": (
-        "between: @[eu, us], bandwidth: 1GB/s",
-        "between",
-        "linked already, by links[0]",
-        "",
-    ),
-    "two tiers": (
-        "between: @[us, u1], bandwidth: 1GB/s",
-        "between",
-        "region 'us' and node 'u1'",
-        "one tier",
-    ),
-    "two parents": (
-        "between: @[u1, e1], bandwidth: 1GB/s",
-        "between",
-        "nodes of different regions",
-        "one domain of the next",
-    ),
-    "faster than its tier": (
-        "between: [eu, asia], bandwidth: 1GB/s, latency: @1us",
-        "latency",
-        "below 1 ms, the latency of tier 'cluster'",
-        "fastest pair",
-    ),
-    "no bandwidth": ("@between: [eu, asia]", "", '"bandwidth" is missing', ""),
-    "unknown key": (
-        "between: [eu, asia], bandwidth: 1GB/s, @latensy: 1s",
-        "",
-        '"latensy"',
-        '"latency"',
-    ),
-}
-
-
-@pytest.mark.parametrize(("link", "key", "message", "hint"), BAD.values(), ids=BAD)
+# What a third link says, key of the problem, words of the message, words of the hint.
+@pytest.mark.parametrize(*table("topology/links.yaml", "a_wrong_link_is_refused"))
 def test_a_wrong_link_is_refused(link: str, key: str, message: str, hint: str) -> None:
     """With its place, what is wrong, and what to do."""
     line = f"  - {{{link.replace('@', '')}}}"
