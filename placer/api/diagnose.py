@@ -82,10 +82,7 @@ def diagnose(
 def diagnosed(runs: Sequence[Run]) -> Verdict:
     """The same for times that belong to several ranks each.
 
-    Raises
-    ------
-    InputError
-        As `diagnose` says.
+    Raises `InputError` as `diagnose` says.
     """
     refuse(_problems(runs))
     return verdict_of(runs)

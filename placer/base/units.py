@@ -52,10 +52,7 @@ QUANTITIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
 def parse_bandwidth(text: str) -> float:
     """Bytes per second: ``100GB/s``, ``400Gb/s`` (bits), or a bare number of B/s.
 
-    Raises
-    ------
-    ValueError
-        If it is not a bandwidth above 0 and at most 1e18 B/s.
+    Raises `ValueError` if it is not a bandwidth above 0 and at most 1e18 B/s.
     """
     value = _parse(text, "bandwidth", _BANDWIDTHS, "100GB/s or 400Gb/s", MAX_BANDWIDTH)
     if value == 0.0:
@@ -66,10 +63,7 @@ def parse_bandwidth(text: str) -> float:
 def parse_time(text: str) -> float:
     """Seconds: ``5us``, ``120ms``, ``1.2s``, or a bare number of seconds.
 
-    Raises
-    ------
-    ValueError
-        If it is not a time from 0 to 1e9 s.
+    Raises `ValueError` if it is not a time from 0 to 1e9 s.
     """
     return _parse(text, "time", _TIMES, "5us, 120ms or 1.2s", MAX_SECONDS)
 
@@ -77,10 +71,7 @@ def parse_time(text: str) -> float:
 def parse_duration(text: str) -> float:
     """Seconds to wait: as `parse_time` reads them, and ``5m`` is five minutes.
 
-    Raises
-    ------
-    ValueError
-        If it is not a time from 0 to 1e9 s.
+    Raises `ValueError` if it is not a time from 0 to 1e9 s.
     """
     return _parse(text, "time", _TIMES | {"m": 60.0}, "90s, 5m or 2h", MAX_SECONDS)
 
@@ -88,10 +79,7 @@ def parse_duration(text: str) -> float:
 def parse_bytes(text: str) -> float:
     """Bytes: ``64MB``, ``16MiB``, or a bare number.
 
-    Raises
-    ------
-    ValueError
-        If it is not a size from 0 to 1e18 bytes.
+    Raises `ValueError` if it is not a size from 0 to 1e18 bytes.
     """
     return _parse(text, "size", _BYTES, "64MB or 16MiB", MAX_BYTES)
 
@@ -99,10 +87,7 @@ def parse_bytes(text: str) -> float:
 def parse_power(text: str) -> float:
     """Watts: ``1000W``, ``1.2MW``, or a bare number.
 
-    Raises
-    ------
-    ValueError
-        If it is not a power above 0 and at most 1e18 W.
+    Raises `ValueError` if it is not a power above 0 and at most 1e18 W.
     """
     value = _parse(text, "power", _WATTS, "1000W or 1.2MW", MAX_BYTES)
     if value == 0.0:
@@ -113,10 +98,7 @@ def parse_power(text: str) -> float:
 def parse_count(text: str) -> float:
     """How many: ``84M``, ``1.5B`` (1e9, as models are named), or a bare number.
 
-    Raises
-    ------
-    ValueError
-        If it is not a number from 0 to 1e18.
+    Raises `ValueError` if it is not a number from 0 to 1e18.
     """
     return _parse(text, "number", _COUNTS, "84M or 1.5B", MAX_BYTES)
 
@@ -124,10 +106,7 @@ def parse_count(text: str) -> float:
 def parse_number(text: str) -> float:
     """A plain number without a unit.
 
-    Raises
-    ------
-    ValueError
-        If it is not a number from 0 to 1e18.
+    Raises `ValueError` if it is not a number from 0 to 1e18.
     """
     return _parse(text, "number", {}, "2 or 0.5", MAX_BYTES)
 

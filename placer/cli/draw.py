@@ -96,10 +96,7 @@ def draw(plan: str, picture: str, **options: Any) -> None:
 def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -> None:
     """Write the report page of a plan.
 
-    Raises
-    ------
-    click.UsageError
-        If one picture is asked for: the page has them all.
+    Raises `click.UsageError` if one picture is asked for: the page has them all.
     """
     from placer.api.report import report_html
     from placer.cli.output import write_text
@@ -121,10 +118,8 @@ def write_picture(
 ) -> None:
     """Write what ``drawn`` makes of a theme to ``output``, as SVG or PNG.
 
-    Raises
-    ------
-    click.BadParameter
-        If the suffix of ``output`` says neither, and ``format_name`` is None.
+    Raises `click.BadParameter` if the suffix of ``output`` says neither, and
+    ``format_name`` is None.
     """
     from placer.cli.output import write_bytes, write_text
 

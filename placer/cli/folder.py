@@ -31,12 +31,8 @@ _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
 def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
     """Options of a command with what `NAME` gives; they name a machine and a job.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with ``-t`` and ``-j``.
-    why : str
-        Why these are needed, where they not always are.
+    ``options``: of a command with ``-t`` and ``-j``. ``why``: why these are needed,
+    where they not always are.
     """
     found = from_folder(options)
     missing = [text for name, text in _NEEDED.items() if not (options | found)[name]]

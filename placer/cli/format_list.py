@@ -25,16 +25,9 @@ def preset_list(
 ) -> click.Command:
     """The command that lists the presets of a folder.
 
-    Parameters
-    ----------
-    folder : str
-        Of presets.
-    sizes : str
-        What the size of one is called in the help.
-    row : callable
-        What a preset is, by keys of JSON, from its name.
-    size : callable
-        Its size in the text, from its row.
+    ``folder``: of presets. ``sizes``: what the size of one is called in the help.
+    ``row``: what a preset is, by keys of JSON, from its name. ``size``: its size in the
+    text, from its row.
     """
     from placer.documents.presets import preset_names
 

@@ -160,10 +160,7 @@ def help(
 def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
     """The context of the command with these names.
 
-    Raises
-    ------
-    click.UsageError
-        If there is none; the message names the nearest.
+    Raises `click.UsageError` if there is none; the message names the nearest.
     """
     context = root
     for name in names:

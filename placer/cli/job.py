@@ -35,20 +35,12 @@ def read_given_job(
     divide, it has those of the hosts. What its sources say goes to stderr, unless the
     command is quiet.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `job_option` and `source_options`.
-    machine : Topology, optional
-        That it runs on: where no source says how long the work takes, a rate of its
-        GPUs is assumed.
-    hosts : str, optional
-        An allocation of the machine.
-    ranks : int, optional
-        How many a job has whose sources leave it open, for commands that change it.
-    cuts_batch : bool
-        Whether the command cuts the samples of a step itself: of sources that do not
-        say how, it needs ``--global-batch`` alone.
+    ``options``: of a command with `job_option` and `source_options`. ``machine``: that
+    it runs on: where no source says how long the work takes, a rate of its GPUs is
+    assumed. ``hosts``: an allocation of the machine. ``ranks``: how many a job has
+    whose sources leave it open, for commands that change it. ``cuts_batch``: whether
+    the command cuts the samples of a step itself: of sources that do not say how, it
+    needs ``--global-batch`` alone.
     """
     with notes_told(options):
         return _given_job(options, machine, hosts, ranks, cuts_batch)

@@ -247,14 +247,8 @@ def step_environment(
 ) -> dict[str, str]:
     """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
 
-    Parameters
-    ----------
-    plan : Plan
-    path, hostfile : Path
-        The plan and its Slurm host file.
-    tasks : int
-        Lines of the host file.
-    environ : mapping of str to str
+    ``path`` and ``hostfile``: the plan and its Slurm host file. ``tasks``: lines of the
+    host file.
     """
     address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
     port = environ.get("MASTER_PORT") or "29500"

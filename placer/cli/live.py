@@ -44,11 +44,7 @@ class CountBar:
 class SearchView:
     """A search at work, drawn a few times a second in a thread of its own.
 
-    Parameters
-    ----------
-    limit_s : float, s
-    start : float, s
-        Of the search, by the monotonic clock.
+    ``start`` (s): of the search, by the monotonic clock.
     """
 
     def __init__(self, limit_s: float, start: float) -> None:

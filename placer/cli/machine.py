@@ -24,15 +24,8 @@ def read_machine(
     What the readers have to say goes to stderr, unless the command is quiet. Where the
     machine cannot be read, the error says what is wrong with the jobs, too.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `topology_option`.
-    sources : sequence of str
-    name : str, optional
-        Of the machine.
-    beside : sequence of callable, optional
-        Each reads a job without the machine; by default the one of ``-j``.
+    ``options``: of a command with `topology_option`. ``name``: of the machine.
+    ``beside``: each reads a job without the machine; by default the one of ``-j``.
     """
     from placer.base.errors import read_before
     from placer.cli.job import read_quietly

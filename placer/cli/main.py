@@ -151,10 +151,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that ``args`` name first, its name, and the other arguments.
 
-        Raises
-        ------
-        click.UsageError
-            If there is none; the message names the nearest.
+        Raises `click.UsageError` if there is none; the message names the nearest.
         """
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         try:

@@ -71,14 +71,8 @@ def writing(path: str) -> Iterator[None]:
 def output_path(given: str | None, source: str, kind: str, suffix: str) -> str:
     """Where a page or a picture goes: as ``-o`` says, else no terminal is filled.
 
-    Parameters
-    ----------
-    given : str or None
-        What ``-o`` says.
-    source : str
-        What is shown: a file or ``KIND:VALUE``.
-    kind, suffix : str
-        What it is shown as. The file is named by all three.
+    ``given``: what ``-o`` says. ``source``: what is shown: a file or ``KIND:VALUE``.
+    ``kind`` and ``suffix``: what it is shown as. The file is named by all three.
     """
     if given is not None:
         return given
@@ -98,12 +92,7 @@ def is_terminal() -> bool:
 def write_text(path: str, text: str) -> None:
     """Write all of ``text`` to ``path``; ``-`` is standard output.
 
-    Raises
-    ------
-    InputError
-        If ``path`` is an input of the command.
-    OutputError
-        If it cannot be written.
+    Raises `OutputError` if it cannot be written.
     """
     with writing(path):
         files.write_text(path, text)

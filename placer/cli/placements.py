@@ -49,19 +49,9 @@ def placement_options(function: _Function) -> _Function:
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
     """A placement as a plan, and what it is one of unless a plan file keeps that.
 
-    Parameters
-    ----------
-    text : str
-        A plan file, or ``KIND:VALUE``.
-    options : dict
-        Of a command with `placement_options`.
-
-    Raises
-    ------
-    InputError
-        If an input cannot be read, is not known or is missing.
-    InfeasibleError
-        If the hosts have fewer GPUs than the job has ranks.
+    ``text``: a plan file, or ``KIND:VALUE``. ``options``: of a command with
+    `placement_options`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
+    job has ranks.
     """
     from placer.placement.plan_file import read_plan
 
@@ -113,12 +103,7 @@ def two_placements(
     What is no plan is one of the machine of ``-t`` and the job of ``-j``, or of those
     that the plan beside it keeps, in its allocation.
 
-    Raises
-    ------
-    InputError
-        If an input cannot be read, is not known or is missing.
-    InfeasibleError
-        If the hosts have fewer GPUs than the job has ranks.
+    Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]

@@ -47,12 +47,8 @@ def plan_input_options(function: _Function) -> _Function:
 def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
     """The machine of ``-t`` and the job of ``-j``, where these are given.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `plan_input_options`.
-    plan : Plan, optional
-        Whose machine the job is for, unless ``-t`` names another.
+    ``options``: of a command with `plan_input_options`. ``plan``: whose machine the job
+    is for, unless ``-t`` names another.
     """
     from placer.cli.machine import read_machine
     from placer.placement.inputs import kept_topology
@@ -67,12 +63,8 @@ def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
 def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     """The machine, the job and the hosts of the options, or of placer.yaml.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `plan_input_options` and ``--hosts``.
-    why : str
-        Why they are needed, where they not always are.
+    ``options``: of a command with `plan_input_options` and ``--hosts``. ``why``: why
+    they are needed, where they not always are.
     """
     from placer.cli.machine import read_machine
     from placer.placement.inputs import Inputs
@@ -90,11 +82,7 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
 def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
     """What a plan was made of; ranks are numbered as in the plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    options : dict
-        Of a command with `plan_input_options`.
+    ``options``: of a command with `plan_input_options`.
     """
     from placer.api.inputs import inputs_of_plan
 

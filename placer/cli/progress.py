@@ -31,12 +31,8 @@ _HEAD = f"  {'time':>8}  {'value':>16}  {'lower bound':>16}  {'gap':>8}  phase"
 class ProgressLines:
     """Told of every better placement, shows it once the search has run for a second.
 
-    Parameters
-    ----------
-    time_limit : float, s
-        When the search ends at the latest.
-    delay_s : float, s
-        How long to stay silent; the best placement until then is shown afterwards.
+    ``time_limit`` (s): when the search ends at the latest. ``delay_s`` (s): how long to
+    stay silent; the best placement until then is shown afterwards.
     """
 
     def __init__(self, time_limit: float, delay_s: float = QUIET_S) -> None:

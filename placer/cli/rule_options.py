@@ -48,11 +48,7 @@ def first_host_first(
 ) -> Rules:
     """The rule that rank 0 runs on the first host by name, as Slurm lists them.
 
-    Parameters
-    ----------
-    machine : Topology
-    hosts, exclude : sequence of str, optional
-        The allocation, and hosts of it not to use.
+    ``hosts`` and ``exclude``: the allocation, and hosts of it not to use.
     """
     from placer.job.rules import Pin, Rules
     from placer.placement.launcher_orders import slurm_key

@@ -44,14 +44,9 @@ def run_search(
 ) -> tuple[Found, int]:
     """What a search found, once written, and the exit code if a signal ended it.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `search_options`.
-    prepare : callable
-        Reads the inputs; returns the search, a callable of who is told of progress and
-        of what to ask whether to stop.
-    write : callable
+    ``options``: of a command with `search_options`. ``prepare``: reads the inputs;
+    returns the search, a callable of who is told of progress and of what to ask whether
+    to stop.
     """
     from placer.base.errors import StoppedError
     from placer.documents.files import check_target

@@ -11,10 +11,7 @@ from typing import Any
 def content_digest(content: Mapping[str, Any]) -> str:
     """SHA-256 (hexadecimal) of JSON-like content; key order does not matter.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises `ValueError` if a number is not finite.
     """
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -32,11 +32,8 @@ def most_values(text: str) -> int:
 def plain_json(text: str, parse_float: Callable[[str], Any] | None = None) -> Any:
     """The value of a JSON text.
 
-    Raises
-    ------
-    ValueError
-        If something may be wrong with it: the notation, a key that comes twice, nesting
-        that overflows the stack, an integer of thousands of digits.
+    Raises `ValueError` if something may be wrong with it: the notation, a key that
+    comes twice, nesting that overflows the stack, an integer of thousands of digits.
     """
     try:
         return json.loads(

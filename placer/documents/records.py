@@ -23,15 +23,8 @@ def read(
 ) -> Record:
     """The object that a mapping of a file describes; problems go to its document.
 
-    Parameters
-    ----------
-    section : Section
-    record : type
-        A dataclass with keys.
-    usual : mapping of str to object, optional
-        Defaults by attribute, where they differ from those of the keys.
-    **known
-        Attributes that are not read here.
+    ``record``: a dataclass with keys. ``usual``: defaults by attribute, where they
+    differ from those of the keys. ``**known``: attributes that are not read here.
     """
     for each in keys_of(record):
         if each.attribute not in known and (each.attribute or not each.kind.special):

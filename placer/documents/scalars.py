@@ -75,10 +75,8 @@ def shown(value: Any) -> str:
 def as_text(value: Any) -> str:
     """A non-empty text on one line.
 
-    Raises
-    ------
-    MisfitError
-        If the value is not text: a bare ``no`` or ``010`` wants quotes.
+    Raises `MisfitError` if the value is not text: a bare ``no`` or ``010`` wants
+    quotes.
     """
     if kind_of(value) in ("number", "boolean"):
         hint = f'put it in quotes: "{visible(raw(value))}"'
@@ -93,10 +91,8 @@ def as_text(value: Any) -> str:
 def as_integer(value: Any, minimum: int, maximum: int) -> int:
     """A decimal integer in ``minimum .. maximum``.
 
-    Raises
-    ------
-    MisfitError
-        If the value is anything else; octal, hexadecimal and base 60 count as that.
+    Raises `MisfitError` if the value is anything else; octal, hexadecimal and base 60
+    count as that.
     """
     if type(value) is int and minimum <= value <= maximum:
         return value
@@ -113,10 +109,7 @@ def as_integer(value: Any, minimum: int, maximum: int) -> int:
 def as_number(value: Any, minimum: float, maximum: float) -> float:
     """A finite number in ``minimum .. maximum``.
 
-    Raises
-    ------
-    MisfitError
-        If the value is anything else.
+    Raises `MisfitError` if the value is anything else.
     """
     text = raw(value)
     if kind_of(value) != "number" or not _REAL.fullmatch(text):
@@ -129,10 +122,7 @@ def as_number(value: Any, minimum: float, maximum: float) -> float:
 def as_boolean(value: Any) -> bool:
     """True or false.
 
-    Raises
-    ------
-    MisfitError
-        If the value is neither.
+    Raises `MisfitError` if the value is neither.
     """
     word = raw(value).lower()
     if kind_of(value) != "boolean" or word not in _TRUE | _FALSE:

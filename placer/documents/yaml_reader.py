@@ -48,12 +48,9 @@ def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> Any:
     With ``aliases`` each stands for what its anchor marks, as often as the builder has
     room for values.
 
-    Raises
-    ------
-    InputError or what the builder raises
-        If the text is not YAML, holds several documents, anchors or aliases (unless
-        they are wanted), unknown tags or control characters, or is nested too deep or
-        too large.
+    Raises InputError or what the builder raises if the text is not YAML, holds several
+    documents, anchors or aliases (unless they are wanted), unknown tags or control
+    characters, or is nested too deep or too large.
     """
     _refuse_control_characters(text, builder)
     documents = 0

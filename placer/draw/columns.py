@@ -15,24 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """Some nodes of one rack, one below the other.
+    """Some nodes of one rack, one below the other."""
 
-    Attributes
-    ----------
-    panel : int
-        Index of the domain around the rack.
-    name, full : str
-        Of the rack, as it is written and as it is.
-    nodes : tuple of int
-    labels : tuple of str
-        Short name of every node.
-    """
-
-    panel: int
+    panel: int  # index of the domain around the rack
+    # name and full: of the rack, as it is written and as it is.
     name: str
     full: str
     nodes: tuple[int, ...]
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # short name of every node
 
 
 def columns_of(content: Content, rows: int) -> tuple[Column, ...]:

@@ -70,15 +70,7 @@ class _Grid:
 
 @dataclass(frozen=True)
 class Cells:
-    """A laid-out map of GPUs.
-
-    Attributes
-    ----------
-    content : Content
-    columns : tuple of Column
-    grid : sizes of its cells
-    flow : Flow
-    """
+    """A laid-out map of GPUs."""
 
     content: Content
     columns: tuple[Column, ...]
@@ -290,16 +282,8 @@ def draw_outlines(
 ) -> None:
     """One line around all cells of each group to outline.
 
-    Parameters
-    ----------
-    root : Element
-    group_at : mapping
-        Group of each cell.
-    outlined : set of int
-        Groups.
-    corner : mapping
-        Top left of each cell, in pixels.
-    pitch : float, pixels
+    ``group_at``: group of each cell. ``outlined``: groups. ``corner``: top left of each
+    cell, in pixels.
     """
     lines: dict[int, list[str]] = {}
     for (column, row, across), group in group_at.items():

@@ -51,13 +51,8 @@ _Change = Callable[[Script, "Plan", Path], dict[str, str]]
 def render(plan: Plan) -> str:
     """The diff, for ``patch -p1`` or ``git apply`` in the folder it names.
 
-    Raises
-    ------
-    EmitError
-        If no script is known, it was changed, its launcher cannot express the plan, or
-        an option that must change cannot be found.
-    InputError
-        If the script cannot be read.
+    Raises `EmitError` if no script is known, it was changed, its launcher cannot
+    express the plan, or an option that must change cannot be found.
     """
     started = started_of(plan)
     if started is None:

@@ -42,12 +42,7 @@ gpu=${{gpus[index]}}
 def number(variable: str, words: str, unset: str) -> str:
     """Shell text that stops unless ``$variable`` is a whole number below a million.
 
-    Parameters
-    ----------
-    words : str
-        What the number is, in messages.
-    unset : str
-        Message when it is empty.
+    ``words``: what the number is, in messages. ``unset``: message when it is empty.
     """
     return f"""\
 [ -n "${variable}" ] || die "{unset}"
@@ -59,10 +54,7 @@ def number(variable: str, words: str, unset: str) -> str:
 def local_index(variable: str) -> str:
     """Shell text that stops unless ``index`` is the index of one of the node's ranks.
 
-    Parameters
-    ----------
-    variable : str
-        What to set where there is no index.
+    ``variable``: what to set where there is no index.
     """
     return number("index", "local index", f"no local index: set {variable}") + (
         '[ "$index" -lt "${#ranks[@]}" ] ||\n'

@@ -22,35 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One launcher format.
-
-    Attributes
-    ----------
-    suffix : str
-        Usual end of the file's name.
-    writer : str
-        Module and function of a plan. That gives the file's text, or, called ``files``,
-        name and text of each of several files.
-    free_ranks : bool
-        Whether a node may hold ranks that are not consecutive.
-    free_gpus : bool
-        Whether a node's k-th rank may run on another GPU than its k-th.
-    unequal_nodes : bool
-        Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
-    unaligned_nodes : bool
-        Whether a node's first rank may be no multiple of its number of ranks.
-    alone : bool
-        Whether it launches the whole map by itself; others help a launcher.
-    """
+    """One launcher format."""
 
     name: str
     description: str
-    suffix: str
+    suffix: str  # usual end of the file's name
+    # Module and function of a plan. That gives the file's text, or, called ``files``,
+    # name and text of each of several files.
     writer: str
-    free_ranks: bool = True
+    free_ranks: bool = True  # whether a node may hold ranks that are not consecutive
+    # Whether a node's k-th rank may run on another GPU than its k-th.
     free_gpus: bool = True
+    # Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
     unequal_nodes: bool = True
+    # Whether a node's first rank may be no multiple of its number of ranks.
     unaligned_nodes: bool = True
+    # Whether it launches the whole map by itself; others help a launcher.
     alone: bool = True
 
     @property
@@ -298,12 +285,8 @@ FORMATS: dict[str, Format] = {
 def render(plan: Plan, name: str) -> str:
     """Text of the launcher file called ``name`` for ``plan``.
 
-    Raises
-    ------
-    EmitError
-        If the launcher cannot express the plan, or a host name is not safe to write.
-    InputError
-        If there is no such format, or it is several files.
+    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
+    safe to write.
     """
     row = format_called(name)
     if row.folder:
@@ -332,12 +315,8 @@ def requests(plan: Plan, job: str) -> dict[str, str]:
 def render_files(plan: Plan, name: str) -> dict[str, str]:
     """Name and text of every file of the folder format called ``name`` for ``plan``.
 
-    Raises
-    ------
-    EmitError
-        If the launcher cannot express the plan, or a host name is not safe to write.
-    InputError
-        If there is no such format, or it is one file.
+    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
+    safe to write.
     """
     row = format_called(name)
     if not row.folder:

@@ -77,25 +77,13 @@ _Order = Callable[["Topology", "Topology"], list[int]]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How one launcher orders hosts.
-
-    Attributes
-    ----------
-    name : str
-    rule : str
-        The order in words, for people.
-    source : str
-        Where the rule is written.
-    sorts_text : str
-        What is compared as text: ``host names``, ``labels`` or nothing.
-    order : callable
-        Hosts as given and the whole machine -> indices of the hosts, in launch order.
-    """
+    """How one launcher orders hosts."""
 
     name: str
-    rule: str
-    source: str
-    sorts_text: str
+    rule: str  # the order in words, for people
+    source: str  # where the rule is written
+    sorts_text: str  # what is compared as text: ``host names``, ``labels`` or nothing
+    # Hosts as given and the whole machine -> indices of the hosts, in launch order.
     order: _Order
 
 
@@ -115,13 +103,8 @@ def launcher_called(name: str) -> Launcher:
 def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntArray:
     """Indices of ``hosts`` as the launcher orders them; shape (hosts,).
 
-    Parameters
-    ----------
-    launcher : Launcher
-    hosts : Topology
-        The hosts of the job, in the order given.
-    machine : Topology
-        The machine they are a part of, in the order of its file.
+    ``hosts``: the hosts of the job, in the order given. ``machine``: the machine they
+    are a part of, in the order of its file.
     """
     return np.array(launcher.order(hosts, machine), dtype=np.int64)
 

@@ -48,12 +48,7 @@ _MAX_WHOLE = 2**63
 def decode_plan(data: object, source: str) -> Plan:
     """The plan that ``data``, as parsed from JSON, describes.
 
-    Raises
-    ------
-    ContradictionError
-        If it is well formed, but its parts do not fit together.
-    InputError
-        If it is not a plan, of a newer version, or malformed.
+    Raises `ContradictionError` if it is well formed, but its parts do not fit together.
     """
     document = Document(source, data)
     _harmless(document, data)
@@ -151,10 +146,7 @@ _WIDTH = 88
 def encode_plan(plan: Plan) -> str:
     """JSON text of ``plan``, keys in the order of ``Plan.to_dict``.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises `ValueError` if a number is not finite.
     """
     return json_text(plan.to_dict())
 
@@ -164,10 +156,7 @@ def json_text(data: Mapping[str, Any]) -> str:
 
     Floats are written as ``repr``: the shortest text that reads back the same.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises `ValueError` if a number is not finite.
     """
     return _text(data, "") + "\n"
 

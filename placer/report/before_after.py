@@ -17,18 +17,13 @@ _LINK = ("tier", "domain", "direction")
 
 @dataclass(frozen=True)
 class EntryChange:
-    """One entry of such a list, before and after.
+    """One entry of such a list, before and after."""
 
-    Attributes
-    ----------
-    name : mapping of str to str
-        What tells it from the others: a link's tier, domain and direction, or the
-        operation.
-    old, new : mapping or None
-        What each score says of it; None where it is not in that score's list.
-    """
-
+    # What tells it from the others: a link's tier, domain and direction, or the
+    # operation.
     name: Mapping[str, str]
+    # old and new: what each score says of it; None where it is not in that score's
+    # list.
     old: Mapping[str, Any] | None
     new: Mapping[str, Any] | None
 

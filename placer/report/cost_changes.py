@@ -18,16 +18,9 @@ _BY_AXIS = {"exposed_s": 1, "crossings": 2, "traffic_bytes": 2}
 
 @dataclass(frozen=True)
 class CostChange:
-    """One number of the score, before and after.
+    """One number of the score, before and after."""
 
-    Attributes
-    ----------
-    path : tuple of str
-        Keys in the score: measure, and for some axis and tier.
-    old, new : float
-    """
-
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # keys in the score: measure, and for some axis and tier
     old: float
     new: float
 

@@ -14,20 +14,11 @@ _FULL = "\u2588"
 
 @dataclass(frozen=True)
 class Look:
-    """What a terminal, or a pipe, can show.
+    """What a terminal, or a pipe, can show."""
 
-    Attributes
-    ----------
-    width : int
-        Columns at most.
-    colour : bool
-    bars : bool
-        Whether block characters can be drawn.
-    """
-
-    width: int = WIDTH
+    width: int = WIDTH  # columns at most
     colour: bool = False
-    bars: bool = False
+    bars: bool = False  # whether block characters can be drawn
 
     def paint(self, text: str, style: str) -> str:
         """The text in a style (``title``, ``good``, ...), as it is without colours."""

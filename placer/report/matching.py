@@ -29,22 +29,15 @@ _EXPERT = ("etp", "ep", "pp", "edp")
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Ranks of two plans with the same coordinates.
+    """Ranks of two plans with the same coordinates."""
 
-    Attributes
-    ----------
-    old, new : Parallelism or None
-        Axes of the two plans; None when a plan does not record them.
-    work : pair of mapping of str to ndarray
-        Coordinates of every old and every new rank, by axis, in one numbering of the
-        replicas; empty without axes.
-    old_rank, new_rank : ndarray, shape (R,)
-        Ranks that do the same work, ascending by old rank.
-    """
-
+    # old and new: axes of the two plans; None when a plan does not record them.
     old: Parallelism | None
     new: Parallelism | None
+    # Coordinates of every old and every new rank, by axis, in one numbering of the
+    # replicas; empty without axes.
     work: tuple[Coordinates, Coordinates]
+    # old_rank and new_rank, (R,): ranks that do the same work, ascending by old rank.
     old_rank: IntArray
     new_rank: IntArray
 
@@ -65,10 +58,7 @@ class Matching:
 
         Two arrays of shape (V, members); row for row the groups do the same work.
 
-        Raises
-        ------
-        ValueError
-            If a plan does not record its axes.
+        Raises `ValueError` if a plan does not record its axes.
         """
         if self.old is None or self.new is None:
             raise ValueError("the plans do not record their axes")

@@ -39,22 +39,15 @@ class Move:
 
 @dataclass(frozen=True)
 class Fold:
-    """Ranks of one coordinate of an axis that went from one domain to another.
+    """Ranks of one coordinate of an axis that went from one domain to another."""
 
-    Attributes
-    ----------
-    index : int, str or None
-        The coordinate, or the instance of a role, such as ``rollout 1``; None when the
-        plans do not record their axes.
-    old, new : str
-        Names of the domains.
-    nodes, ranks : int
-        Nodes that the ranks were on, and how many ranks.
-    """
-
+    # The coordinate, or the instance of a role, such as ``rollout 1``; None when the
+    # plans do not record their axes.
     index: int | str | None
+    # old and new: names of the domains.
     old: str
     new: str
+    # nodes and ranks: nodes that the ranks were on, and how many ranks.
     nodes: int
     ranks: int
 

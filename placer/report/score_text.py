@@ -54,16 +54,9 @@ def score_text(
 ) -> str:
     """The score as a few small tables, without a final newline.
 
-    Parameters
-    ----------
-    score : mapping
-        As ``placer.explain.score.score`` gives it.
-    tiers : sequence of str
-        Tier names, innermost first.
-    scale_up : int
-        How many of the tiers are NVLink tiers.
-    look : Look
-        How wide lines may be, and whether the parts of the step are drawn.
+    ``score``: as ``placer.explain.score.score`` gives it. ``tiers``: tier names,
+    innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``look``: how
+    wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
     period = period_of(score)

@@ -126,11 +126,7 @@ def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
     What the plan does not say is left out. One that keeps the order in use says so,
     and no more unless all is asked for.
 
-    Parameters
-    ----------
-    plan : Plan
-    look : Look
-        Another width, and colours and bars where a terminal can show them.
+    ``look``: another width, and colours and bars where a terminal can show them.
     """
     if is_kept(plan) and not in_full:
         return "\n".join(_of_few_words(plan, look))

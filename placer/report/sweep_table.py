@@ -36,11 +36,7 @@ _SAID_ONCE = ("status", "efficiency", "hop cost", "GPUs", "batch", "gap")
 def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
     """A table with a line a row, then what was wrong, without a final newline.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-    swept : sequence of str
-        Keys that vary from row to row; they come first.
+    ``swept``: keys that vary from row to row; they come first.
     """
     lines = list(narrowed(_table(rows, swept), _SAID_ONCE))
     without: dict[str, list[Row]] = {}

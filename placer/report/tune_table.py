@@ -58,16 +58,9 @@ def tune_text(
 ) -> str:
     """The verdict, a table with a line a row, what was left out and what is proved.
 
-    Parameters
-    ----------
-    found : mapping
-        As `placer.degrees.tuning.Tuning.to_dict` gives it.
-    explain : bool
-        Also say why the first row is better than another and than the job's own.
-    row : int
-        Of which the flags are shown.
-    place : iterable of str
-        Lines that say how the job with them is placed.
+    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``explain``: also say
+    why the first row is better than another and than the job's own. ``row``: of which
+    the flags are shown. ``place``: lines that say how the job with them is placed.
     """
     rows = found["rows"]
     return paragraphs(
@@ -221,14 +214,8 @@ def next_lines(
 ) -> Iterator[str]:
     """The flags of a row that differ from the job's own, or all; then a command.
 
-    Parameters
-    ----------
-    found : mapping
-        As `placer.degrees.tuning.Tuning.to_dict` gives it.
-    index : int
-        Of the row.
-    place : iterable of str
-        Lines that say how the job with them is placed.
+    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``index``: of the
+    row. ``place``: lines that say how the job with them is placed.
     """
     row, own = found["rows"][index], found["own"]
     framework, words = found["framework"], row["flags"]

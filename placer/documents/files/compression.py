@@ -26,10 +26,7 @@ def compressed(name: str, data: bytes) -> bytes:
 
     Equal data give equal bytes.
 
-    Raises
-    ------
-    ValueError
-        If it would be zstd and there is no library for it.
+    Raises `ValueError` if it would be zstd and there is no library for it.
     """
     suffix = _suffix(name)
     if suffix == _GZIP:
@@ -45,10 +42,7 @@ def compressed(name: str, data: bytes) -> bytes:
 def check_suffix(name: str) -> None:
     """Refuse a name whose compression is not to be had.
 
-    Raises
-    ------
-    ValueError
-        If it is zstd and there is no library for it.
+    Raises `ValueError` if it is zstd and there is no library for it.
     """
     if _suffix(name) == _ZSTD:
         _zstd()

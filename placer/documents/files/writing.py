@@ -28,12 +28,7 @@ def write_text(path: str, text: str) -> None:
     Devices and pipes are written in place, as ``cp`` would, and so is a file that has
     other names or an owner that a new one cannot be given. A read-only file is refused.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written; an existing file is kept.
+    Raises `OutputError` if it cannot be written; an existing file is kept.
     """
     with _written(path):
         if path == "-":
@@ -46,12 +41,7 @@ def write_text(path: str, text: str) -> None:
 def write_bytes(path: str, data: bytes) -> None:
     """Write ``data`` to ``path``, in the same way as `write_text`.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written; an existing file is kept.
+    Raises `OutputError` if it cannot be written; an existing file is kept.
     """
     with _written(path):
         if path == "-":
@@ -63,12 +53,8 @@ def write_bytes(path: str, data: bytes) -> None:
 def write_compressed(path: str, text: str) -> None:
     """Write ``text`` as `write_text` does, compressed where ``path`` says so.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written or compressed; an existing file is kept.
+    Raises `OutputError` if it cannot be written or compressed; an existing file is
+    kept.
     """
     if path == "-":
         write_text(path, text)
@@ -80,13 +66,8 @@ def write_compressed(path: str, text: str) -> None:
 def check_target(path: str) -> None:
     """Refuse what cannot be written to, before the work rather than after it.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it is a folder, read-only, in no folder that can be written to, or to be
-        compressed in a way that cannot be had.
+    Raises `OutputError` if it is a folder, read-only, in no folder that can be written
+    to, or to be compressed in a way that cannot be had.
     """
     if path == "-":
         return
@@ -117,10 +98,7 @@ def _written(path: str) -> Iterator[None]:
 def make_folder(path: str) -> None:
     """Make the folder ``path`` and those above it, unless it is there.
 
-    Raises
-    ------
-    OutputError
-        If it cannot be made.
+    Raises `OutputError` if it cannot be made.
     """
     try:
         Path(path).mkdir(parents=True, exist_ok=True)

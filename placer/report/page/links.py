@@ -27,16 +27,9 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Alike:
-    """Links that are in use equally long.
+    """Links that are in use equally long."""
 
-    Attributes
-    ----------
-    name, remark, hover : str
-        What they are, where they lead, and the names of some.
-    tier : str
-    busy_s : float
-    """
-
+    # name, remark and hover: what they are, where they lead, and the names of some.
     name: str
     remark: str
     hover: str

@@ -62,16 +62,9 @@ def page(
 ) -> str:
     """The page as one text.
 
-    Parameters
-    ----------
-    title, style, body : str
-        The body is HTML.
-    scripts : sequence of str
-        Names of the scripts in their order.
-    data : mapping
-        What the scripts read, as JSON in the element ``data``.
-    plain : str
-        Shown where scripts are off.
+    ``title``, ``style``, ``body``: the body is HTML. ``scripts``: names of the scripts
+    in their order. ``data``: what the scripts read, as JSON in the element ``data``.
+    ``plain``: shown where scripts are off.
     """
     script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
     return rendered(
@@ -140,12 +133,8 @@ _WORD = {"dp": "replica", "pp": "stage"}
 def report_page(sides: Sequence[Side], path: str) -> str:
     """The page as HTML text; it needs nothing else.
 
-    Parameters
-    ----------
-    sides : sequence of Side
-        One placement, or two: before and after.
-    path : str
-        File of the last one's plan, for commands; none are told if empty.
+    ``sides``: one placement, or two: before and after. ``path``: file of the last one's
+    plan, for commands; none are told if empty.
     """
     plan, first_words = sides[-1].plan, _first_words(sides)
     folded = is_folded(sides)
