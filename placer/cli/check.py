@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.options import format_option, quiet_option, time_limit_option
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.options import (
+    flag,
+    format_option,
+    option,
+    quiet_option,
+    time_limit_option,
+)
 from placer.cli.output import write_line
 from placer.cli.placements import PLAN_HELP, placement_options
 from placer.cli.plan_inputs import Given, given_inputs
@@ -17,7 +23,8 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@click.command(
+@command(
+    "placer check plan.json --bound",
     cls=PlanCommand,
     help=f"""Check a plan, independently of the solver.
 
@@ -26,15 +33,14 @@ if TYPE_CHECKING:
     when something does not.
 
     {PLAN_HELP}""",
-    epilog="Example: placer check plan.json --bound",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @placement_options
-@click.option("--bound", is_flag=True, help="Also prove the lower bound again.")
-@click.option(
+@flag("--bound", "Also prove the lower bound again.")
+@option(
     "--copies",
-    metavar="JUMP[:FACTOR]",
-    help="Also check that copies of checkpoints on ranks so far apart share no node "
+    "JUMP[:FACTOR]",
+    "Also check that copies of checkpoints on ranks so far apart share no node "
     "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
 )
 @time_limit_option("the search that a bound may rest on")

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command
-from placer.cli.options import format_option, quiet_option
+from placer.cli.grouped import command
+from placer.cli.options import format_option, option, quiet_option
 
 if TYPE_CHECKING:
     from placer.explain.suspects import Run, Suspect, Verdict
 
 
-@click.command(
-    cls=Command, epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv"
-)
+@command("placer diagnose plan-1.json=a.csv plan-2.json=b.csv")
 @click.argument(
     "runs",
     nargs=-1,
@@ -24,12 +22,10 @@ if TYPE_CHECKING:
     metavar="PLAN=TIMES...",
     shell_complete=complete.files,
 )
-@click.option(
-    "--next",
-    "next_path",
-    metavar="PLAN",
-    shell_complete=complete.files,
-    help="Where several fit alike, write the placement to run next here: it costs the "
+@option(
+    "--next next_path",
+    "PLAN",
+    "Where several fit alike, write the placement to run next here: it costs the "
     "same and tells them apart.",
 )
 @format_option("text", "json")
@@ -51,18 +47,14 @@ def diagnose(
     out yet.
     """
     from placer.api.diagnose import diagnosed
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
+    from placer.cli.output import write_answer
 
     read = [_run(text) for text in runs]
     verdict = diagnosed(read)
     if next_path is not None and verdict.named is None:
         _write_next(read, verdict, next_path)
-    if format_name == "json":
-        text = json_text(_document(verdict))
-    else:
-        text = "\n".join(_lines(verdict, next_path, quiet)) + "\n"
-    write_text("-", text)
+    lines = _lines(verdict, next_path, quiet)
+    write_answer(format_name, _document(verdict), lambda: "\n".join(lines))
     context.exit(0 if verdict.named else 1)
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
 from placer.cli.placements import KINDS_HELP, placement_options
 
 if TYPE_CHECKING:
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
 
-@click.command(
+@command(
+    "placer diff launcher:torchrun-c10d plan.json -o diff.json",
     cls=PlanCommand,
     help=f"""Report what changed from one placement to another.
 
@@ -29,17 +29,15 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
     OLD and NEW are each {KINDS_HELP}. The last three take machine and job from -t and
     -j, else from the other plan. `placer score --list` lists the names.""",
-    epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.json",
 )
 @click.argument("old", shell_complete=complete.placements)
 @click.argument("new", shell_complete=complete.placements)
 @placement_options
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[text|json]",
+    "What to write. Default: by the suffix of PATH, or text.",
     type=OneOf(["text", "json", "html"]),
-    metavar="[text|json]",
-    help="What to write. Default: by the suffix of PATH, or text.",
 )
 @output_option("Write the report here; - is stdout, as without it.")
 @quiet_option("No notes.")

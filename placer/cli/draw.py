@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
 from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 _FORMATS = ("svg", "png")
 
 
-@click.command(
+@command(
+    "placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
     cls=PlanCommand,
     help=f"""Draw a placement: the map, the traffic or a step over time.
 
@@ -32,7 +32,6 @@ _FORMATS = ("svg", "png")
     printed. `placer report` has all pictures on one page.
 
     {PLAN_HELP}""",
-    epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -43,30 +42,26 @@ _FORMATS = ("svg", "png")
     ),
     default="map",
 )
-@click.option(
-    "--colour",
-    "--color",
-    type=OneOf(["role", "dp", "pp", "ep", "tp"]),
-    help="What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
+@option(
+    "--colour --color",
+    "",
+    "What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
     "groups of ep or tp. Default: the first of them with members.",
+    type=OneOf(["role", "dp", "pp", "ep", "tp"]),
 )
-@click.option(
-    "--zoom",
-    metavar="DOMAIN",
-    help="Map of one domain: r012, rack=r012 or b01/r012.",
-)
-@click.option(
+@option("--zoom", "DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
+@option(
     "--theme",
+    "",
+    "Colours of text and background. Default: auto, as the viewer's (PNG: light).",
     type=OneOf(["auto", "light", "dark"]),
     default="auto",
-    help="Colours of text and background. Default: auto, as the viewer's (PNG: light).",
 )
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[svg|png]",
+    "What to write. Default: by the suffix of PATH, or svg.",
     type=OneOf([*_FORMATS, "html"]),
-    metavar="[svg|png]",
-    help="What to write. Default: by the suffix of PATH, or svg.",
 )
 @placement_options
 @output_option(

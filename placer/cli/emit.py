@@ -8,9 +8,9 @@ import click
 
 from placer.cli import complete
 from placer.cli import output as outputs
-from placer.cli.grouped import PlanCommand
+from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
-from placer.cli.options import OneOf, quiet_option
+from placer.cli.options import OneOf, option, output_option, quiet_option
 from placer.cli.output import write_line, write_text, writing
 from placer.cli.placements import PLAN_HELP, placement_options
 from placer.emit.registry import FORMATS
@@ -34,7 +34,8 @@ def _print_formats(
     context.exit()
 
 
-@click.command(
+@command(
+    "placer emit plan.json slurm-hostfile -o hosts.txt",
     cls=PlanCommand,
     help=f"""Write the rank map of a placement for a launcher.
 
@@ -42,7 +43,6 @@ def _print_formats(
     the path of the file, for scripts.
 
     {PLAN_HELP}""",
-    epilog="Example: placer emit plan.json slurm-hostfile -o hosts.txt",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -51,17 +51,11 @@ def _print_formats(
     metavar="FORMAT",
     shell_complete=complete.formats,
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    shell_complete=complete.files,
-    help="Write here and print the path. For formats of several files: a folder.",
-)
-@click.option(
+@output_option("Write here and print the path. For formats of several files: a folder.")
+@option(
     "--role",
-    metavar="NAME[:INSTANCE]",
-    help="For a workload: only this role, or this instance, with ranks from 0.",
+    "NAME[:INSTANCE]",
+    "For a workload: only this role, or this instance, with ranks from 0.",
 )
 @click.option(
     "--list",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -21,13 +22,13 @@ def preset_list(
     folder: Literal["topologies", "jobs"],
     sizes: str,
     row: Callable[[str], Row],
-    size: Callable[[Row], str],
+    size: str,
 ) -> click.Command:
     """The command that lists the presets of a folder.
 
     ``folder``: of presets. ``sizes``: what the size of one is called in the help.
     ``row``: what a preset is, by keys of JSON, from its name. ``size``: its size in the
-    text, from its row.
+    text, with keys of its row.
     """
     from placer.documents.presets import preset_names
 
@@ -41,17 +42,14 @@ def preset_list(
             write_line(json.dumps(rows, indent=2))
             return
         width = max((len(row["name"]) for row in rows), default=0)
-        write_line(
-            "\n".join(
-                f"{row['name']:<{width}} {size(row)}  {row['description']}".rstrip()
-                for row in rows
-            )
-        )
+        for row in rows:
+            name, words = f"{row['name']:<{width}}", size.format(**row)
+            write_line(f"{name} {words}  {row['description']}".rstrip())
 
     return presets
 
 
-def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Command:
+def format_list(what: str, room: Literal["machines", "jobs"]) -> click.Command:
     """The command that lists the formats from which ``what`` can be read."""
 
     @click.command(
@@ -61,7 +59,8 @@ def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Co
     def formats(format_name: str) -> None:
         import json
 
-        rows = load().values()
+        registry = import_module(f"placer.formats.{room}.registry")
+        rows: list[Format] = [*registry.FORMATS.values()]
         if format_name == "json":
             told = [{"name": row.name, "description": row.description} for row in rows]
             write_line(json.dumps(told, indent=2))

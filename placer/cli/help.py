@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command, Context
-from placer.cli.options import output_option
+from placer.cli.grouped import Context, command
+from placer.cli.options import flag, output_option
 from placer.cli.output import write_line, write_text
 from placer.version import __version__
 
@@ -122,14 +122,11 @@ def _escaped(text: str) -> str:
     return re.sub(r"^([.'])", r"\\&\1", text)
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer help --man place | man -l -",
-)
+@command("placer help --man place | man -l -")
 @click.argument(
     "names", nargs=-1, metavar="[COMMAND]...", shell_complete=complete.commands
 )
-@click.option("--man", is_flag=True, help="Print the manual page instead.")
+@flag("--man", "Print the manual page instead.")
 @output_option(
     "Folder for the manual pages of COMMAND and of the commands in it, with --man."
 )

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli.folder import KEYS, NAME
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options, topology_option
-from placer.cli.options import hosts_option, quiet_option
+from placer.cli.options import flag, hosts_option, quiet_option
 
 if TYPE_CHECKING:
     from placer.assumed import Assumption
@@ -34,15 +34,12 @@ _OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/([a-z]+)""")
 _WEAK = ("hosts", "names", "bandwidth")
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer init -t topology.conf -j pretrain.sh --gpu h100",
-)
+@command("placer init -t topology.conf -j pretrain.sh --gpu h100")
 @topology_option("Default: the one file here that describes a machine.")
 @job_option("Default: the one file here that starts a job.")
 @source_options
 @hosts_option
-@click.option("--force", is_flag=True, help=f"Overwrite an existing {NAME}.")
+@flag("--force", f"Overwrite an existing {NAME}.")
 @quiet_option("Print nothing and ask nothing.")
 def init(**options: Any) -> None:
     """Write placer.yaml, so that commands need no -t and -j.

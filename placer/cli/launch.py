@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from placer.cli import complete
 from placer.cli.folder import from_folder, with_folder
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
     job_option,
@@ -26,6 +25,7 @@ from placer.cli.input_options import (
 from placer.cli.interrupt import interrupts
 from placer.cli.job import read_given_job
 from placer.cli.options import (
+    option,
     output_option,
     quiet_option,
     seed_option,
@@ -53,26 +53,19 @@ _FOR_A_NEW_PLAN = (
 )
 
 
-@click.command(
-    cls=Command,
+@command(
+    "placer launch srun python train.py",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Example: placer launch srun python train.py",
 )
 @topology_option()
 @job_option()
 @source_options
-@click.option(
-    "--plan",
-    metavar="PLAN",
-    shell_complete=complete.files,
-    help="Run by this plan instead of making one.",
-)
+@option("--plan", "PLAN", "Run by this plan instead of making one.")
 @order_option
-@click.option(
+@option(
     "--hosts",
-    metavar="H",
-    shell_complete=complete.hosts,
-    help='Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
+    "H",
+    'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
     "the Slurm allocation.",
 )
 @seed_option
@@ -80,12 +73,12 @@ _FOR_A_NEW_PLAN = (
 @output_option(
     "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
-@click.option(
-    "--per-node/--per-rank",
-    "per_node",
-    default=None,
-    help="One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
+@option(
+    "--per-node/--per-rank per_node",
+    "",
+    "One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
     "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
+    default=None,
 )
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
-from placer.cli.options import OneOf, Whole
+from placer.cli.options import Decorator, OneOf, Whole, option, together
 
 if TYPE_CHECKING:
     from placer.workers.engine import Engine
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def engine_options(function: _Function) -> _Function:
-    """``--workers`` and ``--scheduler``."""
-    workers = click.option(
+engine_options = together(
+    option(
         "--workers",
+        "N",
+        "Processes that work at a time. Default: one per core that is granted.",
         type=Whole(1, 1024),
-        metavar="N",
-        help="Processes that work at a time. Default: one per core that is granted.",
-    )
-    scheduler = click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Run on the Dask cluster at this address instead.",
-    )
-    return workers(scheduler(function))
+    ),
+    option(
+        "--scheduler", "ADDRESS", "Run on the Dask cluster at this address instead."
+    ),
+)
+framework_option = option(
+    "--framework",
+    "",
+    "Framework whose rules the degrees obey. Default: megatron.",
+    type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
+    default="megatron",
+)
 
 
 def engine_of(options: dict[str, Any]) -> Engine:
@@ -45,14 +44,9 @@ def engine_of(options: dict[str, Any]) -> Engine:
     return Cluster(options["scheduler"])
 
 
-def plot_option(what: str) -> Callable[[Any], Any]:
+def plot_option(what: str) -> Decorator:
     """The option; ``what`` begins its help."""
-    return click.option(
-        "--plot",
-        metavar="FILE",
-        shell_complete=complete.files,
-        help=f"{what}: FILE.svg or FILE.png.",
-    )
+    return option("--plot", "FILE", f"{what}: FILE.svg or FILE.png.")
 
 
 def check_plot(file: str | None) -> None:
@@ -67,46 +61,12 @@ def check_plot(file: str | None) -> None:
         check_png()
 
 
-framework_option = click.option(
-    "--framework",
-    type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
-    default="megatron",
-    help="Framework whose rules the degrees obey. Default: megatron.",
-)
-
-
-def size_option(name: str, help: str) -> Callable[[Any], Any]:
+def size_option(name: str, help: str) -> Decorator:
     """An option of whole numbers: ``1,2,4`` or ``1-8``."""
-    return click.option(name, metavar="LIST", callback=_sizes, help=help)
+    return option(name, "LIST", help, _sizes)
 
 
-def _sizes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[int, ...] | None:
+def _sizes(text: str) -> tuple[int, ...]:
     from placer.sweep.grid import parse_sizes
 
-    try:
-        return None if text is None else parse_sizes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def names(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[str, ...] | None:
-    """Names of a list."""
-    if text is None:
-        return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def size_in_bytes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> float | None:
-    """Bytes of a quantity such as ``80GB``."""
-    from placer.base.units import parse_bytes
-
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return parse_sizes(text)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from placer.base.errors import InputError, Problem
-from placer.cli.options import hosts_option, seed_option
+from placer.cli.options import hosts_option, seed_option, together
 from placer.cli.plan_inputs import (
     Given,
     given_inputs,
@@ -20,8 +20,6 @@ from placer.cli.plan_inputs import (
 from placer.documents.files import is_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
@@ -38,12 +36,8 @@ PLAN_HELP = (
 )
 _WHY = "only a plan keeps them"
 _INPUTS = ("topology", "job", "hosts")
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
-
-
-def placement_options(function: _Function) -> _Function:
-    """Options of a command that takes a placement: ``-t``, ``-j``, hosts and seed."""
-    return plan_input_options(hosts_option(seed_option(function)))
+# Of a command that takes a placement.
+placement_options = together(plan_input_options, hosts_option, seed_option)
 
 
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.folder import with_folder
 from placer.cli.input_options import (
@@ -15,14 +12,13 @@ from placer.cli.input_options import (
     topology_option,
 )
 from placer.cli.job import read_given_job
+from placer.cli.options import flag, together
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Given(NamedTuple):
@@ -32,16 +28,15 @@ class Given(NamedTuple):
     job: Job | None
 
 
-def plan_input_options(function: _Function) -> _Function:
-    """``-t``, ``-j`` and what goes with them, needless for a plan with its inputs."""
-    usual = "Default: the one that the plan keeps."
-    topology, job = topology_option(usual), job_option(usual)
-    force = click.option(
-        "--force",
-        is_flag=True,
-        help="Take -t and -j although the plan was made for others.",
-    )
-    return topology(job(source_options(order_option(force(function)))))
+_USUAL = "Default: the one that the plan keeps."
+# Needless for a plan with its inputs.
+plan_input_options = together(
+    topology_option(_USUAL),
+    job_option(_USUAL),
+    source_options,
+    order_option,
+    flag("--force", "Take -t and -j although the plan was made for others."),
+)
 
 
 def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from placer.cli import complete
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import (
     job_option,
     order_option,
@@ -15,8 +13,7 @@ from placer.cli.input_options import (
     topology_option,
 )
 from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import hosts_option
+from placer.cli.options import hosts_option, option, tell_new_name
 from placer.cli.output import plan_output_options, write_made
 from placer.cli.plan_inputs import stated_inputs
 
@@ -24,21 +21,17 @@ if TYPE_CHECKING:
     from placer.report.look import Look
 
 
-@click.command(
-    cls=Command,
-    hidden=True,
-    epilog="Example: placer score launcher:torchrun-c10d -t cluster.yaml -j job.yaml",
-)
+@command("placer score launcher:torchrun-c10d -t cluster.yaml -j job.yaml", hidden=True)
 @topology_option()
 @job_option()
 @source_options
 @order_option
-@click.option(
+@option(
     "--launcher",
+    "NAME",
+    "See --list.",
     required=True,
-    metavar="NAME",
     shell_complete=complete.launchers,
-    help="See --list.",
 )
 @hosts_option
 @list_option("List the launchers with their rules and exit.")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
+from placer.cli.options import option
 from placer.injob.cloud import CLOUDS
 
 
-@click.command(cls=Command, epilog="Example: srun --ntasks-per-node=1 placer probe")
-@click.option(
+@command("srun --ntasks-per-node=1 placer probe")
+@option(
     "--cloud",
+    "",
+    "Also ask the metadata service of this cloud, for half a second.",
     type=click.Choice([*CLOUDS]),
-    help="Also ask the metadata service of this cloud, for half a second.",
 )
 def probe(cloud: str | None) -> None:
     """Print what this node knows of itself.

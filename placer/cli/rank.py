@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 
-import click
-
-from placer.cli import complete
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
+from placer.cli.options import option
 
 
-@click.command(cls=Command, epilog='Example: eval "$(placer rank)"')
-@click.option(
+@command('eval "$(placer rank)"')
+@option(
     "--plan",
-    metavar="PLAN",
+    "PLAN",
+    "The plan. Default: the one that placer launch made, PLACER_PLAN.",
     envvar="PLACER_PLAN",
-    shell_complete=complete.files,
-    help="The plan. Default: the one that placer launch made, PLACER_PLAN.",
 )
 def rank(plan: str | None) -> None:
     """Print this process's ranks as shell assignments.

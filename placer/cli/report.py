@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.options import output_option, quiet_option
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.options import option, output_option, quiet_option
 from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@click.command(
+@command(
+    "placer report plan.json --against launcher:slurm -o report.html",
     cls=PlanCommand,
     help=f"""Write the web page of a placement beside another.
 
@@ -23,15 +24,14 @@ if TYPE_CHECKING:
     file that needs no other.
 
     {PLAN_HELP}""",
-    epilog="Example: placer report plan.json --against launcher:slurm -o report.html",
 )
 @click.argument("plan", shell_complete=complete.placements)
-@click.option(
+@option(
     "--against",
-    metavar="PLAN",
-    shell_complete=complete.placements,
-    help="Placement to compare it with. Default: the order that the job has today, "
+    "PLAN",
+    "Placement to compare it with. Default: the order that the job has today, "
     "from the launcher in the script, else from the hosts as given.",
+    shell_complete=complete.placements,
 )
 @placement_options
 @output_option(

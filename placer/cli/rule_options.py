@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from placer.cli import complete
+from placer.cli.options import by_name, option, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from placer.job.rules import Pin, Rules
     from placer.topology.model import Topology
-
-    _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def rule_options(function: _Function) -> _Function:
-    """``--pin``, ``--avoid``, ``--at-most`` and ``--spares``."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def rules_of_options(options: dict[str, Any]) -> Rules:
@@ -39,7 +29,7 @@ def rules_of_options(options: dict[str, Any]) -> Rules:
         avoid=tuple(dict.fromkeys(avoid)),
         at_most=options["at_most"],
         spares=options["spares"],
-        where={key: (option, 0, 0) for key, option in named.items()},
+        where={key: (name, 0, 0) for key, name in named.items()},
     )
 
 
@@ -60,9 +50,7 @@ def first_host_first(
     return Rules(pin=(Pin((0,), (first,)),), where=where)
 
 
-def _pins(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[Pin, ...]:
+def _pins(texts: Sequence[str]) -> tuple[Pin, ...]:
     """Pins, each as ``ranks=hosts``."""
     from placer.base.hostlist import expand
     from placer.job.rules import Pin, parse_ranks
@@ -71,62 +59,45 @@ def _pins(
     for text in texts:
         ranks, _, hosts = (part.strip() for part in text.partition("="))
         if not (ranks and hosts):
-            raise click.BadParameter(f"{text!r} is not a pin such as 0-3=n01")
-        try:
-            names = tuple(dict.fromkeys(expand(hosts)))
-            pins.append(Pin(parse_ranks(ranks), names))
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
+            raise ValueError(f"{text!r} is not a pin such as 0-3=n01")
+        names = tuple(dict.fromkeys(expand(hosts)))
+        pins.append(Pin(parse_ranks(ranks), names))
     return tuple(pins)
 
 
-def _numbers(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, int]:
-    """Numbers by tier, each as ``tier=number``."""
-    found: dict[str, int] = {}
-    for text in texts:
-        tier, _, number = (part.strip() for part in text.partition("="))
-        if not (tier and number.isascii() and number.isdecimal() and int(number)):
-            raise click.BadParameter(
-                f"{text!r} is not a tier and a number such as rack=2"
-            )
-        if found.setdefault(tier, int(number)) != int(number):
-            message = f"{tier} has two numbers, {found[tier]} and {int(number)}"
-            raise click.BadParameter(message)
-    return found
+def _number(text: str) -> int:
+    number = text.strip()
+    if not (number.isascii() and number.isdecimal() and int(number)):
+        raise ValueError
+    return int(number)
 
 
-_OPTIONS = (
-    click.option(
+_numbers = by_name(
+    _number, "a tier and a number such as rack=2", "numbers, {one} and {other}"
+)
+rule_options = together(
+    option(
         "--pin",
+        "RANKS=H",
+        "Ranks that must run on these hosts: 0-3=n01. Repeatable.",
+        _pins,
         multiple=True,
-        callback=_pins,
-        metavar="RANKS=H",
         shell_complete=complete.pins,
-        help="Ranks that must run on these hosts: 0-3=n01. Repeatable.",
     ),
-    click.option(
-        "--avoid",
-        metavar="H",
-        shell_complete=complete.hosts,
-        help="Hosts to leave free if possible: a list or @FILE.",
-    ),
-    click.option(
+    option("--avoid", "H", "Hosts to leave free if possible: a list or @FILE."),
+    option(
         "--at-most",
-        shell_complete=complete.tiers,
+        "TIER=N",
+        "Most replicas with ranks in one domain of the tier: rack=2. Repeatable.",
+        _numbers,
         multiple=True,
-        callback=_numbers,
-        metavar="TIER=N",
-        help="Most replicas with ranks in one domain of the tier: rack=2. Repeatable.",
     ),
-    click.option(
+    option(
         "--spares",
-        shell_complete=complete.tiers,
-        multiple=True,
-        callback=_numbers,
-        metavar="TIER=N",
-        help="Nodes to keep free in each domain of the tier that is used: rack=1. "
+        "TIER=N",
+        "Nodes to keep free in each domain of the tier that is used: rack=1. "
         "Repeatable.",
+        _numbers,
+        multiple=True,
     ),
 )

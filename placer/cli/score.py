@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
+from placer.cli.grouped import PlanCommand, command
 from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
+from placer.cli.options import (
+    OneOf,
+    flag,
+    option,
+    output_option,
+    quiet_option,
+    tell_new_name,
+)
 from placer.cli.placements import PLAN_HELP, placement_options
 
 if TYPE_CHECKING:
@@ -26,12 +32,12 @@ if TYPE_CHECKING:
 _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 
 
-@click.command(
+@command(
+    "placer score launcher:slurm -t cluster.yaml -j job.yaml",
     cls=PlanCommand,
     help=f"""Score a placement without a search.
 
     {PLAN_HELP}""",
-    epilog="Example: placer score launcher:slurm -t cluster.yaml -j job.yaml",
 )
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
@@ -40,28 +46,25 @@ _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 @click.option("--plan", hidden=True, shell_complete=complete.files)
 @click.option("--hostfile", hidden=True, shell_complete=complete.files)
 @click.option("--baseline", hidden=True, shell_complete=complete.baselines)
-@click.option(
+@flag(
     "--explain",
-    is_flag=True,
-    help="Also say why: critical path, worst groups, slowest replica, busiest links.",
+    "Also say why: critical path, worst groups, slowest replica, busiest links.",
 )
 @list_option("List the launchers and the baselines, with their rules, and exit.")
 @output_option("Also write the placement as a plan here; - is stdout, without a score.")
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[text|json]",
+    "What to print. Default: text.",
     type=OneOf(["text", "json", "html"]),
-    metavar="[text|json]",
     default="text",
-    help="What to print. Default: text.",
 )
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
-    from placer.cli.output import write_line, write_plan, write_text
-    from placer.placement.plan_file import json_text
+    from placer.cli.output import write_answer, write_plan, write_text
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]
@@ -78,11 +81,9 @@ def score(**options: Any) -> None:
     found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
         found["explain"] = _explained(machine, job, plan)
-    if options["format_name"] == "json":
-        write_text("-", json_text(found))
-        return
     order = order_text(plan, value) if kind == "launcher" else ""
-    write_line("\n\n".join(filter(None, (order, *_text(found, machine)))))
+    parts = filter(None, (order, *_text(found, machine)))
+    write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
 
 
 def _note(kind: str, name: str, plan: Plan, inputs: Inputs) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from placer.cli.interrupt import interrupts, leave
-from placer.cli.options import seed_option, teller, time_limit_option
+from placer.cli.options import seed_option, teller, time_limit_option, together
 from placer.cli.output import plan_output_options
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ NOT_EXACT = (
     "changes were priced in full, which is slow: the compiled cost and the scorer do "
     "not agree on this job; please report it"
 )
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
 Found = TypeVar("Found", bound="Result")
 
 
-def search_options(function: _Function) -> _Function:
-    """``--seed``, ``--time-limit`` and where the plan goes."""
-    output = plan_output_options("No progress and notes")
-    return seed_option(time_limit_option("the search")(output(function)))
+search_options = together(
+    seed_option,
+    time_limit_option("the search"),
+    plan_output_options("No progress and notes"),
+)
 
 
 def run_search(

@@ -5,27 +5,18 @@ from __future__ import annotations
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command
-from placer.cli.options import format_option, quiet_option
+from placer.cli.grouped import command
+from placer.cli.options import flag, format_option, option, quiet_option
 from placer.cli.output import write_line
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: srun -m arbitrary placer verify plan.json --report > reports.txt",
-)
+@command("srun -m arbitrary placer verify plan.json --report > reports.txt")
 @click.argument("plan", shell_complete=complete.files)
-@click.option(
-    "--report",
-    is_flag=True,
-    help="Print one line about this process and exit; PLAN is not read.",
-)
-@click.option(
+@flag("--report", "Print one line about this process and exit; PLAN is not read.")
+@option(
     "--collected",
-    metavar="FILE",
-    shell_complete=complete.files,
-    help="Compare the reports in FILE (- is stdin); prefixes and other lines "
-    "are ignored.",
+    "FILE",
+    "Compare the reports in FILE (- is stdin); prefixes and other lines are ignored.",
 )
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")
