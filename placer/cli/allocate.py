@@ -12,9 +12,15 @@ import click
 from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, source_options, topology_option
+from placer.cli.input_options import (
+    job_option,
+    rule_options,
+    rules_of_options,
+    source_options,
+    topology_option,
+)
+from placer.cli.inputs import read_given_job
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
 from placer.cli.options import (
     by_name,
     format_option,
@@ -29,7 +35,6 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.progress import JobLines
-from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,7 +138,7 @@ def _found(
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
     from placer.base.errors import read_all
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
 
     named = options["job"]
     sources = [named] if isinstance(named, str) else [*named]

@@ -15,7 +15,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.job import read_given_job
+from placer.cli.inputs import read_given_job
 from placer.cli.options import (
     flag,
     format_option,
@@ -124,7 +124,7 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
 def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     """Steps of logs as measurements of the job that ran."""
     from placer.calibrate.sources import measured_by_logs
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.topology.allocation import allocate
 
     if not (options["topology"] and options["job"]):
@@ -157,7 +157,7 @@ def _hardware(
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
     from placer.calibrate.hardware_text import as_data, as_text
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.cli.output import write_answer, write_document
     from placer.topology.compact import compact_document
 

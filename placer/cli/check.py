@@ -8,6 +8,7 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import Given, given_inputs
 from placer.cli.options import (
     flag,
     format_option,
@@ -17,7 +18,6 @@ from placer.cli.options import (
 )
 from placer.cli.output import write_line
 from placer.cli.placements import PLAN_HELP, placement_options
-from placer.cli.plan_inputs import Given, given_inputs
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -11,27 +11,21 @@ from placer.cli import output as outputs
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, option, output_option, quiet_option
-from placer.cli.output import write_line, write_text, writing
+from placer.cli.output import list_option, write_line, write_text, writing
 from placer.cli.placements import PLAN_HELP, placement_options
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.emit import FormatName
 
 
-def _print_formats(
-    context: click.Context, _parameter: click.Parameter, asked: bool
-) -> None:
-    if not asked or context.resilient_parsing:
-        return
+def _formats() -> Iterator[str]:
     width = max(map(len, FORMATS))
-    for_folder = {True: " (a folder: needs -o)", False: ""}
-    lines = (
-        f"{row.name:<{width}}  {row.description}{for_folder[row.folder]}"
-        for row in FORMATS.values()
-    )
-    write_line("\n".join(lines))
-    context.exit()
+    for row in FORMATS.values():
+        needs = " (a folder: needs -o)" if row.folder else ""
+        yield f"{row.name:<{width}}  {row.description}{needs}"
 
 
 @command(
@@ -57,14 +51,7 @@ def _print_formats(
     "NAME[:INSTANCE]",
     "For a workload: only this role, or this instance, with ranks from 0.",
 )
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_formats,
-    help="List the formats and exit.",
-)
+@list_option("List the formats and exit.", _formats)
 @placement_options
 @quiet_option("No notes.")
 def emit(

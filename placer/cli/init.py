@@ -103,8 +103,7 @@ def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
 def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
     """The machine, the job and what is assumed of them."""
     from placer.assumed import all_assumed
-    from placer.cli.job import read_given_job
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_given_job, read_machine
 
     machine = read_machine(options)
     job = read_given_job(options, machine, options["hosts"])

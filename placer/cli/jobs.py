@@ -10,7 +10,7 @@ from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
-from placer.cli.job import notes_told, read_given_job
+from placer.cli.inputs import notes_told, read_given_job
 from placer.cli.options import (
     flag,
     format_option,

@@ -22,8 +22,8 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
+from placer.cli.inputs import read_given_job
 from placer.cli.interrupt import interrupts
-from placer.cli.job import read_given_job
 from placer.cli.options import (
     option,
     output_option,
@@ -97,7 +97,7 @@ def launch(**options: Any) -> None:
     """
     from placer.base.errors import refuse
     from placer.documents.files import write_text
-    from placer.emit.slurm_hostfile import render, render_nodes
+    from placer.emit.slurm import render, render_nodes
     from placer.formats.jobs.launched import launched
     from placer.placement.plan_file import read_plan, write_plan
 
@@ -159,7 +159,7 @@ def _probed(options: dict[str, Any]) -> Plan:
     from placer.injob.nodes import completed, machine_of, probe_step
     from placer.injob.planned import LIMIT_S, planned
     from placer.injob.work import job_of
-    from placer.report.look import PLAIN
+    from placer.report.columns import PLAIN
     from placer.report.summary import verdict_lines
     from placer.topology.allocation import parse_hosts
 
@@ -261,7 +261,7 @@ def step_environment(
 
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
 
     options = with_folder(options, "there is no --plan")
     if not options["hosts"]:

@@ -47,7 +47,10 @@ COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 ALIASES = {"topo": "topology", "jobs": "job"}
 # Names of the release before, which no help lists.
 OLD_COMMANDS = ("predict",)
-_MODULES = {"job": "jobs"}  # where they are not named after the command
+# Where they are not named after the command.
+_MODULES = {"job": "jobs", "predict": "score"} | dict.fromkeys(
+    ("probe", "rank", "verify"), "in_job"
+)
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4

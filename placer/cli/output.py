@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation
     from placer.degrees.tuning import Tuning
     from placer.placement.plan import Plan
-    from placer.report.look import Look
+    from placer.report.columns import Look
     from placer.sweep.result import Sweep
 
     Found = Allocation | Sweep | Tuning
@@ -42,6 +42,24 @@ def plan_output_options(quiet: str) -> Decorator:
         ),
         format_option("text", "json"),
         quiet_option(f"{quiet}; with -o PATH no summary either."),
+    )
+
+
+def list_option(help: str, lines: Callable[[], Iterable[str]]) -> Decorator:
+    """``--list``: the lines, and no more."""
+
+    def show(context: click.Context, _option: object, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            write_line("\n".join(lines()))
+            context.exit()
+
+    return click.option(
+        "--list",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=help,
     )
 
 

@@ -9,13 +9,16 @@ import click
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import (
+    first_host_first,
     job_option,
     order_option,
+    rule_options,
+    rules_of_options,
     source_options,
     topology_option,
 )
+from placer.cli.inputs import read_given_job
 from placer.cli.interrupt import end
-from placer.cli.job import read_given_job
 from placer.cli.options import (
     Whole,
     flag,
@@ -27,11 +30,6 @@ from placer.cli.options import (
     tell_new_name,
 )
 from placer.cli.output import write_made
-from placer.cli.rule_options import (
-    first_host_first,
-    rule_options,
-    rules_of_options,
-)
 from placer.cli.searching import run_search, search_options
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
     from placer.placement.plan import Plan
-    from placer.report.look import Look
+    from placer.report.columns import Look
     from placer.solve.problem.effort import Effort
 
 
@@ -139,7 +137,7 @@ def _search(
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
     """The search that the options describe, its inputs read."""
     from placer.api.place import place
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from placer.base.errors import InputError, Problem
-from placer.cli.options import hosts_option, seed_option, together
-from placer.cli.plan_inputs import (
+from placer.cli.inputs import (
     Given,
     given_inputs,
     plan_input_options,
     plan_inputs,
     stated_inputs,
 )
+from placer.cli.options import hosts_option, seed_option, together
 from placer.documents.files import is_file
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import given_inputs, plan_input_options
 from placer.cli.interrupt import end
 from placer.cli.options import Whole, flag, option, share
 from placer.cli.output import write_made
-from placer.cli.plan_inputs import given_inputs, plan_input_options
 from placer.cli.searching import run_search, search_options
 
 if TYPE_CHECKING:

@@ -59,8 +59,8 @@ def report(plan: str, against: str | None, **options: Any) -> None:
 def _plan(text: str, options: dict[str, Any]) -> Plan:
     """The placement, of the inputs that the options give where they give any."""
     from placer.api.predict import scored_plan
+    from placer.cli.inputs import plan_inputs
     from placer.cli.placements import allocated, read_placement
-    from placer.cli.plan_inputs import plan_inputs
     from placer.placement.build import placement_of_plan
 
     plan, inputs = read_placement(text, options)

@@ -8,7 +8,7 @@ import click
 
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options
-from placer.cli.job import read_given_job
+from placer.cli.inputs import read_given_job
 from placer.cli.options import Whole, format_option, option, quiet_option
 
 

@@ -11,24 +11,22 @@ from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
+from placer.cli.inputs import read_given_job
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
-from placer.cli.list_options import (
+from placer.cli.options import (
     check_plot,
     engine_of,
     engine_options,
-    framework_option,
-    plot_option,
-    size_option,
-)
-from placer.cli.options import (
     format_option,
+    framework_option,
     hosts_option,
     objective_option,
     option,
     output_option,
+    plot_option,
     quiet_option,
     seed_option,
+    size_option,
     time_limit_option,
 )
 from placer.cli.progress import Due
@@ -141,7 +139,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
 def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
@@ -166,7 +164,7 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
         return nullcontext(lambda _done, _total: None)
     if not has_bars():
         return nullcontext(CountLines())
-    from placer.cli.live import CountBar
+    from placer.cli.progress import CountBar
 
     return CountBar()
 

@@ -86,7 +86,7 @@ def convert(**options: Any) -> None:
     Several FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any other
     is JSON.
     """
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.cli.output import write_document
     from placer.topology.compact import compact_document
 
@@ -107,7 +107,7 @@ def show(format_name: str, **options: Any) -> None:
     """
     import json
 
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.report.machine_text import draw
     from placer.topology.write import to_document
 
@@ -132,7 +132,7 @@ def validate(format_name: str, **options: Any) -> None:
     import json
 
     from placer.base.errors import InputError, Problem, refuse
-    from placer.cli.machine import read_alone
+    from placer.cli.inputs import read_alone
 
     problems: list[Problem] = []
     rows = []

@@ -10,25 +10,23 @@ import click
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
+from placer.cli.inputs import read_given_job
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
-from placer.cli.list_options import (
+from placer.cli.options import (
+    Whole,
     check_plot,
     engine_of,
     engine_options,
-    framework_option,
-    plot_option,
-    size_option,
-)
-from placer.cli.options import (
-    Whole,
     flag,
     format_option,
+    framework_option,
     hosts_option,
     option,
     output_option,
+    plot_option,
     quiet_option,
     seed_option,
+    size_option,
     time_limit_option,
 )
 from placer.cli.progress import Due
@@ -125,7 +123,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
     """
     from placer.api.tune import tune as run
     from placer.base.errors import InputError, Problem, StoppedError
-    from placer.cli.machine import read_machine
+    from placer.cli.inputs import read_machine
     from placer.documents.files import check_target
     from placer.topology.allocation import allocate
 

@@ -19,9 +19,8 @@ from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.documents import files
 from placer.documents.document import Document
 from placer.documents.json_tree import json_tree
-from placer.documents.scalars import Number
+from placer.documents.scalars import Number, ValueBuilder, plain
 from placer.documents.tree import MAX_DEPTH, MAX_NODES, MAX_TEXT, Node, TreeBuilder
-from placer.documents.values import ValueBuilder, plain
 
 
 def most_values(text: str) -> int:

@@ -27,8 +27,8 @@ class Format:
     name: str
     description: str
     suffix: str  # usual end of the file's name
-    # Module and function of a plan. That gives the file's text, or, called ``files``,
-    # name and text of each of several files.
+    # Module and function of a plan. That gives the file's text, or, if it is called
+    # ``..._files``, name and text of each of several files.
     writer: str
     free_ranks: bool = True  # whether a node may hold ranks that are not consecutive
     # Whether a node's k-th rank may run on another GPU than its k-th.
@@ -43,7 +43,7 @@ class Format:
     @property
     def folder(self) -> bool:
         """Whether it is several files."""
-        return self.writer.endswith(".files")
+        return self.writer.endswith("_files")
 
     def written(self, plan: Plan) -> Any:
         """What its writer gives for a plan."""
@@ -64,29 +64,29 @@ _LIMITS = {
 _TABLE = """\
 torchrun torchrun.render .sh consecutive-ranks
     script a node: static rendezvous in the plan's node order
-torchrun-wrapper torchrun_wrapper.render .sh
+torchrun-wrapper torchrun.render_wrapper .sh
     script a node: torchrun, then the RANK of its workers
 torchrun-map torchrun.render_map .json consecutive-ranks gpus-in-order
     node map for torchrun --rdzv-backend=placer
-env env.render .sh
+env process.render_env .sh
     script a process: RANK, LOCAL_RANK, ... for env://
-sbatch sbatch.render .sbatch
+sbatch slurm.render .sbatch
     batch script: the plan's nodes, one task a rank
-sbatch-torchrun sbatch.render_torchrun .sbatch consecutive-ranks
+sbatch-torchrun slurm.render_torchrun .sbatch consecutive-ranks
     batch script: the plan's nodes, one torchrun a node
-slurm-hostfile slurm_hostfile.render .txt gpus-in-order
+slurm-hostfile slurm.render_hostfile .txt gpus-in-order
     one host a task in rank order, for srun -m arbitrary
 openmpi-seq openmpi.render_seq .txt gpus-in-order
     one host a rank, for mpirun --map-by seq
 openmpi-rankfile openmpi.render_rankfile .txt gpus-in-order
     rank K=HOST slot=S lines for mpirun
-hydra gpu_wrapper.files -
+hydra process.hydra_files -
     machine file and GPU script for mpiexec.hydra
 deepspeed deepspeed.render .txt consecutive-ranks gpus-in-order aligned-nodes
     HOST slots=N lines for deepspeed --hostfile
 deepspeed-node deepspeed.render_node .sh consecutive-ranks
     script a node: DeepSpeed's launcher, GPUs in any order
-jax jax.files -
+jax loaders.jax_files -
     process ids and device order, with a loader in Python
 kubernetes-job kubernetes.render_job .yaml equal-nodes
     indexed Job: pods find their node rank by node name
@@ -94,11 +94,11 @@ kubernetes-jobset kubernetes.render_jobset .yaml equal-nodes
     JobSet: pods find their node rank by node name
 kubernetes-pinned kubernetes.render_pinned .yaml
     JobSet: every node rank on a node of its own
-kubeflow-trainer kubeflow.render .yaml equal-nodes
+kubeflow-trainer kubernetes.render_kubeflow .yaml equal-nodes
     TrainJob and its runtime: pods find their node rank by name
-ray ray.files -
+ray loaders.ray_files -
     placement group of labelled nodes, with a loader in Python
-gpu-wrapper gpu_wrapper.render .sh helper
+gpu-wrapper process.render_gpu .sh helper
     script a process: the GPU of the rank it already has
 megatron megatron.render .sh helper
     bash array of Megatron-LM flags for the plan's rank order
@@ -108,15 +108,15 @@ dlrover dlrover.render .json consecutive-ranks gpus-in-order helper
     groups of nodes for DLRover's --enable-topology-rerank
 nccl nccl.render .txt helper
     report: communicators and the rings NCCL will build
-slurm-request slurm_request.render .sbatch helper
+slurm-request slurm.render_request .sbatch helper
     #SBATCH lines for a next job with such nodes (--segment)
 kueue-request pod_request.render_kueue .yaml equal-nodes helper
     annotations for next pods on such nodes, for Kueue
 kai-request pod_request.render_kai .yaml equal-nodes helper
     annotations for next pods on such nodes, for KAI scheduler
-volcano-request volcano.render .yaml equal-nodes helper
+volcano-request pod_request.render_volcano .yaml equal-nodes helper
     HyperNodes, and a next job on such nodes, for Volcano
-grove-request grove.render .yaml equal-nodes helper
+grove-request pod_request.render_grove .yaml equal-nodes helper
     a PodCliqueSet that asks for such nodes, for Grove
 role-map rank_map.render_roles .json helper
     hosts and ranks of every instance of each role, as JSON

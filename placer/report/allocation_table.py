@@ -10,7 +10,7 @@ from placer.base.hostlist import compress_grid, expand, with_blanks
 from placer.base.units import plural
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
-from placer.report.plan_html import html_table
+from placer.report.notebook import html_table
 from placer.report.words import NOUN, amount, proved, share_text
 
 # Names in a row, and groups of domains, at the most.

@@ -17,7 +17,7 @@ from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
 
 
 @dataclass(frozen=True)

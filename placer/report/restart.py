@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
 
 OPTIMIZER_BYTES = 12.0
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan import period_of
-from placer.report.columns import columns, paragraphs, seen, table, wrapped
-from placer.report.look import PLAIN, Look
+from placer.report.columns import PLAIN, Look, columns, paragraphs, seen, table, wrapped
 from placer.report.words import hop_cost, largest_island, slowest_host
 
 # Parts that are told apart from the smallest share of the total on.

@@ -20,9 +20,8 @@ from placer.placement.parts import (
     parts_of,
 )
 from placer.report.assumed_text import assumed_lines
-from placer.report.columns import WIDTH, paragraphs, wrapped
+from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
-from placer.report.look import PLAIN, Look
 from placer.report.score_text import score_text
 from placer.report.verdict import inner_domains, is_kept, sentences
 from placer.report.words import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from placer.base.units import format_bandwidth, format_seconds
 from placer.report.columns import narrowed, wrapped
-from placer.report.plan_html import html_table
+from placer.report.notebook import html_table
 from placer.report.words import gap_text
 
 Row = Mapping[str, Any]

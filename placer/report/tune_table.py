@@ -10,7 +10,7 @@ from typing import Any
 from placer.base.units import format_bytes, format_seconds
 from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
-from placer.report.plan_html import html_table
+from placer.report.notebook import html_table
 from placer.report.tune_words import (
     AXES,
     alike_words,

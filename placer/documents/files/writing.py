@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, OutputError, Problem
-from placer.documents.files.compression import check_suffix, compressed
-from placer.documents.files.reading import is_input
+from placer.documents.files.reading import check_suffix, compressed, is_input
 
 if TYPE_CHECKING:
     import io

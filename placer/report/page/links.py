@@ -12,8 +12,7 @@ from placer.base.units import format_beside, format_seconds
 from placer.cost.links import total_load
 from placer.draw.machine_view import short_names
 from placer.explain.ways import ways
-from placer.report.page.bars import permille
-from placer.report.page.tiers import kinds_of_tiers
+from placer.report.page.bars import kinds_of_tiers, permille
 
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad

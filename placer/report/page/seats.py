@@ -19,7 +19,7 @@ from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
     from placer.report.page.side import Side
 
 Path = tuple[str, ...]
