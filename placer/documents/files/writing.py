@@ -29,24 +29,16 @@ def write_text(path: str, text: str) -> None:
 
     Raises `OutputError` if it cannot be written; an existing file is kept.
     """
+    coding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    errors = getattr(sys.stdout, "errors", None) or "strict"
     with _written(path):
-        if path == "-":
-            coding = getattr(sys.stdout, "encoding", None) or "utf-8"
-            _print(text.encode(coding, getattr(sys.stdout, "errors", None) or "strict"))
-        else:
-            _write(path, text.encode())
+        _put(path, text.encode(coding, errors) if path == "-" else text.encode())
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write ``data`` to ``path``, in the same way as `write_text`.
-
-    Raises `OutputError` if it cannot be written; an existing file is kept.
-    """
+    """Write ``data`` to ``path``, in the same way as `write_text`."""
     with _written(path):
-        if path == "-":
-            _print(data)
-        else:
-            _write(path, data)
+        _put(path, data)
 
 
 def write_compressed(path: str, text: str) -> None:
@@ -57,9 +49,9 @@ def write_compressed(path: str, text: str) -> None:
     """
     if path == "-":
         write_text(path, text)
-        return
-    with _written(path):
-        _write(path, compressed(path, text.encode()))
+    else:
+        with _written(path):
+            _write(path, compressed(path, text.encode()))
 
 
 def check_target(path: str) -> None:
@@ -104,6 +96,13 @@ def make_folder(path: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(f"{path}: cannot be made: {reason}") from None
+
+
+def _put(path: str, data: bytes) -> None:
+    if path == "-":
+        _print(data)
+    else:
+        _write(path, data)
 
 
 def _print(data: bytes) -> None:
