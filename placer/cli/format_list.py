@@ -41,10 +41,12 @@ def preset_list(
         if format_name == "json":
             write_line(json.dumps(rows, indent=2))
             return
-        width = max((len(row["name"]) for row in rows), default=0)
-        for row in rows:
-            name, words = f"{row['name']:<{width}}", size.format(**row)
-            write_line(f"{name} {words}  {row['description']}".rstrip())
+        width = max((len(found["name"]) for found in rows), default=0)
+        lines = (
+            f"{found['name']:<{width}} {size.format(**found)}  {found['description']}"
+            for found in rows
+        )
+        write_line("\n".join(map(str.rstrip, lines)))
 
     return presets
 
