@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import read_all
 from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
@@ -19,7 +21,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
     by_name,
@@ -32,9 +34,12 @@ from placer.cli.options import (
     seconds,
     seed_option,
     share,
+    teller,
     time_limit_option,
 )
+from placer.cli.output import write_found, write_plan, write_text
 from placer.cli.progress import JobLines
+from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,8 +142,6 @@ def _found(
 ) -> Allocation:
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
-    from placer.base.errors import read_all
-    from placer.cli.inputs import read_machine
 
     named = options["job"]
     sources = [named] if isinstance(named, str) else [*named]
@@ -175,7 +178,6 @@ def _found(
 
 def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> Jobs:
     """The jobs that one ``-j`` names."""
-    from placer.cli.options import teller
     from placer.formats.jobs.job_list import is_job_list, read_job_list
 
     if is_job_list(source):
@@ -184,8 +186,6 @@ def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> 
 
 
 def _write(found: Allocation, options: dict[str, Any]) -> None:
-    from placer.cli.output import write_found
-
     if options["output"]:
         _write_plans(found, options["output"])
     write_found(options["format_name"], found, found.summary)
@@ -193,10 +193,6 @@ def _write(found: Allocation, options: dict[str, Any]) -> None:
 
 def _write_plans(found: Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
-    from pathlib import Path
-
-    from placer.cli.output import write_plan, write_text
-    from placer.documents.files import make_folder
     from placer.emit.registry import requests
 
     make_folder(folder)

@@ -15,7 +15,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.options import (
     flag,
     format_option,
@@ -24,6 +24,7 @@ from placer.cli.options import (
     output_option,
     quiet_option,
 )
+from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
@@ -97,7 +98,6 @@ def _compute(measurements: Measurements, format_name: str) -> None:
     """Print the compute times that fit."""
     from placer.calibrate.fit import calibrate as fit
     from placer.calibrate.text import as_data, as_text, as_yaml
-    from placer.cli.output import write_answer
 
     found = fit(measurements)
     for warning in found.warnings:
@@ -110,7 +110,6 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
     from placer.calibrate.links_text import as_data, as_text, compute_line
-    from placer.cli.output import write_answer, write_document
     from placer.topology.compact import compact_document
 
     found = fit_links(measurements)
@@ -124,7 +123,6 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
 def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     """Steps of logs as measurements of the job that ran."""
     from placer.calibrate.sources import measured_by_logs
-    from placer.cli.inputs import read_machine
     from placer.topology.allocation import allocate
 
     if not (options["topology"] and options["job"]):
@@ -157,8 +155,6 @@ def _hardware(
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
     from placer.calibrate.hardware_text import as_data, as_text
-    from placer.cli.inputs import read_machine
-    from placer.cli.output import write_answer, write_document
     from placer.topology.compact import compact_document
 
     if not options["topology"]:

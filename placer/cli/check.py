@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.units import plural
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import Given, given_inputs
@@ -17,7 +19,7 @@ from placer.cli.options import (
     time_limit_option,
 )
 from placer.cli.output import write_line
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.placements import PLAN_HELP, placement_options, read_placement
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -49,10 +51,6 @@ if TYPE_CHECKING:
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
     """Check a plan."""
-    import json
-
-    from placer.base.units import plural
-    from placer.cli.placements import read_placement
     from placer.placement.plan_consistency import ContradictionError
 
     holds, older = "", list[str]()

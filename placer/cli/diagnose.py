@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli import complete
 from placer.cli.grouped import command
 from placer.cli.options import format_option, option, quiet_option
+from placer.cli.output import write_answer, write_plan
 
 if TYPE_CHECKING:
     from placer.explain.suspects import Run, Suspect, Verdict
@@ -47,7 +50,6 @@ def diagnose(
     out yet.
     """
     from placer.api.diagnose import diagnosed
-    from placer.cli.output import write_answer
 
     read = [_run(text) for text in runs]
     verdict = diagnosed(read)
@@ -61,7 +63,6 @@ def diagnose(
 def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
     """Write a placement in which what fits alike slows ranks of its own."""
     from placer.api.vary import vary
-    from placer.cli.output import write_plan
 
     _, other = vary(runs[0].plan, 2, seed=len(runs), apart=verdict)
     write_plan(path, other)
@@ -69,7 +70,6 @@ def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
 
 def _run(text: str) -> Run:
     """The run that an argument means."""
-    from placer.base.errors import InputError, Problem
     from placer.documents import files
     from placer.explain.suspects import Run
     from placer.placement.plan_file import read_plan
@@ -106,8 +106,6 @@ def _figures(one: Suspect) -> str:
 
 
 def _document(verdict: Verdict) -> dict[str, object]:
-    from dataclasses import asdict
-
     named = verdict.named
     return {
         "named": None if named is None else asdict(named) | {"place": named.is_place},

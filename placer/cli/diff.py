@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
+from placer.cli.look import look_of_stdout
 from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
-from placer.cli.placements import KINDS_HELP, placement_options
+from placer.cli.output import write_text
+from placer.cli.placements import KINDS_HELP, placement_options, two_placements
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -44,10 +47,6 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""
-    from pathlib import PurePath
-
-    from placer.cli.output import write_text
-    from placer.cli.placements import two_placements
     from placer.report.diff import diff as plan_diff
 
     before, after, job = two_placements(old, new, options)
@@ -75,7 +74,6 @@ def _report(
 
         path = names[1] if names[1].endswith(".json") else ""
         return report_html(plans[1], plans[0], names=names, path=path)
-    from placer.cli.look import look_of_stdout
     from placer.report.diff_text import diff_text
 
     return diff_text(found, look_of_stdout().width)

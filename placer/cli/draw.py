@@ -9,7 +9,13 @@ import click
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.output import output_path, write_bytes, write_text
+from placer.cli.placements import (
+    PLAN_HELP,
+    placement_alone,
+    placement_options,
+    with_inputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +77,6 @@ _FORMATS = ("svg", "png")
 @quiet_option("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
     """Draw a placement."""
-    from placer.cli.output import output_path
-
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
     suffix = options["format_name"] or "svg"
@@ -94,7 +98,6 @@ def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -
     Raises `click.UsageError` if one picture is asked for: the page has them all.
     """
     from placer.api.report import report_html
-    from placer.cli.output import write_text
     from placer.placement.plan_file import read_plan
 
     if picture != "map":
@@ -116,8 +119,6 @@ def write_picture(
     Raises `click.BadParameter` if the suffix of ``output`` says neither, and
     ``format_name`` is None.
     """
-    from placer.cli.output import write_bytes, write_text
-
     if format_name is None:
         format_name = _format_of(output)
     if format_name == "png":
@@ -142,7 +143,6 @@ def _format_of(output: str) -> str:
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
-    from placer.cli.placements import placement_alone, with_inputs
     from placer.draw.heat_map import traffic_map
     from placer.draw.pipeline import pipeline_chart
     from placer.draw.placement_map import placement_map

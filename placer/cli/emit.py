@@ -12,7 +12,7 @@ from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, option, output_option, quiet_option
 from placer.cli.output import list_option, write_line, write_text, writing
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.placements import PLAN_HELP, placement_alone, placement_options
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def emit(
     **options: Any,
 ) -> None:
     """Write the rank map of a placement."""
-    from placer.cli.placements import placement_alone
     from placer.emit import emit as emit_plan
 
     content = placement_alone(plan, options)

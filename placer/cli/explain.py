@@ -8,8 +8,10 @@ import click
 
 from placer.cli import complete
 from placer.cli.grouped import PlanCommand, command
+from placer.cli.look import look_of_stdout
 from placer.cli.options import format_option, option, quiet_option
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.output import write_answer
+from placer.cli.placements import PLAN_HELP, placement_options, with_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -60,9 +62,6 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
 def explain(plan: str, **options: Any) -> None:
     """Say where ranks, groups or hosts are."""
     from placer.api.explain import explain as explained
-    from placer.cli.look import look_of_stdout
-    from placer.cli.output import write_answer
-    from placer.cli.placements import with_inputs
     from placer.placement.build import topology_section
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group

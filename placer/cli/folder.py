@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from placer.documents.files import is_file
+
 NAME = "placer.yaml"
 
 _OF_THE_MACHINE = (
@@ -50,7 +52,6 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
 def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     """What `NAME` gives to those of ``options`` that are missing, by their names."""
     from placer.documents import open_document
-    from placer.documents.files import is_file
     from placer.formats.folder import EITHER, read_folder
 
     missing = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,7 @@ import click
 from placer.cli.grouped import Command
 from placer.cli.options import format_option
 from placer.cli.output import write_line
+from placer.documents.presets import preset_names
 
 if TYPE_CHECKING:
     from placer.documents.recognise import Format
@@ -30,13 +32,10 @@ def preset_list(
     ``row``: what a preset is, by keys of JSON, from its name. ``size``: its size in the
     text, with keys of its row.
     """
-    from placer.documents.presets import preset_names
 
     @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
     @format_option("text", "json")
     def presets(format_name: str) -> None:
-        import json
-
         rows = [row(name) for name in preset_names(folder)]
         if format_name == "json":
             write_line(json.dumps(rows, indent=2))
@@ -59,8 +58,6 @@ def format_list(what: str, room: Literal["machines", "jobs"]) -> click.Command:
     )
     @format_option("text", "json")
     def formats(format_name: str) -> None:
-        import json
-
         registry = import_module(f"placer.formats.{room}.registry")
         rows: list[Format] = [*registry.FORMATS.values()]
         if format_name == "json":

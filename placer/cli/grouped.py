@@ -9,6 +9,7 @@ import click
 from click.core import iter_params_for_processing
 
 from placer.base.errors import InfeasibleError
+from placer.cli.output import write_json
 
 _WHOLE = "\N{NON-BREAKING HYPHEN}"
 _OWN = "Options"
@@ -161,7 +162,6 @@ class Group(click.Group):
 
 
 def _write_verdict(error: InfeasibleError) -> None:
-    from placer.cli.output import write_json
     from placer.report.verdict import infeasible_verdict
 
     write_json({"verdict": infeasible_verdict(error)})

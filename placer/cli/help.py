@@ -13,6 +13,7 @@ from placer.cli import complete
 from placer.cli.grouped import Context, command
 from placer.cli.options import flag, output_option
 from placer.cli.output import write_line, write_text
+from placer.documents.files import make_folder
 from placer.version import __version__
 
 EXIT_CODES = {
@@ -139,8 +140,6 @@ def help(
     COMMAND may have several words, such as topology show. Without COMMAND, all commands
     are listed.
     """
-    from placer.documents.files import make_folder
-
     if output is not None and not man:
         raise click.UsageError("-o is for --man.")
     asked = context_of(context.find_root(), names)

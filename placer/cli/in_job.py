@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli import complete
 from placer.cli.grouped import command
 from placer.cli.options import flag, format_option, option, quiet_option
 from placer.cli.output import write_line
+from placer.documents.files import read_text, shown_name
+from placer.documents.files.writing import write_text
 from placer.injob.cloud import CLOUDS
 
 
@@ -54,10 +58,6 @@ def verify(
 
 def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) -> bool:
     """Print how the reports, or this process, differ from the plan; whether not."""
-    import json
-
-    from placer.base.errors import InputError
-    from placer.documents.files import read_text, shown_name
     from placer.launch.compare import compare, seats_of
     from placer.launch.habits import habits
     from placer.launch.process import this_process
@@ -103,8 +103,6 @@ def rank(plan: str | None) -> None:
     has them for this host. Where nothing says which process of the host this is,
     RANK and LOCAL_RANK are those of the first there.
     """
-    from placer.base.errors import InputError, Problem
-    from placer.documents.files.writing import write_text
     from placer.launch.process import local_index, this_process
     from placer.launch.ranks import node_rank_of_this_process, node_ranks
     from placer.placement.plan_file import read_plan
@@ -148,7 +146,6 @@ def probe(cloud: str | None) -> None:
     problems, and the exit code is 0. The lines of all nodes are a machine: placer
     place -t probe:FILE.
     """
-    from placer.documents.files.writing import write_text
     from placer.injob.probe import probe as find
     from placer.injob.probe import probe_line
 

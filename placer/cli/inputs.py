@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from placer.base.errors import InputError, Problem, read_before
 from placer.cli.folder import with_folder
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
@@ -18,9 +19,9 @@ from placer.cli.input_options import (
     topology_option,
 )
 from placer.cli.options import flag, teller, together
+from placer.documents.presets import RENAMED
 
 if TYPE_CHECKING:
-    from placer.base.errors import InputError, Problem
     from placer.formats.machines.combine import Tree
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
@@ -130,7 +131,6 @@ def _given_job(
     ranks: int | None,
     cuts_batch: bool,
 ) -> Job:
-    from placer.base.errors import InputError
     from placer.job.resize import reordered
     from placer.topology.allocation import allocate
 
@@ -166,8 +166,6 @@ def _read_job_or_fewer(
 
     A command that cuts the batch itself can do with the job on fewer; a note says so.
     """
-    from placer.base.errors import InputError
-
     try:
         return _read_job(options, ranks, machine), ""
     except InputError as error:
@@ -203,8 +201,6 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 
     Where it is known how many GPUs the job has, these are not asked for.
     """
-    from placer.base.errors import InputError, Problem
-
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
     wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
     others = [*wrong, *(p for p in error.problems if p.key not in known)]
@@ -217,8 +213,6 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 @contextmanager
 def notes_told(options: dict[str, Any]) -> Iterator[None]:
     """A context in which the notes of an input are told before its error."""
-    from placer.base.errors import InputError
-
     try:
         yield
     except InputError as error:
@@ -262,8 +256,6 @@ def read_machine(
     ``options``: of a command with `topology_option`. ``name``: of the machine.
     ``beside``: each reads a job without the machine; by default the one of ``-j``.
     """
-    from placer.base.errors import read_before
-
     if beside is None:
         beside = [partial(read_quietly, options)] if options.get("job") else []
     return read_before(lambda: _read(options, sources, name), beside)
@@ -272,7 +264,6 @@ def read_machine(
 def _read(
     options: dict[str, Any], sources: Sequence[str], name: str | None
 ) -> Topology:
-    from placer.documents.presets import RENAMED
     from placer.formats.jobs.opened import host_hint
     from placer.formats.machines.machine import read_topology
 

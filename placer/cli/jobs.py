@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
@@ -19,7 +21,13 @@ from placer.cli.options import (
     quiet_option,
     together,
 )
-from placer.cli.output import write_line
+from placer.cli.output import (
+    write_answer,
+    write_document,
+    write_line,
+    write_text,
+    yaml_text,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -70,7 +78,6 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     What was read, derived, assumed and ignored goes to stderr, one line per key. What
     is missing is asked for, with the option that says it.
     """
-    from placer.cli.output import write_document, write_text, yaml_text
     from placer.formats.jobs import report
     from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
@@ -104,10 +111,6 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     Several FORMAT:FILE are one job together, every preset and file is one.
     """
-    import json
-
-    from placer.base.errors import InputError, Problem, refuse
-
     problems: list[Problem] = []
     rows = []
     for sources in _each(jobs):
@@ -151,7 +154,6 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     With --format json, print it as a job file with every default written out.
     """
-    from placer.cli.output import write_answer
     from placer.job.write import to_document
 
     found = read_given_job({"job": jobs} | options)

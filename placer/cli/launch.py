@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli.folder import from_folder, with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import (
@@ -22,7 +23,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
 from placer.cli.options import (
     option,
@@ -32,9 +33,9 @@ from placer.cli.options import (
     teller,
     time_limit_option,
 )
+from placer.documents.files import write_text
 
 if TYPE_CHECKING:
-    from placer.base.errors import InputError
     from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
@@ -95,8 +96,6 @@ def launch(**options: Any) -> None:
     SLURM_JOB_NODELIST. A COMMAND that would undo the plan is refused, with what to
     write instead.
     """
-    from placer.base.errors import refuse
-    from placer.documents.files import write_text
     from placer.emit.slurm import render, render_nodes
     from placer.formats.jobs.launched import launched
     from placer.placement.plan_file import read_plan, write_plan
@@ -223,7 +222,6 @@ def _regrouped(plan: Plan, segment: int) -> str:
 
 def _check_hosts(plan: Plan, given: str) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
-    from placer.base.errors import InputError, Problem
     from placer.topology.allocation import parse_hosts
 
     known = set(parse_hosts(given))
@@ -261,7 +259,6 @@ def step_environment(
 
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
-    from placer.cli.inputs import read_machine
 
     options = with_folder(options, "there is no --plan")
     if not options["hosts"]:
@@ -278,8 +275,6 @@ def _placed(options: dict[str, Any]) -> Plan:
 
 
 def _no_hosts() -> InputError:
-    from placer.base.errors import InputError, Problem
-
     hint = "give --hosts, or run this in sbatch or salloc"
     message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
     return InputError([Problem(message, hint=hint)])
@@ -287,8 +282,6 @@ def _no_hosts() -> InputError:
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
     """Become ``command``, found as a shell would find it."""
-    from placer.base.errors import InputError
-
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli.interrupt import interrupts
+from placer.cli.look import look_of_stdout
 from placer.cli.options import (
     Decorator,
     format_option,
@@ -67,8 +68,6 @@ def write_made(
     plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
-    from placer.cli.look import look_of_stdout
-
     output = options["output"]
     to_file = output not in (None, "-")
     if to_file:

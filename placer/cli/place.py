@@ -17,7 +17,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
 from placer.cli.options import (
     Whole,
@@ -29,7 +29,7 @@ from placer.cli.options import (
     share,
     tell_new_name,
 )
-from placer.cli.output import write_made
+from placer.cli.output import write_made, write_text
 from placer.cli.searching import run_search, search_options
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
@@ -137,7 +137,6 @@ def _search(
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
     """The search that the options describe, its inputs read."""
     from placer.api.place import place
-    from placer.cli.inputs import read_machine
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options)
@@ -195,7 +194,6 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
 def _write_report(result: Result, path: str, plan_path: str | None) -> None:
     from placer.api.report import report_html
-    from placer.cli.output import write_text
 
     write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
 

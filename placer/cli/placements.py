@@ -17,7 +17,7 @@ from placer.cli.inputs import (
     stated_inputs,
 )
 from placer.cli.options import hosts_option, seed_option, together
-from placer.documents.files import is_file
+from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -162,7 +162,6 @@ def _inputs_of_plan(
 def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
     """The plan of a placement that is not one yet, under no rules."""
     from placer.api.predict import predict, scored_plan
-    from placer.documents.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.inputs import Inputs
     from placer.placement.rank_maps import placement_of_hostfile

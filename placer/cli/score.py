@@ -15,7 +15,7 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
-from placer.cli.inputs import stated_inputs
+from placer.cli.inputs import plan_inputs, stated_inputs
 from placer.cli.options import (
     OneOf,
     flag,
@@ -25,8 +25,15 @@ from placer.cli.options import (
     quiet_option,
     tell_new_name,
 )
-from placer.cli.output import list_option, plan_output_options, write_made
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.output import (
+    list_option,
+    plan_output_options,
+    write_answer,
+    write_made,
+    write_plan,
+    write_text,
+)
+from placer.cli.placements import PLAN_HELP, made, placement_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +97,6 @@ def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
-    from placer.cli.output import write_answer, write_plan, write_text
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]
@@ -140,7 +146,6 @@ def _text(found: Score, machine: Topology) -> Iterator[str]:
 
 def _placement(options: dict[str, Any]) -> tuple[str, str, Plan, Inputs]:
     """The kind and the name of the placement, its plan and what it is one of."""
-    from placer.cli.inputs import plan_inputs
     from placer.cli.placements import allocated, made, parts, with_inputs
     from placer.placement.plan_file import read_plan
 
@@ -234,7 +239,6 @@ def warn_of_text_order(plan: Plan, name: str) -> None:
 @plan_output_options("No notes")
 def predict(**options: Any) -> None:
     """Score the order of a launcher: an old name of score launcher:NAME."""
-    from placer.cli.placements import made
     from placer.report.score_text import score_text
 
     name = options["launcher"]

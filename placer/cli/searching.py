@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.base.errors import StoppedError
 from placer.cli.interrupt import interrupts, leave
 from placer.cli.options import seed_option, teller, time_limit_option, together
 from placer.cli.output import plan_output_options
+from placer.cli.progress import QUIET_S, ProgressLines
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.api.result import Result
-    from placer.cli.progress import ProgressLines
 
     Stop = Callable[[], bool]
 
@@ -48,8 +50,6 @@ def run_search(
     returns the search, a callable of who is told of progress and of what to ask whether
     to stop.
     """
-    from placer.base.errors import StoppedError
-    from placer.documents.files import check_target
     from placer.solve.annealing.in_full import MOVE as IN_FULL
     from placer.solve.score.kernel import is_built
 
@@ -86,8 +86,6 @@ def _tell_moves(found: Result) -> None:
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
     """What shows progress, as a context: nothing when the command is quiet."""
-    from placer.cli.progress import QUIET_S, ProgressLines
-
     if options["quiet"]:
         return nullcontext()
     delay_s = 0.0 if options["verbose"] else QUIET_S

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options
 from placer.cli.inputs import read_given_job
 from placer.cli.options import Whole, format_option, option, quiet_option
+from placer.cli.output import write_answer
 
 
 @command("placer segment -j megatron:pretrain.sh --nodes 32 --domain 18")
@@ -40,8 +42,6 @@ def segment(context: click.Context, /, **options: Any) -> None:
     have room. The exit code is 1 where no segment of so many nodes does.
     """
     from placer.allocation.segment import advice
-    from placer.base.errors import InputError, Problem
-    from placer.cli.output import write_answer
     from placer.topology.read import read_topology
 
     missing = {"job": "-j JOB", "nodes": "--nodes N"}

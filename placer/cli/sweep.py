@@ -11,8 +11,9 @@ from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
+from placer.cli.look import has_bars
 from placer.cli.options import (
     check_plot,
     engine_of,
@@ -29,7 +30,9 @@ from placer.cli.options import (
     size_option,
     time_limit_option,
 )
-from placer.cli.progress import Due
+from placer.cli.output import write_found, write_plan
+from placer.cli.progress import CountBar, Due
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,8 +118,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """
-    from placer.documents.files import check_target
-
     for name in ("output", "plot"):
         check_target(options[name] or "-")
     check_plot(options["plot"])
@@ -139,7 +140,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
 def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
-    from placer.cli.inputs import read_machine
     from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
@@ -158,13 +158,10 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
-    from placer.cli.look import has_bars
-
     if quiet:
         return nullcontext(lambda _done, _total: None)
     if not has_bars():
         return nullcontext(CountLines())
-    from placer.cli.progress import CountBar
 
     return CountBar()
 
@@ -183,7 +180,6 @@ class CountLines:
 
 def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.cli.output import write_found, write_plan
     from placer.sweep.plot import sweep_plot
 
     if options["output"] == "-" and found.best is not None:

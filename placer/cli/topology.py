@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
 from placer.cli.input_options import hardware_options
+from placer.cli.inputs import read_alone, read_machine
 from placer.cli.options import (
     format_option,
     option,
@@ -17,7 +20,7 @@ from placer.cli.options import (
     quiet_option,
     together,
 )
-from placer.cli.output import write_line
+from placer.cli.output import write_document, write_line
 
 if TYPE_CHECKING:
     from placer.formats.machines.combine import Tree
@@ -86,8 +89,6 @@ def convert(**options: Any) -> None:
     Several FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any other
     is JSON.
     """
-    from placer.cli.inputs import read_machine
-    from placer.cli.output import write_document
     from placer.topology.compact import compact_document
 
     machine = read_machine(options, _sources(options), options["name"])
@@ -105,9 +106,6 @@ def show(format_name: str, **options: Any) -> None:
     With --format json, print the compiled machine: a topology file with one entry per
     node, and the domain of the node at every tier.
     """
-    import json
-
-    from placer.cli.inputs import read_machine
     from placer.report.machine_text import draw
     from placer.topology.write import to_document
 
@@ -129,11 +127,6 @@ def validate(format_name: str, **options: Any) -> None:
     Each is read by itself. FORMAT:FILE needs no --hardware here; with --hardware the
     machine that both give is built.
     """
-    import json
-
-    from placer.base.errors import InputError, Problem, refuse
-    from placer.cli.inputs import read_alone
-
     problems: list[Problem] = []
     rows = []
     for source in _sources(options):

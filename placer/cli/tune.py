@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem, StoppedError
+from placer.base.units import format_seconds, parse_bytes
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
-from placer.cli.inputs import read_given_job
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
     Whole,
@@ -29,7 +31,9 @@ from placer.cli.options import (
     size_option,
     time_limit_option,
 )
+from placer.cli.output import write_document, write_found, write_plan
 from placer.cli.progress import Due
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,8 +57,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _bytes(text: str) -> float:
-    from placer.base.units import parse_bytes
-
     return parse_bytes(text)
 
 
@@ -122,9 +124,6 @@ def tune(context: click.Context, /, **options: Any) -> None:
     left out, and so are those with a lower bound above the best placement found.
     """
     from placer.api.tune import tune as run
-    from placer.base.errors import InputError, Problem, StoppedError
-    from placer.cli.inputs import read_machine
-    from placer.documents.files import check_target
     from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
@@ -181,7 +180,6 @@ class StateLines:
         """Tell the state of the search."""
         if not self._line.is_due(at_once=state.best_s < self._best):
             return
-        from placer.base.units import format_seconds
 
         self._best = state.best_s
         said = f"{state.considered:,} choices"
@@ -194,9 +192,7 @@ class StateLines:
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
-    from placer.base.errors import InputError, Problem
     from placer.cli.draw import write_picture
-    from placer.cli.output import write_found
     from placer.degrees.plot import tune_plot
 
     there = options["row"] <= len(found.rows)
@@ -221,7 +217,6 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
     from placer.api.tune import plan_of
-    from placer.cli.output import write_document, write_plan
     from placer.job.write import to_document
 
     if options["job_output"]:
