@@ -22,6 +22,7 @@ from placer.cli.output import write_line
 from placer.cli.placements import PLAN_HELP, placement_options, read_placement
 
 if TYPE_CHECKING:
+    from placer.api.claims import Claims
     from placer.placement.plan import Plan
 
 
@@ -80,10 +81,8 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     context.exit(1 if faults else 0)
 
 
-def _checked(
-    plan: Plan, given: Given, options: dict[str, Any]
-) -> tuple[list[str], list[str]]:
-    """What is wrong with the plan, and what of an older model, a sentence each."""
+def _checked(plan: Plan, given: Given, options: dict[str, Any]) -> Claims:
+    """What is wrong with the plan, which may be made for others than it names."""
     from placer.api.check import checked, taken_as_named
     from placer.api.inputs import inputs_of_plan
     from placer.placement.inputs import refuse_others
@@ -93,15 +92,5 @@ def _checked(
         plan = taken_as_named(plan, inputs)
     else:
         refuse_others(plan, *given)
-    faults, older = checked(plan, inputs)
-    if options["bound"] and older:
-        older.append("bound.lower_bound: not proved again, as it is of that model")
-    elif options["bound"]:
-        from placer.api.bound_check import bound_faults
-
-        faults += bound_faults(plan, inputs, options["time_limit"])
-    if options["copies"]:
-        from placer.placement.copies import copy_faults, parse_copies
-
-        faults += copy_faults(plan, parse_copies(options["copies"]))
-    return faults, older
+    bound_s = options["time_limit"] if options["bound"] else None
+    return checked(plan, inputs, bound_s, options["copies"])

@@ -70,10 +70,10 @@ def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
 
 def _run(text: str) -> Run:
     """The run that an argument means."""
+    from placer.api.diagnose import read_times
     from placer.documents import files
     from placer.explain.suspects import Run
     from placer.placement.plan_file import read_plan
-    from placer.placement.rank_times import read_times
 
     plan_path, equals, times_path = text.rpartition("=")
     if not (equals and plan_path and times_path):

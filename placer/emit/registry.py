@@ -104,7 +104,7 @@ megatron megatron.render .sh helper
     bash array of Megatron-LM flags for the plan's rank order
 torchtitan torchtitan.render .sh helper
     bash array of torchtitan's flags for the plan's rank order
-dlrover dlrover.render .json consecutive-ranks gpus-in-order helper
+dlrover torchrun.render_dlrover .json consecutive-ranks gpus-in-order helper
     groups of nodes for DLRover's --enable-topology-rerank
 nccl nccl.render .txt helper
     report: communicators and the rings NCCL will build

@@ -9,6 +9,13 @@ torchrun numbers workers node by node. The script starts the node's agent and, a
 workers' own command, gives each the plan's rank before its program starts. Rank 0 may
 be anywhere, because the agents keep the store (``TORCHELASTIC_USE_AGENT_STORE``;
 PyTorch, ``torch/distributed/elastic/agent/server/local_elastic_agent.py``).
+
+DLRover: the map by which its master reorders the nodes of a rendezvous.
+
+``--enable-topology-rerank`` reads JSON of addresses and groups, and the strategy
+``ep_dp_pp`` numbers nodes by the text of their group, in a group by their own rank
+(intelligent-machine-learning/dlrover, ``master/elastic_training/topology_rerank.py``).
+So a group for each node, called by its node rank, makes the plan's order.
 """
 
 from __future__ import annotations
@@ -145,3 +152,11 @@ index=${{LOCAL_RANK-}}
   die "$host runs ${{LOCAL_WORLD_SIZE-no}} ranks, in the plan ${{#ranks[@]}}"
 {become_worker()}"""
     return script(_USAGE_OF_WRAPPER, nodes, ranks_by_gpu, body)
+
+
+def render_dlrover(plan: Plan) -> str:
+    """Host -> its node rank, with as many digits for each."""
+    nodes = nodes_in_order(plan, "dlrover")
+    width = len(str(len(nodes) - 1))
+    groups = {node.host: f"{rank:0{width}}" for rank, node in enumerate(nodes)}
+    return json.dumps(groups, indent=1) + "\n"
