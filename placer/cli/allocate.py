@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import read_all
+from placer.base.units import parse_duration
 from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
@@ -31,7 +32,6 @@ from placer.cli.options import (
     output_option,
     quiet_option,
     require_option,
-    seconds,
     seed_option,
     share,
     teller,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     "--move-price",
     "TIME",
     "What moving a job costs, as time of a step: 5ms. Default: 0.",
-    seconds,
+    parse_duration,
     default="0",
 )
 @option(

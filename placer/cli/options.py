@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.base.units import parse_duration
 from placer.cli import complete
 
 if TYPE_CHECKING:
@@ -160,13 +161,6 @@ def _even_rules(texts: Sequence[str]) -> dict[str, str]:
     return evenly(rules(texts))
 
 
-def seconds(text: str) -> float:
-    """Seconds that a text means: a bare number, or with a unit (``500ms``)."""
-    from placer.base.units import parse_duration
-
-    return parse_duration(text)
-
-
 def share(text: str) -> float:
     """Share from 0 to 1 that a text means; ``1%`` is 0.01."""
     is_percentage = text.endswith("%")
@@ -217,7 +211,7 @@ objective_option = option(
 def time_limit_option(search: str) -> Decorator:
     """``--time-limit`` of a search."""
     help = f"When to stop {search}: 90, 90s, 5m. Default: 60 seconds."
-    return option("--time-limit", "TIME", help, seconds, default="60")
+    return option("--time-limit", "TIME", help, parse_duration, default="60")
 
 
 def format_option(*formats: str) -> Decorator:

@@ -56,10 +56,6 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _bytes(text: str) -> float:
-    return parse_bytes(text)
-
-
 @command("placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json")
 @topology_option()
 @job_option()
@@ -76,7 +72,7 @@ def _bytes(text: str) -> float:
     "--memory",
     "SIZE",
     "Memory per GPU: 80GB. Default: what the machine says.",
-    _bytes,
+    parse_bytes,
 )
 @framework_option
 @size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
