@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 FORMAT = "placer/plan"
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_SECTIONS = (
-    "rules",
-    "baselines",
-    "bound",
-    "advice",
-    "previous",
-    "request",
-    "inputs",
-    "solver",
-)
 _HINT = "a plan is the JSON that placer place -o writes"
 _INDICES = range(2**31)
 _MAX_WHOLE = 2**63
@@ -119,25 +109,11 @@ def _check(document: Document, found: dict[str, Any]) -> None:
 
 
 def _plan(found: dict[str, Any]) -> Plan:
-    roles = found["role_of_rank"] or ()
-    instances = found["instance_of_rank"]
-    sections: dict[str, Any] = {key: found[key] or {} for key in _SECTIONS}
-    none = np.zeros(0, dtype=np.int64)
-    return Plan(
-        topology=found["topology"],
-        job=found["job"],
-        nodes=found["nodes"],
-        domains=found["domains"] or {},
-        node_of_rank=found["node_of_rank"],
-        gpu_of_rank=found["gpu_of_rank"],
-        verdict=found["verdict"] or {},
-        assumed=found["assumed"] or (),
-        what_if=found["what_if"] or (),
-        score=Score(found["score"] or {}),
-        role_of_rank=roles,
-        instance_of_rank=none if instances is None else instances,
-        **sections,
-    )
+    """The plan of the values of the keys, None for those that are not there."""
+    given = {key: value for key, value in found.items() if value is not None}
+    del given["world_size"]
+    score = Score(found["score"] or {})
+    return Plan(**{"domains": {}} | given | {"score": score})
 
 
 _WIDTH = 88
