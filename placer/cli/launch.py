@@ -96,7 +96,7 @@ def launch(**options: Any) -> None:
     SLURM_JOB_NODELIST. A COMMAND that would undo the plan is refused, with what to
     write instead.
     """
-    from placer.emit.slurm import render, render_nodes
+    from placer.emit.slurm import render_hostfile, render_nodes
     from placer.formats.jobs.launched import launched
     from placer.placement.plan_file import read_plan, write_plan
 
@@ -122,7 +122,7 @@ def launch(**options: Any) -> None:
         refuse(started.problems)
     asked = options["per_node"]
     per_node = started.per_node if asked is None else asked
-    hosts = render_nodes(plan) if per_node else render(plan)
+    hosts = (render_nodes if per_node else render_hostfile)(plan)
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
     with interrupts.writing(str(hostfile)):
         write_text(str(hostfile), hosts)
