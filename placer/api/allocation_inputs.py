@@ -123,10 +123,8 @@ def _free(
 def _idle(whole: Topology, path: str) -> list[str]:
     """The machine's nodes that an answer of sinfo says are idle.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no such answer, or none of them is idle.
+    Raises `InputError` if the file cannot be read or is no such answer, or none of them
+    is idle.
     """
     from placer.formats.machines.sinfo import idle_nodes
 

@@ -30,14 +30,8 @@ def bound_faults(
     The proofs that need no search come first; where these do not reach the bound, the
     job is placed afresh as it was, and what that search proves is compared.
 
-    Parameters
-    ----------
-    plan : Plan
-    inputs : Inputs
-    time_limit : float, s
-        Of the search.
-    stop : callable
-        Asked now and then; True ends the search.
+    ``time_limit`` (s): of the search. ``stop``: asked now and then; True ends the
+    search.
     """
     objective, stated = plan.bound.get("objective"), plan.bound.get("lower_bound")
     if objective not in OBJECTIVES or not isinstance(stated, int | float):

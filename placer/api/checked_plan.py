@@ -90,22 +90,12 @@ def what_if(
 ) -> list[dict[str, Any]]:
     """What a plan saves beside the usual placement with other values.
 
-    Parameters
-    ----------
-    machine : Topology
-        The allocation.
-    model : StepModel
-        Of the job on it.
-    chosen, usual : Placement
-
-    Returns
-    -------
-    list of dict
-        ``key`` of an assumption, another ``value``, and ``saved_share`` of the step.
-        Uplinks at 2:1 and 4:1; the rate at the ends of its interval, where these differ
-        from the assumed one in whether the plan is faster by more than runs differ. A
-        plan that is the usual placement has none: then the first nestings are tried
-        at these ratios, and told where they save.
+    ``machine``: the allocation. ``model``: of the job on it. Gives ``key`` of an
+    assumption, another ``value``, and ``saved_share`` of the step. Uplinks at 2:1 and
+    4:1; the rate at the ends of its interval, where these differ from the assumed one
+    in whether the plan is faster by more than runs differ. A plan that is the usual
+    placement has none: then the first nestings are tried at these ratios, and told
+    where they save.
     """
     job = model.job
     members = sum(group.num_members for group in job.groups)
@@ -205,28 +195,12 @@ def checked_plan(
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        What the plan is made of.
-    machine : Topology
-        The allocation.
-    model : StepModel
-        Of the job under all rules, in the order of the placement, on the machine.
-    solution : Solution
-    seed : int
-    advice : mapping, optional
-        What another launch would save; None when no time was left to look.
-    best : Placement, optional
-        The best that was found, where the one in use is kept instead.
-    previous : mapping, optional
-        What a repair has to do with the plan before, which it is compared with instead
-        of the order in use.
-
-    Raises
-    ------
-    BrokenPromiseError
-        If it breaks a rule.
+    ``inputs``: what the plan is made of. ``machine``: the allocation. ``model``: of the
+    job under all rules, in the order of the placement, on the machine. ``advice``: what
+    another launch would save; None when no time was left to look. ``best``: the best
+    that was found, where the one in use is kept instead. ``previous``: what a repair
+    has to do with the plan before, which it is compared with instead of the order in
+    use. Raises `BrokenPromiseError` if it breaks a rule.
     """
     job = model.job
     found = scored(model, solution.placement)

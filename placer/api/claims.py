@@ -41,17 +41,10 @@ _WORDS = ("text", "reason")
 
 
 class Claims(NamedTuple):
-    """What a plan says of itself and does not follow, a sentence each.
-
-    Attributes
-    ----------
-    false : list of str
-    older : list of str
-        Numbers of an older cost model.
-    """
+    """What a plan says of itself and does not follow, a sentence each."""
 
     false: list[str]
-    older: list[str]
+    older: list[str]  # numbers of an older cost model
 
 
 def is_older(plan: Plan) -> bool:
@@ -77,10 +70,7 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
     be proved is another question (`placer.api.bound_check`). What an older plan does
     not say is not missed, and its numbers need only agree with each other.
 
-    Raises
-    ------
-    InputError
-        If its placement is not one of its job on its machine.
+    Raises `InputError` if its placement is not one of its job on its machine.
     """
     job = inputs.ruled(inputs.job)
     placement = placement_of_plan(plan, inputs.machine)

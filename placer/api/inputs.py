@@ -32,15 +32,8 @@ JOBS = _LISTED | sequence("a list of jobs", _LISTED)
 def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:
     """The machine and the job, known to fit each other: where the two first meet.
 
-    Parameters
-    ----------
-    topology : Topology, or what `placer.read_topology` takes
-    job : Job, or what `placer.read_job` takes
-
-    Raises
-    ------
-    InputError
-        If one cannot be read, or the job names a tier that the machine lacks.
+    Raises `InputError` if one cannot be read, or the job names a tier that the machine
+    lacks.
     """
     machine = read_before(
         lambda: _read_topology(topology, job), [lambda: read_given_job(job)]
@@ -59,19 +52,9 @@ def inputs_of_plan(
 ) -> Inputs:
     """What a plan was made of, with the machine or the job that is given instead.
 
-    Parameters
-    ----------
-    plan : Plan
-    topology : Topology, or what `placer.read_topology` takes, optional
-    job : Job, or what `placer.read_job` takes, optional
-    force : bool
-        Take them although the plan names others.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read, is neither given nor kept, is not the one that the plan
-        names, or the job names a tier that the machine lacks.
+    ``force``: take them although the plan names others. Raises `InputError` if one
+    cannot be read, is neither given nor kept, is not the one that the plan names, or
+    the job names a tier that the machine lacks.
     """
     machine = None if topology is None else _read_topology(topology)
     if not (job is None or isinstance(job, Job)):

@@ -39,16 +39,10 @@ def judged(
 ) -> Plan:
     """The plan with its verdict.
 
-    Parameters
-    ----------
-    plan : Plan
-    machine : Topology
-        Its allocation.
-    model : StepModel
-        Of the job under all rules, in the order of the plan, on the machine.
-    saved : Saving, optional
-        What the best that was found saves of a step of the order in use, where that is
-        known: of the plan, or where the order was kept of another.
+    ``machine``: its allocation. ``model``: of the job under all rules, in the order of
+    the plan, on the machine. ``saved``: what the best that was found saves of a step of
+    the order in use, where that is known: of the plan, or where the order was kept of
+    another.
     """
     facts = _facts(plan, machine, model, saved)
     text = sentence(plan, facts)

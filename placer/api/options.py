@@ -18,10 +18,7 @@ _ANSWER_S, _RANK_S = 0.3, 6e-5
 def seconds_of(duration: float | str, key: str = "time_limit") -> float:
     """Seconds of an argument: a number, or a text such as ``"5m"``.
 
-    Raises
-    ------
-    InputError
-        If the text is no duration.
+    Raises `InputError` if the text is no duration.
     """
     if not isinstance(duration, str):
         return duration

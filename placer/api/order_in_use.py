@@ -25,17 +25,11 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What is answered.
-
-    Attributes
-    ----------
-    solution : Solution
-    saved : Saving or None
-        What the best that was found saves of a step in the given order, which is kept
-        where that is too little.
-    """
+    """What is answered."""
 
     solution: Solution
+    # What the best that was found saves of a step in the given order, which is kept
+    # where that is too little.
     saved: Saving | None = None
 
 

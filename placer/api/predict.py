@@ -77,18 +77,8 @@ def predict(
 def scored_plan(inputs: Inputs, placement: Placement, method: str) -> Plan:
     """The plan of a placement that was given rather than searched, with its score.
 
-    Parameters
-    ----------
-    inputs : Inputs
-    placement : Placement
-        On the allocation.
-    method : str
-        Where it comes from.
-
-    Raises
-    ------
-    InputError
-        If the placement is not one of this job on this machine.
+    ``placement``: on the allocation. ``method``: where it comes from. Raises
+    `InputError` if the placement is not one of this job on this machine.
     """
     machine, job = inputs.machine, inputs.job
     return build_plan(

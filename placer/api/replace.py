@@ -39,9 +39,9 @@ from placer.placement.memory_need import check_memory
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
+from placer.report.columns import PLAIN, Look
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
-from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
 from placer.report.summary import verdict_lines
 from placer.solve.diagnose.conflict import infeasible

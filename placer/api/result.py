@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.report.look import PLAIN, Look
-from placer.report.plan_html import plan_html, plan_title
+from placer.report.columns import PLAIN, Look
+from placer.report.notebook import plan_html, plan_title
 from placer.report.summary import summarise
 
 if TYPE_CHECKING:

@@ -13,28 +13,16 @@ from placer.base.units import format_power
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit on what some hosts run.
+    """A limit on what some hosts run."""
 
-    Attributes
-    ----------
-    hosts : str
-        As the file has them, such as ``r[01-08]*``.
-    names : frozenset of str
-        The nodes that are meant.
-    gpus, replicas : int or None
-        GPUs that may hold ranks, and data-parallel replicas that may have ranks there.
-    watts : float or None
-        What GPUs with ranks may draw there.
-    gpu_watts : float
-        What one of them draws.
-    """
-
-    hosts: str
-    names: frozenset[str]
+    hosts: str  # as the file has them, such as ``r[01-08]*``
+    names: frozenset[str]  # the nodes that are meant
+    # gpus and replicas: GPUs that may hold ranks, and data-parallel replicas that may
+    # have ranks there.
     gpus: int | None = None
     replicas: int | None = None
-    watts: float | None = None
-    gpu_watts: float = 0.0
+    watts: float | None = None  # what GPUs with ranks may draw there
+    gpu_watts: float = 0.0  # what one of them draws
 
     @property
     def most_gpus(self) -> int | None:

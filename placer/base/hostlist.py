@@ -51,11 +51,9 @@ def expand(text: str) -> list[str]:
     Brackets expand with the rightmost fastest; a number is as wide as the first bound
     of its range; empty items and blanks around items are skipped.
 
-    Raises
-    ------
-    ValueError
-        If the list is malformed, holds something that is not a host name, or names more
-        than ``MAX_NAMES`` hosts; the message says what and at which position.
+    Raises `ValueError` if the list is malformed, holds something that is not a host
+    name, or names more than ``MAX_NAMES`` hosts; the message says what and at which
+    position.
     """
     if _NAME.fullmatch(text) and len(text) <= _MAX_CHARACTERS:
         return [text]
@@ -89,10 +87,8 @@ class HostLists:
     def expand(self, text: str) -> list[str]:
         """The host names of one list, as `expand` gives them.
 
-        Raises
-        ------
-        ValueError
-            If the list is malformed, or the lists so far name too many hosts.
+        Raises `ValueError` if the list is malformed, or the lists so far name too many
+        hosts.
         """
         names = expand(text) if self._left >= 0 else []
         self._left -= len(names)
@@ -106,10 +102,7 @@ def matching(text: str, names: Iterable[str]) -> list[str]:
 
     An item that ends in ``*`` means every name that begins with it: ``r[01-08]*``.
 
-    Raises
-    ------
-    ValueError
-        If the list is malformed, or an item means none of the names.
+    Raises `ValueError` if the list is malformed, or an item means none of the names.
     """
     items = [item.strip() for item in _COMMAS.split(text)]
     wanted: set[str] = set()

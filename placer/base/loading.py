@@ -34,10 +34,7 @@ def load(name: str) -> Any:
 
     What a signal raises meanwhile reaches the caller, and the module loads to its end.
 
-    Raises
-    ------
-    ImportError
-        If it cannot be imported.
+    Raises `ImportError` if it cannot be imported.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and name not in sys.modules:
@@ -51,11 +48,7 @@ def answer_calls(package: str, home: str = "") -> None:
     Importing a submodule binds the package to its name in the parent, whatever the
     parent put there: so the package itself must answer.
 
-    Parameters
-    ----------
-    package : str
-    home : str, optional
-        The module of the function, loaded with the first call; else the package.
+    ``home``: the module of the function, loaded with the first call; else the package.
     """
     name = package.rpartition(".")[2]
 

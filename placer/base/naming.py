@@ -35,13 +35,8 @@ def as_options() -> Iterator[None]:
 def named(keyword: str, value: str | Mapping[str, str] | bool = "") -> str:
     """An input, with what it is to be.
 
-    Parameters
-    ----------
-    keyword : str
-        Of the library's call.
-    value : str, mapping of str to str, or bool
-        A word in capitals stands for what the user has to choose; True is of a flag.
-        Without it the input alone.
+    ``keyword``: of the library's call. ``value``: a word in capitals stands for what
+    the user has to choose; True is of a flag. Without it the input alone.
     """
     if _has_options.get():
         option = _option(keyword)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _QUANTITY = re.compile(
     r"\s*([-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*"
@@ -49,87 +49,59 @@ QUANTITIES: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = {
 }
 
 
-def parse_bandwidth(text: str) -> float:
-    """Bytes per second: ``100GB/s``, ``400Gb/s`` (bits), or a bare number of B/s.
+def _parser(
+    what: str,
+    units: Mapping[str, float],
+    example: str,
+    largest: float,
+    *,
+    is_positive: bool = False,
+) -> Callable[[str], float]:
+    """Reads a number from 0 to ``largest`` with one of the units, or a bare one.
 
-    Raises
-    ------
-    ValueError
-        If it is not a bandwidth above 0 and at most 1e18 B/s.
+    What it reads raises a `ValueError` that says what is wrong with another text.
     """
-    value = _parse(text, "bandwidth", _BANDWIDTHS, "100GB/s or 400Gb/s", MAX_BANDWIDTH)
-    if value == 0.0:
-        raise ValueError("the bandwidth must be above 0")
-    return value
+
+    def parse(text: str) -> float:
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        if _NOT_FINITE.fullmatch(text):
+            raise ValueError(f"{shown} is not a finite {what}")
+        found = _QUANTITY.fullmatch(text)
+        if found is None or len(text) > 100:
+            raise ValueError(f'"{shown}" is not a {what}; write for example {example}')
+        digits, unit = found.groups()
+        if unit and unit not in units:
+            message = f'unknown unit "{unit}" in the {what} "{shown}"'
+            raise ValueError(f"{message}; write for example {example}")
+        if re.match(r"[-+]?0[0-9]", digits):
+            raise ValueError(f"the {what} {shown} has leading zeros; leave them out")
+        factor = units.get(unit, 1.0)
+        number = float(digits)
+        # Dividing keeps 5us the same number as 5e-6.
+        value = number * factor if factor >= 1.0 else number / round(1.0 / factor)
+        if value < 0.0:
+            raise ValueError(f"the {what} {shown} is negative")
+        if not math.isfinite(value) or value > largest:
+            raise ValueError(f"the {what} {shown} is too large; at most {largest:g}")
+        if is_positive and value == 0.0:
+            raise ValueError(f"the {what} must be above 0")
+        return value
+
+    return parse
 
 
-def parse_time(text: str) -> float:
-    """Seconds: ``5us``, ``120ms``, ``1.2s``, or a bare number of seconds.
-
-    Raises
-    ------
-    ValueError
-        If it is not a time from 0 to 1e9 s.
-    """
-    return _parse(text, "time", _TIMES, "5us, 120ms or 1.2s", MAX_SECONDS)
-
-
-def parse_duration(text: str) -> float:
-    """Seconds to wait: as `parse_time` reads them, and ``5m`` is five minutes.
-
-    Raises
-    ------
-    ValueError
-        If it is not a time from 0 to 1e9 s.
-    """
-    return _parse(text, "time", _TIMES | {"m": 60.0}, "90s, 5m or 2h", MAX_SECONDS)
-
-
-def parse_bytes(text: str) -> float:
-    """Bytes: ``64MB``, ``16MiB``, or a bare number.
-
-    Raises
-    ------
-    ValueError
-        If it is not a size from 0 to 1e18 bytes.
-    """
-    return _parse(text, "size", _BYTES, "64MB or 16MiB", MAX_BYTES)
-
-
-def parse_power(text: str) -> float:
-    """Watts: ``1000W``, ``1.2MW``, or a bare number.
-
-    Raises
-    ------
-    ValueError
-        If it is not a power above 0 and at most 1e18 W.
-    """
-    value = _parse(text, "power", _WATTS, "1000W or 1.2MW", MAX_BYTES)
-    if value == 0.0:
-        raise ValueError("the power must be above 0")
-    return value
-
-
-def parse_count(text: str) -> float:
-    """How many: ``84M``, ``1.5B`` (1e9, as models are named), or a bare number.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number from 0 to 1e18.
-    """
-    return _parse(text, "number", _COUNTS, "84M or 1.5B", MAX_BYTES)
-
-
-def parse_number(text: str) -> float:
-    """A plain number without a unit.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number from 0 to 1e18.
-    """
-    return _parse(text, "number", {}, "2 or 0.5", MAX_BYTES)
+# Bytes per second; Gb/s are bits.
+parse_bandwidth = _parser(
+    "bandwidth", _BANDWIDTHS, "100GB/s or 400Gb/s", MAX_BANDWIDTH, is_positive=True
+)
+parse_time = _parser("time", _TIMES, "5us, 120ms or 1.2s", MAX_SECONDS)
+# Seconds to wait: 5m is five minutes.
+parse_duration = _parser("time", _TIMES | {"m": 60.0}, "90s, 5m or 2h", MAX_SECONDS)
+parse_bytes = _parser("size", _BYTES, "64MB or 16MiB", MAX_BYTES)
+parse_power = _parser("power", _WATTS, "1000W or 1.2MW", MAX_BYTES, is_positive=True)
+# How many; B is 1e9, as models are named.
+parse_count = _parser("number", _COUNTS, "84M or 1.5B", MAX_BYTES)
+parse_number = _parser("number", {}, "2 or 0.5", MAX_BYTES)
 
 
 def format_seconds(seconds: float) -> str:
@@ -203,32 +175,6 @@ def _short(value: float) -> str:
     """Four significant digits, without an exponent or trailing zeros."""
     text = f"{value:z.4g}"
     return text if "e" not in text else f"{value:z.0f}"
-
-
-def _parse(
-    text: str, what: str, units: Mapping[str, float], example: str, largest: float
-) -> float:
-    shown = text if len(text) <= 60 else f"{text[:60]}..."
-    if _NOT_FINITE.fullmatch(text):
-        raise ValueError(f"{shown} is not a finite {what}")
-    found = _QUANTITY.fullmatch(text)
-    if found is None or len(text) > 100:
-        raise ValueError(f'"{shown}" is not a {what}; write for example {example}')
-    digits, unit = found.groups()
-    if unit and unit not in units:
-        message = f'unknown unit "{unit}" in the {what} "{shown}"'
-        raise ValueError(f"{message}; write for example {example}")
-    if re.match(r"[-+]?0[0-9]", digits):
-        raise ValueError(f"the {what} {shown} has leading zeros; leave them out")
-    factor = units.get(unit, 1.0)
-    number = float(digits)
-    # Dividing keeps 5us the same number as 5e-6.
-    value = number * factor if factor >= 1.0 else number / round(1.0 / factor)
-    if value < 0.0:
-        raise ValueError(f"the {what} {shown} is negative")
-    if not math.isfinite(value) or value > largest:
-        raise ValueError(f"the {what} {shown} is too large; at most {largest:g}")
-    return value
 
 
 def plural(noun: str, count: int) -> str:

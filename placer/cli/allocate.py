@@ -5,28 +5,41 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import read_all
+from placer.base.units import parse_duration
 from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.grouped import Command
-from placer.cli.input_options import job_option, source_options, topology_option
+from placer.cli.grouped import command
+from placer.cli.input_options import (
+    job_option,
+    rule_options,
+    rules_of_options,
+    source_options,
+    topology_option,
+)
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
 from placer.cli.options import (
+    by_name,
     format_option,
     objective_option,
+    option,
+    output_option,
     quiet_option,
     require_option,
-    seconds,
     seed_option,
     share,
+    teller,
     time_limit_option,
 )
+from placer.cli.output import write_found, write_plan, write_text
 from placer.cli.progress import JobLines
-from placer.cli.rule_options import rule_options, rules_of_options
+from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,95 +51,62 @@ if TYPE_CHECKING:
 
     Jobs = Sequence[Job | Listed]
 
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-
-def _weights(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, float]:
-    """Weights by the name of a job, each as ``NAME=WEIGHT``."""
-    found = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            raise click.BadParameter(f"{text!r} is not a name and a number: llama=2")
-    return found
-
-
-def _hosts(name: str, help: str) -> Callable[[_Function], _Function]:
-    return click.option(name, metavar="H", shell_complete=complete.hosts, help=help)
-
-
-def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
-    return click.option(
-        name, multiple=True, metavar="PLAN", shell_complete=complete.files, help=help
-    )
-
-
-@click.command(
-    cls=Command,
-    epilog="Example: placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy",
-)
+@command("placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy")
 @topology_option()
 @job_option("Each -j is one job, or a file of several.")
 @source_options
-@_hosts(
+@option(
     "--free",
+    "H",
     "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: all.",
 )
-@_hosts("--busy", "Hosts that are not free: a list or @FILE.")
-@_plans("--keep", "Plan of a job that runs and stays. Repeatable.")
-@_plans("--move", "Plan of a job that runs and may move. Repeatable.")
-@click.option(
+@option("--busy", "H", "Hosts that are not free: a list or @FILE.")
+@option(
+    "--keep", "PLAN", "Plan of a job that runs and stays. Repeatable.", multiple=True
+)
+@option(
+    "--move", "PLAN", "Plan of a job that runs and may move. Repeatable.", multiple=True
+)
+@option(
     "--move-price",
-    metavar="TIME",
-    callback=seconds,
+    "TIME",
+    "What moving a job costs, as time of a step: 5ms. Default: 0.",
+    parse_duration,
     default="0",
-    help="What moving a job costs, as time of a step: 5ms. Default: 0.",
 )
-@click.option(
-    "--weight",
-    "weights",
+@option(
+    "--weight weights",
+    "NAME=W",
+    "Weight of a job's step time beside the others. Default: 1. Repeatable.",
+    by_name(float, "a name and a number: llama=2", cut=str.rpartition),
     multiple=True,
-    callback=_weights,
-    metavar="NAME=W",
-    help="Weight of a job's step time beside the others. Default: 1. Repeatable.",
 )
-@click.option(
+@option(
     "--apart",
-    metavar="TIER",
+    "TIER",
+    "Tier that jobs must not share: with rack, no rack has hosts of two jobs.",
     shell_complete=complete.tiers,
-    help="Tier that jobs must not share: with rack, no rack has hosts of two jobs.",
 )
-@click.option(
+@option(
     "--tolerance",
-    metavar="SHARE",
-    callback=share,
+    "SHARE",
+    "How much longer a step may be for a more useful rest: 1%. Default: 0.",
+    share,
     default="0",
-    help="How much longer a step may be for a more useful rest: 1%. Default: 0.",
 )
-@click.option(
+@option(
     "--demand",
-    metavar="LIST",
-    shell_complete=complete.files,
-    help="Nodes that jobs to come want, and how often: 16=4,8=3,1, or @FILE with what "
+    "LIST",
+    "Nodes that jobs to come want, and how often: 16=4,8=3,1, or @FILE with what "
     "squeue -h -t PD -o %D prints. Default: 16=4,8=3,4=2,1=1.",
+    shell_complete=complete.files,
 )
-@_hosts("--grade", "Hosts that the job was granted: say how good they are.")
+@option("--grade", "H", "Hosts that the job was granted: say how good they are.")
 @objective_option
 @require_option("those of every job")
 @rule_options
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    shell_complete=complete.files,
-    help="Folder for the plan of every job and requests for schedulers.",
-)
+@output_option("Folder for the plan of every job and requests for schedulers.")
 @seed_option
 @time_limit_option("the whole search")
 @format_option("text", "json", "csv")
@@ -162,8 +142,6 @@ def _found(
 ) -> Allocation:
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
-    from placer.base.errors import read_all
-    from placer.cli.machine import read_machine
 
     named = options["job"]
     sources = [named] if isinstance(named, str) else [*named]
@@ -200,7 +178,6 @@ def _found(
 
 def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> Jobs:
     """The jobs that one ``-j`` names."""
-    from placer.cli.options import teller
     from placer.formats.jobs.job_list import is_job_list, read_job_list
 
     if is_job_list(source):
@@ -209,25 +186,13 @@ def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> 
 
 
 def _write(found: Allocation, options: dict[str, Any]) -> None:
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
-
     if options["output"]:
         _write_plans(found, options["output"])
-    if options["format_name"] == "json":
-        write_text("-", json_text(found.to_dict()))
-    elif options["format_name"] == "csv":
-        write_text("-", found.to_csv())
-    else:
-        write_text("-", found.summary() + "\n")
+    write_found(options["format_name"], found, found.summary)
 
 
 def _write_plans(found: Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
-    from pathlib import Path
-
-    from placer.cli.output import write_plan, write_text
-    from placer.documents.files import make_folder
     from placer.emit.registry import requests
 
     make_folder(folder)

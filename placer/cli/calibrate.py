@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
     job_option,
     source_options,
     topology_option,
 )
-from placer.cli.job import read_given_job
-from placer.cli.options import format_option, hosts_option, output_option, quiet_option
+from placer.cli.inputs import read_given_job, read_machine
+from placer.cli.options import (
+    flag,
+    format_option,
+    hosts_option,
+    option,
+    output_option,
+    quiet_option,
+)
+from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
@@ -24,10 +32,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml",
-)
+@command("placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml")
 @click.argument(
     "sources",
     nargs=-1,
@@ -38,18 +43,14 @@ if TYPE_CHECKING:
 @topology_option()
 @job_option("For logs only.")
 @hosts_option
-@click.option(
+@option(
     "--test",
+    "NAME",
+    "Test of nccl-tests, where the file does not say it: all_reduce.",
     default="",
-    metavar="NAME",
-    help="Test of nccl-tests, where the file does not say it: all_reduce.",
 )
 @source_options
-@click.option(
-    "--links",
-    is_flag=True,
-    help="Fit the efficiencies of tiers, too, to points that differ in layout.",
-)
+@flag("--links", "Fit the efficiencies of tiers, too, to points that differ in layout.")
 @output_option("Write the machine with the fitted links here (nccl-tests and --links).")
 @quiet_option("No notes.")
 @format_option("text", "json", "yaml")
@@ -97,43 +98,31 @@ def _compute(measurements: Measurements, format_name: str) -> None:
     """Print the compute times that fit."""
     from placer.calibrate.fit import calibrate as fit
     from placer.calibrate.text import as_data, as_text, as_yaml
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
 
     found = fit(measurements)
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)
-    if format_name == "json":
-        write_text("-", json_text(as_data(found)))
-    else:
-        text = as_text if format_name == "text" else as_yaml
-        write_text("-", text(found) + "\n")
+    text = as_text if format_name == "text" else as_yaml
+    write_answer(format_name, as_data(found), lambda: text(found))
 
 
 def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
     from placer.calibrate.links_text import as_data, as_text, compute_line
-    from placer.cli.output import write_document, write_text
-    from placer.placement.plan_file import json_text
     from placer.topology.compact import compact_document
 
     found = fit_links(measurements)
     if output:
         write_document(output, compact_document(found.topology))
-    if output == "-":
-        return
-    if format_name == "json":
-        write_text("-", json_text(as_data(found)))
-    else:
+    if output != "-":
         text = as_text if format_name == "text" else compute_line
-        write_text("-", text(found) + "\n")
+        write_answer(format_name, as_data(found), lambda: text(found))
 
 
 def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     """Steps of logs as measurements of the job that ran."""
     from placer.calibrate.sources import measured_by_logs
-    from placer.cli.machine import read_machine
     from placer.topology.allocation import allocate
 
     if not (options["topology"] and options["job"]):
@@ -166,9 +155,6 @@ def _hardware(
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
     from placer.calibrate.hardware_text import as_data, as_text
-    from placer.cli.machine import read_machine
-    from placer.cli.output import write_document, write_text
-    from placer.placement.plan_file import json_text
     from placer.topology.compact import compact_document
 
     if not options["topology"]:
@@ -179,5 +165,4 @@ def _hardware(
     if options["output"]:
         write_document(options["output"], compact_document(fit.topology))
     if options["output"] != "-":
-        text = as_text(fit) + "\n" if format_name != "json" else json_text(as_data(fit))
-        write_text("-", text)
+        write_answer(format_name, as_data(fit), lambda: as_text(fit))

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.units import plural
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.options import format_option, quiet_option, time_limit_option
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import Given, given_inputs
+from placer.cli.options import (
+    flag,
+    format_option,
+    option,
+    quiet_option,
+    time_limit_option,
+)
 from placer.cli.output import write_line
-from placer.cli.placements import PLAN_HELP, placement_options
-from placer.cli.plan_inputs import Given, given_inputs
+from placer.cli.placements import PLAN_HELP, placement_options, read_placement
 
 if TYPE_CHECKING:
+    from placer.api.claims import Claims
     from placer.placement.plan import Plan
 
 
-@click.command(
+@command(
+    "placer check plan.json --bound",
     cls=PlanCommand,
     help=f"""Check a plan, independently of the solver.
 
@@ -26,15 +36,14 @@ if TYPE_CHECKING:
     when something does not.
 
     {PLAN_HELP}""",
-    epilog="Example: placer check plan.json --bound",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @placement_options
-@click.option("--bound", is_flag=True, help="Also prove the lower bound again.")
-@click.option(
+@flag("--bound", "Also prove the lower bound again.")
+@option(
     "--copies",
-    metavar="JUMP[:FACTOR]",
-    help="Also check that copies of checkpoints on ranks so far apart share no node "
+    "JUMP[:FACTOR]",
+    "Also check that copies of checkpoints on ranks so far apart share no node "
     "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
 )
 @time_limit_option("the search that a bound may rest on")
@@ -43,10 +52,6 @@ if TYPE_CHECKING:
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
     """Check a plan."""
-    import json
-
-    from placer.base.units import plural
-    from placer.cli.placements import read_placement
     from placer.placement.plan_consistency import ContradictionError
 
     holds, older = "", list[str]()
@@ -76,10 +81,8 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     context.exit(1 if faults else 0)
 
 
-def _checked(
-    plan: Plan, given: Given, options: dict[str, Any]
-) -> tuple[list[str], list[str]]:
-    """What is wrong with the plan, and what of an older model, a sentence each."""
+def _checked(plan: Plan, given: Given, options: dict[str, Any]) -> Claims:
+    """What is wrong with the plan, which may be made for others than it names."""
     from placer.api.check import checked, taken_as_named
     from placer.api.inputs import inputs_of_plan
     from placer.placement.inputs import refuse_others
@@ -89,15 +92,5 @@ def _checked(
         plan = taken_as_named(plan, inputs)
     else:
         refuse_others(plan, *given)
-    faults, older = checked(plan, inputs)
-    if options["bound"] and older:
-        older.append("bound.lower_bound: not proved again, as it is of that model")
-    elif options["bound"]:
-        from placer.api.bound_check import bound_faults
-
-        faults += bound_faults(plan, inputs, options["time_limit"])
-    if options["copies"]:
-        from placer.placement.copies import copy_faults, parse_copies
-
-        faults += copy_faults(plan, parse_copies(options["copies"]))
-    return faults, older
+    bound_s = options["time_limit"] if options["bound"] else None
+    return checked(plan, inputs, bound_s, options["copies"])

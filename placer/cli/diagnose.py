@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli import complete
-from placer.cli.grouped import Command
-from placer.cli.options import format_option, quiet_option
+from placer.cli.grouped import command
+from placer.cli.options import format_option, option, quiet_option
+from placer.cli.output import write_answer, write_plan
 
 if TYPE_CHECKING:
     from placer.explain.suspects import Run, Suspect, Verdict
 
 
-@click.command(
-    cls=Command, epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv"
-)
+@command("placer diagnose plan-1.json=a.csv plan-2.json=b.csv")
 @click.argument(
     "runs",
     nargs=-1,
@@ -24,12 +25,10 @@ if TYPE_CHECKING:
     metavar="PLAN=TIMES...",
     shell_complete=complete.files,
 )
-@click.option(
-    "--next",
-    "next_path",
-    metavar="PLAN",
-    shell_complete=complete.files,
-    help="Where several fit alike, write the placement to run next here: it costs the "
+@option(
+    "--next next_path",
+    "PLAN",
+    "Where several fit alike, write the placement to run next here: it costs the "
     "same and tells them apart.",
 )
 @format_option("text", "json")
@@ -51,25 +50,19 @@ def diagnose(
     out yet.
     """
     from placer.api.diagnose import diagnosed
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
 
     read = [_run(text) for text in runs]
     verdict = diagnosed(read)
     if next_path is not None and verdict.named is None:
         _write_next(read, verdict, next_path)
-    if format_name == "json":
-        text = json_text(_document(verdict))
-    else:
-        text = "\n".join(_lines(verdict, next_path, quiet)) + "\n"
-    write_text("-", text)
+    lines = _lines(verdict, next_path, quiet)
+    write_answer(format_name, _document(verdict), lambda: "\n".join(lines))
     context.exit(0 if verdict.named else 1)
 
 
 def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
     """Write a placement in which what fits alike slows ranks of its own."""
     from placer.api.vary import vary
-    from placer.cli.output import write_plan
 
     _, other = vary(runs[0].plan, 2, seed=len(runs), apart=verdict)
     write_plan(path, other)
@@ -77,11 +70,10 @@ def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
 
 def _run(text: str) -> Run:
     """The run that an argument means."""
-    from placer.base.errors import InputError, Problem
+    from placer.api.diagnose import read_times
     from placer.documents import files
     from placer.explain.suspects import Run
     from placer.placement.plan_file import read_plan
-    from placer.placement.rank_times import read_times
 
     plan_path, equals, times_path = text.rpartition("=")
     if not (equals and plan_path and times_path):
@@ -114,8 +106,6 @@ def _figures(one: Suspect) -> str:
 
 
 def _document(verdict: Verdict) -> dict[str, object]:
-    from dataclasses import asdict
-
     named = verdict.named
     return {
         "named": None if named is None else asdict(named) | {"place": named.is_place},

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
-from placer.cli.placements import KINDS_HELP, placement_options
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.look import look_of_stdout
+from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli.output import write_text
+from placer.cli.placements import KINDS_HELP, placement_options, two_placements
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
 
-@click.command(
+@command(
+    "placer diff launcher:torchrun-c10d plan.json -o diff.json",
     cls=PlanCommand,
     help=f"""Report what changed from one placement to another.
 
@@ -29,27 +32,21 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
     OLD and NEW are each {KINDS_HELP}. The last three take machine and job from -t and
     -j, else from the other plan. `placer score --list` lists the names.""",
-    epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.json",
 )
 @click.argument("old", shell_complete=complete.placements)
 @click.argument("new", shell_complete=complete.placements)
 @placement_options
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[text|json]",
+    "What to write. Default: by the suffix of PATH, or text.",
     type=OneOf(["text", "json", "html"]),
-    metavar="[text|json]",
-    help="What to write. Default: by the suffix of PATH, or text.",
 )
 @output_option("Write the report here; - is stdout, as without it.")
 @quiet_option("No notes.")
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""
-    from pathlib import PurePath
-
-    from placer.cli.output import write_text
-    from placer.cli.placements import two_placements
     from placer.report.diff import diff as plan_diff
 
     before, after, job = two_placements(old, new, options)
@@ -77,7 +74,6 @@ def _report(
 
         path = names[1] if names[1].endswith(".json") else ""
         return report_html(plans[1], plans[0], names=names, path=path)
-    from placer.cli.look import look_of_stdout
     from placer.report.diff_text import diff_text
 
     return diff_text(found, look_of_stdout().width)

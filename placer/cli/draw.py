@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli.output import output_path, write_bytes, write_text
+from placer.cli.placements import (
+    PLAN_HELP,
+    placement_alone,
+    placement_options,
+    with_inputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +27,8 @@ if TYPE_CHECKING:
 _FORMATS = ("svg", "png")
 
 
-@click.command(
+@command(
+    "placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
     cls=PlanCommand,
     help=f"""Draw a placement: the map, the traffic or a step over time.
 
@@ -32,7 +38,6 @@ _FORMATS = ("svg", "png")
     printed. `placer report` has all pictures on one page.
 
     {PLAN_HELP}""",
-    epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -43,30 +48,26 @@ _FORMATS = ("svg", "png")
     ),
     default="map",
 )
-@click.option(
-    "--colour",
-    "--color",
-    type=OneOf(["role", "dp", "pp", "ep", "tp"]),
-    help="What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
+@option(
+    "--colour --color",
+    "",
+    "What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
     "groups of ep or tp. Default: the first of them with members.",
+    type=OneOf(["role", "dp", "pp", "ep", "tp"]),
 )
-@click.option(
-    "--zoom",
-    metavar="DOMAIN",
-    help="Map of one domain: r012, rack=r012 or b01/r012.",
-)
-@click.option(
+@option("--zoom", "DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
+@option(
     "--theme",
+    "",
+    "Colours of text and background. Default: auto, as the viewer's (PNG: light).",
     type=OneOf(["auto", "light", "dark"]),
     default="auto",
-    help="Colours of text and background. Default: auto, as the viewer's (PNG: light).",
 )
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[svg|png]",
+    "What to write. Default: by the suffix of PATH, or svg.",
     type=OneOf([*_FORMATS, "html"]),
-    metavar="[svg|png]",
-    help="What to write. Default: by the suffix of PATH, or svg.",
 )
 @placement_options
 @output_option(
@@ -76,8 +77,6 @@ _FORMATS = ("svg", "png")
 @quiet_option("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
     """Draw a placement."""
-    from placer.cli.output import output_path
-
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
     suffix = options["format_name"] or "svg"
@@ -96,13 +95,9 @@ def draw(plan: str, picture: str, **options: Any) -> None:
 def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -> None:
     """Write the report page of a plan.
 
-    Raises
-    ------
-    click.UsageError
-        If one picture is asked for: the page has them all.
+    Raises `click.UsageError` if one picture is asked for: the page has them all.
     """
     from placer.api.report import report_html
-    from placer.cli.output import write_text
     from placer.placement.plan_file import read_plan
 
     if picture != "map":
@@ -121,13 +116,9 @@ def write_picture(
 ) -> None:
     """Write what ``drawn`` makes of a theme to ``output``, as SVG or PNG.
 
-    Raises
-    ------
-    click.BadParameter
-        If the suffix of ``output`` says neither, and ``format_name`` is None.
+    Raises `click.BadParameter` if the suffix of ``output`` says neither, and
+    ``format_name`` is None.
     """
-    from placer.cli.output import write_bytes, write_text
-
     if format_name is None:
         format_name = _format_of(output)
     if format_name == "png":
@@ -152,7 +143,6 @@ def _format_of(output: str) -> str:
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
-    from placer.cli.placements import placement_alone, with_inputs
     from placer.draw.heat_map import traffic_map
     from placer.draw.pipeline import pipeline_chart
     from placer.draw.placement_map import placement_map

@@ -8,33 +8,28 @@ import click
 
 from placer.cli import complete
 from placer.cli import output as outputs
-from placer.cli.grouped import PlanCommand
+from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
-from placer.cli.options import OneOf, quiet_option
-from placer.cli.output import write_line, write_text, writing
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.options import OneOf, option, output_option, quiet_option
+from placer.cli.output import list_option, write_line, write_text, writing
+from placer.cli.placements import PLAN_HELP, placement_alone, placement_options
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.emit import FormatName
 
 
-def _print_formats(
-    context: click.Context, _parameter: click.Parameter, asked: bool
-) -> None:
-    if not asked or context.resilient_parsing:
-        return
+def _formats() -> Iterator[str]:
     width = max(map(len, FORMATS))
-    for_folder = {True: " (a folder: needs -o)", False: ""}
-    lines = (
-        f"{row.name:<{width}}  {row.description}{for_folder[row.folder]}"
-        for row in FORMATS.values()
-    )
-    write_line("\n".join(lines))
-    context.exit()
+    for row in FORMATS.values():
+        needs = " (a folder: needs -o)" if row.folder else ""
+        yield f"{row.name:<{width}}  {row.description}{needs}"
 
 
-@click.command(
+@command(
+    "placer emit plan.json slurm-hostfile -o hosts.txt",
     cls=PlanCommand,
     help=f"""Write the rank map of a placement for a launcher.
 
@@ -42,7 +37,6 @@ def _print_formats(
     the path of the file, for scripts.
 
     {PLAN_HELP}""",
-    epilog="Example: placer emit plan.json slurm-hostfile -o hosts.txt",
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -51,26 +45,13 @@ def _print_formats(
     metavar="FORMAT",
     shell_complete=complete.formats,
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    shell_complete=complete.files,
-    help="Write here and print the path. For formats of several files: a folder.",
-)
-@click.option(
+@output_option("Write here and print the path. For formats of several files: a folder.")
+@option(
     "--role",
-    metavar="NAME[:INSTANCE]",
-    help="For a workload: only this role, or this instance, with ranks from 0.",
+    "NAME[:INSTANCE]",
+    "For a workload: only this role, or this instance, with ranks from 0.",
 )
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_formats,
-    help="List the formats and exit.",
-)
+@list_option("List the formats and exit.", _formats)
 @placement_options
 @quiet_option("No notes.")
 def emit(
@@ -81,7 +62,6 @@ def emit(
     **options: Any,
 ) -> None:
     """Write the rank map of a placement."""
-    from placer.cli.placements import placement_alone
     from placer.emit import emit as emit_plan
 
     content = placement_alone(plan, options)

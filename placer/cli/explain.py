@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.options import format_option, quiet_option
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.look import look_of_stdout
+from placer.cli.options import format_option, option, quiet_option
+from placer.cli.output import write_answer
+from placer.cli.placements import PLAN_HELP, placement_options, with_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -17,20 +19,15 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def _ranks(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[int, ...]:
+def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
     """Ranks that an option means, each as a number or a list such as ``0-3,12``."""
     from placer.job.rules import parse_ranks
 
-    try:
-        found = [rank for text in texts for rank in parse_ranks(text)]
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(rank for text in texts for rank in parse_ranks(text)))
 
 
-@click.command(
+@command(
+    "placer explain plan.json --rank 37 --group pp:4 --host n07",
     cls=PlanCommand,
     help=f"""Say where ranks, groups or hosts are, and why there.
 
@@ -40,32 +37,24 @@ def _ranks(
     for, or rank 0 where all groups are alike.
 
     {PLAN_HELP}""",
-    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07",
 )
 @click.argument("plan", shell_complete=complete.placements)
-@click.option(
-    "--rank",
-    "ranks",
+@option(
+    "--rank ranks",
+    "N",
+    "Rank or ranks, such as 0-3,12. Repeatable.",
+    _ranks,
     multiple=True,
-    callback=_ranks,
-    metavar="N",
-    help="Rank or ranks, such as 0-3,12. Repeatable.",
 )
-@click.option(
-    "--group",
-    "groups",
+@option(
+    "--group groups",
+    "AXIS:N",
+    "Group of an axis by number, from 0: pp:37. Repeatable.",
     multiple=True,
-    metavar="AXIS:N",
     shell_complete=complete.groups,
-    help="Group of an axis by number, from 0: pp:37. Repeatable.",
 )
-@click.option(
-    "--host",
-    "about",
-    multiple=True,
-    metavar="H",
-    shell_complete=complete.hosts,
-    help="Host or hosts, such as n[1-4]. Repeatable.",
+@option(
+    "--host about", "H", "Host or hosts, such as n[1-4]. Repeatable.", multiple=True
 )
 @placement_options
 @format_option("text", "json")
@@ -73,11 +62,7 @@ def _ranks(
 def explain(plan: str, **options: Any) -> None:
     """Say where ranks, groups or hosts are."""
     from placer.api.explain import explain as explained
-    from placer.cli.look import look_of_stdout
-    from placer.cli.output import write_text
-    from placer.cli.placements import with_inputs
     from placer.placement.build import topology_section
-    from placer.placement.plan_file import json_text
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group
     from placer.topology.allocation import parse_hosts
@@ -100,14 +85,13 @@ def explain(plan: str, **options: Any) -> None:
     )
     if not options["quiet"]:
         _note_violations(content, machine, job)
-    if options["format_name"] == "json":
-        write_text("-", json_text(found))
-    else:
-        seen = topology_section(machine)
+
+    def text() -> str:
+        seen, width = topology_section(machine), look_of_stdout().width
         tiers, scale_up = seen["tiers"], seen["scale_up"]
-        width = look_of_stdout().width
-        text = subjects_text(found, tiers, scale_up, width, content.period)
-        write_text("-", text + "\n")
+        return subjects_text(found, tiers, scale_up, width, content.period)
+
+    write_answer(options["format_name"], found, text)
 
 
 def _note_violations(plan: Plan, machine: Topology, job: Job) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from placer.documents.files import is_file
+
 NAME = "placer.yaml"
 
 _OF_THE_MACHINE = (
@@ -31,12 +33,8 @@ _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
 def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
     """Options of a command with what `NAME` gives; they name a machine and a job.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with ``-t`` and ``-j``.
-    why : str
-        Why these are needed, where they not always are.
+    ``options``: of a command with ``-t`` and ``-j``. ``why``: why these are needed,
+    where they not always are.
     """
     found = from_folder(options)
     missing = [text for name, text in _NEEDED.items() if not (options | found)[name]]
@@ -54,7 +52,6 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
 def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     """What `NAME` gives to those of ``options`` that are missing, by their names."""
     from placer.documents import open_document
-    from placer.documents.files import is_file
     from placer.formats.folder import EITHER, read_folder
 
     missing = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -10,6 +12,7 @@ import click
 from placer.cli.grouped import Command
 from placer.cli.options import format_option
 from placer.cli.output import write_line
+from placer.documents.presets import preset_names
 
 if TYPE_CHECKING:
     from placer.documents.recognise import Format
@@ -21,44 +24,33 @@ def preset_list(
     folder: Literal["topologies", "jobs"],
     sizes: str,
     row: Callable[[str], Row],
-    size: Callable[[Row], str],
+    size: str,
 ) -> click.Command:
     """The command that lists the presets of a folder.
 
-    Parameters
-    ----------
-    folder : str
-        Of presets.
-    sizes : str
-        What the size of one is called in the help.
-    row : callable
-        What a preset is, by keys of JSON, from its name.
-    size : callable
-        Its size in the text, from its row.
+    ``folder``: of presets. ``sizes``: what the size of one is called in the help.
+    ``row``: what a preset is, by keys of JSON, from its name. ``size``: its size in the
+    text, with keys of its row.
     """
-    from placer.documents.presets import preset_names
 
     @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
     @format_option("text", "json")
     def presets(format_name: str) -> None:
-        import json
-
         rows = [row(name) for name in preset_names(folder)]
         if format_name == "json":
             write_line(json.dumps(rows, indent=2))
             return
-        width = max((len(row["name"]) for row in rows), default=0)
-        write_line(
-            "\n".join(
-                f"{row['name']:<{width}} {size(row)}  {row['description']}".rstrip()
-                for row in rows
-            )
+        width = max((len(found["name"]) for found in rows), default=0)
+        lines = (
+            f"{found['name']:<{width}} {size.format(**found)}  {found['description']}"
+            for found in rows
         )
+        write_line("\n".join(map(str.rstrip, lines)))
 
     return presets
 
 
-def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Command:
+def format_list(what: str, room: Literal["machines", "jobs"]) -> click.Command:
     """The command that lists the formats from which ``what`` can be read."""
 
     @click.command(
@@ -66,9 +58,8 @@ def format_list(what: str, load: Callable[[], Mapping[str, Format]]) -> click.Co
     )
     @format_option("text", "json")
     def formats(format_name: str) -> None:
-        import json
-
-        rows = load().values()
+        registry = import_module(f"placer.formats.{room}.registry")
+        rows: list[Format] = [*registry.FORMATS.values()]
         if format_name == "json":
             told = [{"name": row.name, "description": row.description} for row in rows]
             write_line(json.dumps(told, indent=2))

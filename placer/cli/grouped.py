@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 from click.core import iter_params_for_processing
 
 from placer.base.errors import InfeasibleError
+from placer.cli.output import write_json
 
 _WHOLE = "\N{NON-BREAKING HYPHEN}"
 _OWN = "Options"
@@ -142,10 +143,18 @@ class PlanCommand(Command):
         return {_OWN: [*own, *inputs], **rows}
 
 
+def command(
+    example: str, cls: type[Command] = Command, **more: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A function as a command, with an example of it under its help."""
+    return click.command(cls=cls, epilog=f"Example: {example}", **more)
+
+
 class Group(click.Group):
     """A group of commands, which help lists in the order of the code."""
 
     context_class = Context
+    command_class = Command
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands."""
@@ -153,11 +162,9 @@ class Group(click.Group):
 
 
 def _write_verdict(error: InfeasibleError) -> None:
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
     from placer.report.verdict import infeasible_verdict
 
-    write_text("-", json_text({"verdict": infeasible_verdict(error)}))
+    write_json({"verdict": infeasible_verdict(error)})
 
 
 def _grouped(

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import Command, Context
-from placer.cli.options import output_option
+from placer.cli.grouped import Context, command
+from placer.cli.options import flag, output_option
 from placer.cli.output import write_line, write_text
+from placer.documents.files import make_folder
 from placer.version import __version__
 
 EXIT_CODES = {
@@ -122,14 +123,11 @@ def _escaped(text: str) -> str:
     return re.sub(r"^([.'])", r"\\&\1", text)
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer help --man place | man -l -",
-)
+@command("placer help --man place | man -l -")
 @click.argument(
     "names", nargs=-1, metavar="[COMMAND]...", shell_complete=complete.commands
 )
-@click.option("--man", is_flag=True, help="Print the manual page instead.")
+@flag("--man", "Print the manual page instead.")
 @output_option(
     "Folder for the manual pages of COMMAND and of the commands in it, with --man."
 )
@@ -142,8 +140,6 @@ def help(
     COMMAND may have several words, such as topology show. Without COMMAND, all commands
     are listed.
     """
-    from placer.documents.files import make_folder
-
     if output is not None and not man:
         raise click.UsageError("-o is for --man.")
     asked = context_of(context.find_root(), names)
@@ -160,10 +156,7 @@ def help(
 def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
     """The context of the command with these names.
 
-    Raises
-    ------
-    click.UsageError
-        If there is none; the message names the nearest.
+    Raises `click.UsageError` if there is none; the message names the nearest.
     """
     context = root
     for name in names:

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem
 from placer.cli.folder import KEYS, NAME
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options, topology_option
-from placer.cli.options import hosts_option, quiet_option
+from placer.cli.inputs import read_given_job, read_machine
+from placer.cli.options import flag, hosts_option, quiet_option
+from placer.cli.output import write_line, write_text
+from placer.documents.files import is_file
 
 if TYPE_CHECKING:
     from placer.assumed import Assumption
@@ -34,15 +38,12 @@ _OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/([a-z]+)""")
 _WEAK = ("hosts", "names", "bandwidth")
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer init -t topology.conf -j pretrain.sh --gpu h100",
-)
+@command("placer init -t topology.conf -j pretrain.sh --gpu h100")
 @topology_option("Default: the one file here that describes a machine.")
 @job_option("Default: the one file here that starts a job.")
 @source_options
 @hosts_option
-@click.option("--force", is_flag=True, help=f"Overwrite an existing {NAME}.")
+@flag("--force", f"Overwrite an existing {NAME}.")
 @quiet_option("Print nothing and ask nothing.")
 def init(**options: Any) -> None:
     """Write placer.yaml, so that commands need no -t and -j.
@@ -50,10 +51,6 @@ def init(**options: Any) -> None:
     Commands in this folder then take machine and job from it. On a terminal it asks for
     the GPUs, the uplinks and the rate that no file says.
     """
-    from placer.base.errors import InputError, Problem
-    from placer.cli.output import write_line, write_text
-    from placer.documents.files import is_file
-
     if is_file(NAME) and not options["force"]:
         hint = "--force writes over it"
         raise InputError([Problem("it is there already", NAME, hint=hint)])
@@ -72,7 +69,6 @@ def init(**options: Any) -> None:
 
 def _found(what: str, option: str) -> tuple[str]:
     """The one file of this folder that shows a format of machines, or of jobs."""
-    from placer.base.errors import InputError, Problem
     from placer.formats.jobs.registry import FORMATS as JOBS
     from placer.formats.machines.registry import FORMATS as MACHINES
 
@@ -106,8 +102,6 @@ def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
 def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
     """The machine, the job and what is assumed of them."""
     from placer.assumed import all_assumed
-    from placer.cli.job import read_given_job
-    from placer.cli.machine import read_machine
 
     machine = read_machine(options)
     job = read_given_job(options, machine, options["hosts"])
@@ -136,7 +130,6 @@ def _asked(
 
 
 def _ask_gpu(assumed: Assumption) -> dict[str, Any]:
-    from placer.base.errors import InputError
     from placer.topology.gpu_kinds import hosts_of_gpu
 
     def checked(text: str) -> str:

@@ -1,17 +1,18 @@
-"""Options that say which machine and which job: ``-t``, ``-j``, what goes with them."""
+"""Options that say which machine and job (``-t``, ``-j``), and under which rules."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from placer.cli import complete
-from placer.cli.options import Whole
+from placer.cli.options import Decorator, Whole, by_name, flag, option, together
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.job.rules import Pin, Rules
+    from placer.topology.model import Topology
 
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
@@ -21,195 +22,209 @@ _TOPOLOGY = (
 _JOB = "Preset, file (- is stdin), or FORMAT:FILE such as megatron:pretrain.sh."
 
 
-def topology_option(
-    more: str = "", *, uplinks: bool = True
-) -> Callable[[_Function], _Function]:
+def _ratio(text: str) -> float:
+    if not 0 < float(text) < math.inf:
+        raise ValueError
+    return float(text)
+
+
+def _tier(text: str) -> str:
+    if not text.strip().isprintable():
+        raise ValueError
+    return text.strip()
+
+
+_gpu_options = together(
+    option(
+        "--gpu",
+        "NAME",
+        "GPU of the nodes, such as h100 or gb200, which also says the links. Default: "
+        "what the files say, else the usual GPU of such hosts.",
+        shell_complete=complete.gpus,
+    ),
+    option(
+        "--hardware",
+        "T",
+        "Topology with the links and the GPUs per node that a text or a FORMAT:FILE "
+        "does not say. Default: the usual hosts of --gpu.",
+    ),
+    option(
+        "--gpus-per-node",
+        "N",
+        "GPUs per node, where no file counts them. Default: those of the hardware.",
+        type=Whole(1, 1024),
+    ),
+    option(
+        "--label labels",
+        "KEY=TIER",
+        "Tier that a label of Kubernetes nodes names. KEY= ignores a label. "
+        "Repeatable.",
+        by_name(_tier, "like example.com/rack=rack", "tiers, {one} and {other}"),
+        multiple=True,
+    ),
+)
+hardware_options = together(
+    _gpu_options,
+    option(
+        "--oversubscription",
+        "TIER=N",
+        "Oversubscription of the links into a tier: spine=2. Default: what the machine "
+        "or the hardware says, else 1. Repeatable.",
+        by_name(_ratio, "like spine=2", "ratios, see {text!r}"),
+        multiple=True,
+    ),
+)
+
+
+def topology_option(more: str = "", *, uplinks: bool = True) -> Decorator:
     """``-t/--topology``, as a tuple, with the options for what it lacks.
 
     ``more`` is added to the help; ``uplinks`` is false for a command whose own
     ``--oversubscription`` is a list.
     """
-    option = click.option(
-        "-t",
-        "--topology",
-        multiple=True,
-        metavar="T",
-        shell_complete=complete.topologies,
-        help=f"{_TOPOLOGY} {more}".rstrip(),
-    )
-    hardware = hardware_options if uplinks else _hardware_options
-    return lambda function: option(hardware(function))
+    own = option("-t --topology", "T", f"{_TOPOLOGY} {more}".rstrip(), multiple=True)
+    return together(own, hardware_options if uplinks else _gpu_options)
 
 
-def hardware_options(function: _Function) -> _Function:
-    """``--gpu``, ``--hardware``, ``--gpus-per-node``, ``--label``, uplinks."""
-    return _hardware_options(_uplinks_option(function))
-
-
-def _uplinks_option(function: _Function) -> _Function:
-    return click.option(
-        "--oversubscription",
-        multiple=True,
-        metavar="TIER=N",
-        shell_complete=complete.tiers,
-        callback=_ratios,
-        help="Oversubscription of the links into a tier: spine=2. Default: what the "
-        "machine or the hardware says, else 1. Repeatable.",
-    )(function)
-
-
-def _hardware_options(function: _Function) -> _Function:
-    hardware = click.option(
-        "--hardware",
-        metavar="T",
-        shell_complete=complete.topologies,
-        help="Topology with the links and the GPUs per node that a text or a "
-        "FORMAT:FILE does not say. Default: the usual hosts of --gpu.",
-    )
-    gpu = click.option(
-        "--gpu",
-        metavar="NAME",
-        shell_complete=complete.gpus,
-        help="GPU of the nodes, such as h100 or gb200, which also says the links. "
-        "Default: what the files say, else the usual GPU of such hosts.",
-    )
-    gpus = click.option(
-        "--gpus-per-node",
-        type=Whole(1, 1024),
-        metavar="N",
-        help="GPUs per node, where no file counts them. Default: those of the "
-        "hardware.",
-    )
-    labels = click.option(
-        "--label",
-        "labels",
-        multiple=True,
-        metavar="KEY=TIER",
-        callback=_label_tiers,
-        help="Tier that a label of Kubernetes nodes names. KEY= ignores a label. "
-        "Repeatable.",
-    )
-    return gpu(hardware(gpus(labels(function))))
-
-
-def job_option(more: str = "") -> Callable[[_Function], _Function]:
+def job_option(more: str = "") -> Decorator:
     """``-j/--job``, as a tuple; ``more`` is added to the help."""
-    return click.option(
-        "-j",
-        "--job",
-        multiple=True,
-        metavar="J",
-        shell_complete=complete.jobs,
-        help=f"{_JOB} {more}".rstrip(),
-    )
+    return option("-j --job", "J", f"{_JOB} {more}".rstrip(), multiple=True)
 
 
-def source_options(function: _Function) -> _Function:
-    """``--gpus``, ``--tflops``, ``--micro-batch-time``, ``--set`` and ``--select``."""
-    return gpus_option(script_options(function))
-
-
-def gpus_option(function: _Function) -> _Function:
-    """``--gpus``, of a job whose sources do not say how many it has."""
-    return click.option(
-        "--gpus",
-        type=Whole(1),
-        metavar="N",
-        help="Ranks of a job from FORMAT:FILE. Default: what the files say, else all "
-        "GPUs of the hosts.",
-    )(function)
-
-
-def script_options(function: _Function) -> _Function:
-    """``--tflops``, ``--micro-batch-time``, ``--set``, ``--select`` and ``-v``."""
-    tflops = click.option(
+script_options = together(
+    option(
         "--tflops",
+        "RATE",
+        "Sustained TFLOP/s per GPU of a job from FORMAT:FILE. Default: a usual share "
+        "of the GPU's peak.",
         type=float,
-        metavar="RATE",
-        help="Sustained TFLOP/s per GPU of a job from FORMAT:FILE. Default: a usual "
-        "share of the GPU's peak.",
-    )
-    time = click.option(
+    ),
+    option(
         "--micro-batch-time",
-        metavar="TIME",
-        help="Measured time of one micro-batch on one stage, instead of --tflops: "
-        "120ms.",
-    )
-    settings = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        callback=_settings,
-        metavar="NAME=VALUE",
-        help="Set a variable of the job's script, or a key of the job: job.KEY=VALUE. "
+        "TIME",
+        "Measured time of one micro-batch on one stage, instead of --tflops: 120ms.",
+    ),
+    option(
+        "--set settings",
+        "NAME=VALUE",
+        "Set a variable of the job's script, or a key of the job: job.KEY=VALUE. "
         "Repeatable.",
-    )
-    select = click.option(
+        by_name(str, "like TP=8", "values, see {text!r}"),
+        multiple=True,
+    ),
+    option(
         "--select",
-        metavar="NAME",
-        help="Function or launch to read, where the job's script has several.",
+        "NAME",
+        "Function or launch to read, where the job's script has several.",
+    ),
+    flag(
+        "-v --verbose",
+        "Say more: where each value of a job from FORMAT:FILE comes from, and of a "
+        "search how it went.",
+    ),
+)
+source_options = together(
+    option(
+        "--gpus",
+        "N",
+        "Ranks of a job from FORMAT:FILE. Default: what the files say, else all GPUs "
+        "of the hosts.",
+        type=Whole(1),
+    ),
+    script_options,
+)
+order_option = option(
+    "--order",
+    "ORDER",
+    "Rank order, whatever the job says: tp-cp-ep-pp-dp, or auto (place chooses it, "
+    "other commands take that of the plan).",
+)
+
+
+def rules_of_options(options: dict[str, Any]) -> Rules:
+    """The rules that the options add to those of the job."""
+    from placer.job.rules import Rules
+    from placer.topology.allocation import parse_hosts
+
+    avoid = parse_hosts(options["avoid"], "avoid") if options["avoid"] else ()
+    named = {"avoid": "--avoid"}
+    named |= {f"pin[{i}]": "--pin" for i in range(len(options["pin"]))}
+    named |= {f"at_most.{tier}": "--at-most" for tier in options["at_most"]}
+    named |= {f"spares.{tier}": "--spares" for tier in options["spares"]}
+    return Rules(
+        pin=options["pin"],
+        avoid=tuple(dict.fromkeys(avoid)),
+        at_most=options["at_most"],
+        spares=options["spares"],
+        where={key: (name, 0, 0) for key, name in named.items()},
     )
-    verbose = click.option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        help="Say more: where each value of a job from FORMAT:FILE comes from, and of "
-        "a search how it went.",
-    )
-    return tflops(time(settings(select(verbose(function)))))
 
 
-def _settings(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    """Values by the name that an option means, each as ``NAME=VALUE``."""
-    found: dict[str, str] = {}
+def first_host_first(
+    machine: Topology, hosts: Sequence[str] | None, exclude: Sequence[str] | None
+) -> Rules:
+    """The rule that rank 0 runs on the first host by name, as Slurm lists them.
+
+    ``hosts`` and ``exclude``: the allocation, and hosts of it not to use.
+    """
+    from placer.job.rules import Pin, Rules
+    from placer.placement.launcher_orders import slurm_key
+    from placer.topology.allocation import allocate
+
+    left = allocate(machine, hosts, exclude or ())
+    first = min(left.node_names, key=slurm_key)
+    where = {"pin[0]": ("--first-host-first", 0, 0)}
+    return Rules(pin=(Pin((0,), (first,)),), where=where)
+
+
+def _pins(texts: Sequence[str]) -> tuple[Pin, ...]:
+    """Pins, each as ``ranks=hosts``."""
+    from placer.base.hostlist import expand
+    from placer.job.rules import Pin, parse_ranks
+
+    pins = []
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals):
-            raise click.BadParameter(f"{text!r} is not like TP=8")
-        if found.setdefault(name.strip(), value) != value:
-            raise click.BadParameter(f"{name} has two values, see {text!r}")
-    return found
+        ranks, _, hosts = (part.strip() for part in text.partition("="))
+        if not (ranks and hosts):
+            raise ValueError(f"{text!r} is not a pin such as 0-3=n01")
+        names = tuple(dict.fromkeys(expand(hosts)))
+        pins.append(Pin(parse_ranks(ranks), names))
+    return tuple(pins)
 
 
-def order_option(function: _Function) -> _Function:
-    """``--order``."""
-    return click.option(
-        "--order",
-        metavar="ORDER",
-        help="Rank order, whatever the job says: tp-cp-ep-pp-dp, or auto (place "
-        "chooses it, other commands take that of the plan).",
-    )(function)
+def _number(text: str) -> int:
+    number = text.strip()
+    if not (number.isascii() and number.isdecimal() and int(number)):
+        raise ValueError
+    return int(number)
 
 
-def _label_tiers(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    """Tier of every label that an option means, each as ``KEY=TIER``."""
-    found: dict[str, str] = {}
-    for text in texts:
-        key, equals, tier = (part.strip() for part in text.partition("="))
-        if not (key and equals) or not tier.isprintable():
-            raise click.BadParameter(f"{text!r} is not like example.com/rack=rack")
-        if found.setdefault(key, tier) != tier:
-            raise click.BadParameter(f"{key} has two tiers, {found[key]} and {tier}")
-    return found
-
-
-def _ratios(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, float]:
-    """Ratio of every tier that an option means, each as ``TIER=N``."""
-    found: dict[str, float] = {}
-    for text in texts:
-        tier, _, number = (part.strip() for part in text.partition("="))
-        try:
-            ratio = float(number)
-        except ValueError:
-            ratio = 0.0
-        if not tier or not 0 < ratio < math.inf:
-            raise click.BadParameter(f"{text!r} is not like spine=2")
-        if found.setdefault(tier, ratio) != ratio:
-            raise click.BadParameter(f"{tier} has two ratios, see {text!r}")
-    return found
+_numbers = by_name(
+    _number, "a tier and a number such as rack=2", "numbers, {one} and {other}"
+)
+rule_options = together(
+    option(
+        "--pin",
+        "RANKS=H",
+        "Ranks that must run on these hosts: 0-3=n01. Repeatable.",
+        _pins,
+        multiple=True,
+        shell_complete=complete.pins,
+    ),
+    option("--avoid", "H", "Hosts to leave free if possible: a list or @FILE."),
+    option(
+        "--at-most",
+        "TIER=N",
+        "Most replicas with ranks in one domain of the tier: rack=2. Repeatable.",
+        _numbers,
+        multiple=True,
+    ),
+    option(
+        "--spares",
+        "TIER=N",
+        "Nodes to keep free in each domain of the tier that is used: rack=1. "
+        "Repeatable.",
+        _numbers,
+        multiple=True,
+    ),
+)

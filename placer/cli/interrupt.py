@@ -28,12 +28,8 @@ NOTHING = "nothing is written"
 class Interrupts:
     """What a signal does, from the start of the process to its end.
 
-    Attributes
-    ----------
-    exit_code : int
-        128 + the number of the first signal, as shells count; 0 when there was none.
-    outcome : str
-        What a message says of the output if the command is left now.
+    ``exit_code``: 128 + the number of the first signal, as shells count; 0 when there
+    was none. ``outcome``: what a message says of the output if the command is left now.
     """
 
     def __init__(self) -> None:

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
-from placer.cli.grouped import Command, Group
+from placer.cli.grouped import Group
 from placer.cli.input_options import SOURCE_OPTIONS, source_options
-from placer.cli.job import notes_told, read_given_job
-from placer.cli.options import format_option, output_option, quiet_option
-from placer.cli.output import write_line
+from placer.cli.inputs import notes_told, read_given_job
+from placer.cli.options import (
+    flag,
+    format_option,
+    option,
+    output_option,
+    quiet_option,
+    together,
+)
+from placer.cli.output import (
+    write_answer,
+    write_document,
+    write_line,
+    write_text,
+    yaml_text,
+)
 
 if TYPE_CHECKING:
-    from placer.documents.recognise import Format
     from placer.job.model import Job
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _job_options(function: _Function) -> _Function:
-    """The jobs, and what goes with them."""
-    argument = click.argument(
+_job_options = together(
+    click.argument(
         "jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
-    )
-    return argument(source_options(quiet_option("No notes.")(function)))
+    ),
+    source_options,
+    quiet_option("No notes."),
+)
 
 
 @click.group(cls=Group, epilog="Example: placer job show megatron:pretrain.sh")
@@ -43,38 +54,21 @@ def _preset(name: str) -> dict[str, Any]:
     from placer.job.read import read_job
 
     found = read_job(name)
-    return {
-        "name": name,
-        "ranks": found.world_size,
-        "description": found.description,
-    }
+    return {"name": name, "ranks": found.world_size, "description": found.description}
 
 
-def _size(row: dict[str, Any]) -> str:
-    return f"{row['ranks']:>8,} ranks"
-
-
-def _formats() -> Mapping[str, Format]:
-    from placer.formats.jobs.registry import FORMATS
-
-    return FORMATS
-
-
-job.add_command(preset_list("jobs", "their number of ranks", _preset, _size))
-job.add_command(format_list("a job", _formats))
+job.add_command(
+    preset_list("jobs", "their number of ranks", _preset, "{ranks:>8,} ranks")
+)
+job.add_command(format_list("a job", "jobs"))
 
 
 @job.command(
-    cls=Command,
     epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml",
 )
 @_job_options
-@click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="Name of the job. Default: that of the first file.",
-)
+@flag("--strict", "Refuse what is assumed or not modelled.")
+@option("--name", "NAME", "Name of the job. Default: that of the first file.")
 @output_option("Write the job here; - is stdout, as without it.")
 def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """Write JOB as one job file, with the origin of each value.
@@ -84,7 +78,6 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     What was read, derived, assumed and ignored goes to stderr, one line per key. What
     is missing is asked for, with the option that says it.
     """
-    from placer.cli.output import write_document, write_text, yaml_text
     from placer.formats.jobs import report
     from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
@@ -109,7 +102,6 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
 
 
 @job.command(
-    cls=Command,
     epilog="Example: placer job validate job.yaml megatron:pretrain.sh",
 )
 @_job_options
@@ -119,10 +111,6 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     Several FORMAT:FILE are one job together, every preset and file is one.
     """
-    import json
-
-    from placer.base.errors import InputError, Problem, refuse
-
     problems: list[Problem] = []
     rows = []
     for sources in _each(jobs):
@@ -149,13 +137,14 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
 def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The sources of every job: files stand alone, those of formats are joined."""
-    joined = tuple(text for text in sources if text.partition(":")[0] in _formats())
+    from placer.formats.jobs.registry import FORMATS
+
+    joined = tuple(text for text in sources if text.partition(":")[0] in FORMATS)
     alone = ((text,) for text in sources if text not in joined)
     return [*alone, *([joined] if joined else ())]
 
 
 @job.command(
-    cls=Command,
     epilog="Example: placer job show megatron:pretrain.sh --gpus 64",
 )
 @_job_options
@@ -165,15 +154,10 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     With --format json, print it as a job file with every default written out.
     """
-    from placer.cli.output import write_text
     from placer.job.write import to_document
-    from placer.placement.plan_file import json_text
 
     found = read_given_job({"job": jobs} | options)
-    if format_name == "json":
-        write_text("-", json_text(to_document(found)))
-    else:
-        write_text("-", "\n".join(_lines(found)) + "\n")
+    write_answer(format_name, to_document(found), lambda: "\n".join(_lines(found)))
 
 
 def _lines(job: Job) -> list[str]:

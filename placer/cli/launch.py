@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from placer.cli import complete
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli.folder import from_folder, with_folder
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import (
     SOURCE_OPTIONS,
     job_option,
@@ -23,18 +23,19 @@ from placer.cli.input_options import (
     source_options,
     topology_option,
 )
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
-from placer.cli.job import read_given_job
 from placer.cli.options import (
+    option,
     output_option,
     quiet_option,
     seed_option,
     teller,
     time_limit_option,
 )
+from placer.documents.files import write_text
 
 if TYPE_CHECKING:
-    from placer.base.errors import InputError
     from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
@@ -53,26 +54,19 @@ _FOR_A_NEW_PLAN = (
 )
 
 
-@click.command(
-    cls=Command,
+@command(
+    "placer launch srun python train.py",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Example: placer launch srun python train.py",
 )
 @topology_option()
 @job_option()
 @source_options
-@click.option(
-    "--plan",
-    metavar="PLAN",
-    shell_complete=complete.files,
-    help="Run by this plan instead of making one.",
-)
+@option("--plan", "PLAN", "Run by this plan instead of making one.")
 @order_option
-@click.option(
+@option(
     "--hosts",
-    metavar="H",
-    shell_complete=complete.hosts,
-    help='Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
+    "H",
+    'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
     "the Slurm allocation.",
 )
 @seed_option
@@ -80,12 +74,12 @@ _FOR_A_NEW_PLAN = (
 @output_option(
     "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
-@click.option(
-    "--per-node/--per-rank",
-    "per_node",
-    default=None,
-    help="One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
+@option(
+    "--per-node/--per-rank per_node",
+    "",
+    "One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
     "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
+    default=None,
 )
 @quiet_option("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -102,9 +96,7 @@ def launch(**options: Any) -> None:
     SLURM_JOB_NODELIST. A COMMAND that would undo the plan is refused, with what to
     write instead.
     """
-    from placer.base.errors import refuse
-    from placer.documents.files import write_text
-    from placer.emit.slurm_hostfile import render, render_nodes
+    from placer.emit.slurm import render_hostfile, render_nodes
     from placer.formats.jobs.launched import launched
     from placer.placement.plan_file import read_plan, write_plan
 
@@ -130,7 +122,7 @@ def launch(**options: Any) -> None:
         refuse(started.problems)
     asked = options["per_node"]
     per_node = started.per_node if asked is None else asked
-    hosts = render_nodes(plan) if per_node else render(plan)
+    hosts = (render_nodes if per_node else render_hostfile)(plan)
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
     with interrupts.writing(str(hostfile)):
         write_text(str(hostfile), hosts)
@@ -166,7 +158,7 @@ def _probed(options: dict[str, Any]) -> Plan:
     from placer.injob.nodes import completed, machine_of, probe_step
     from placer.injob.planned import LIMIT_S, planned
     from placer.injob.work import job_of
-    from placer.report.look import PLAIN
+    from placer.report.columns import PLAIN
     from placer.report.summary import verdict_lines
     from placer.topology.allocation import parse_hosts
 
@@ -230,7 +222,6 @@ def _regrouped(plan: Plan, segment: int) -> str:
 
 def _check_hosts(plan: Plan, given: str) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
-    from placer.base.errors import InputError, Problem
     from placer.topology.allocation import parse_hosts
 
     known = set(parse_hosts(given))
@@ -247,14 +238,8 @@ def step_environment(
 ) -> dict[str, str]:
     """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
 
-    Parameters
-    ----------
-    plan : Plan
-    path, hostfile : Path
-        The plan and its Slurm host file.
-    tasks : int
-        Lines of the host file.
-    environ : mapping of str to str
+    ``path`` and ``hostfile``: the plan and its Slurm host file. ``tasks``: lines of the
+    host file.
     """
     address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
     port = environ.get("MASTER_PORT") or "29500"
@@ -274,7 +259,6 @@ def step_environment(
 
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
-    from placer.cli.machine import read_machine
 
     options = with_folder(options, "there is no --plan")
     if not options["hosts"]:
@@ -291,8 +275,6 @@ def _placed(options: dict[str, Any]) -> Plan:
 
 
 def _no_hosts() -> InputError:
-    from placer.base.errors import InputError, Problem
-
     hint = "give --hosts, or run this in sbatch or salloc"
     message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
     return InputError([Problem(message, hint=hint)])
@@ -300,8 +282,6 @@ def _no_hosts() -> InputError:
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
     """Become ``command``, found as a shell would find it."""
-    from placer.base.errors import InputError
-
     sys.stdout.flush()
     sys.stderr.flush()
     try:

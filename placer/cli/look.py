@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from placer.report.look import Look
+    from placer.report.columns import Look
 
 # Everything from the beginning of the line on.
 CLEAR = "\r\x1b[J"
@@ -22,7 +22,7 @@ def look_of_stdout() -> Look:
 
     ``NO_COLOR`` (no-color.org) and a dumb terminal are left without colours.
     """
-    from placer.report.look import PLAIN
+    from placer.report.columns import PLAIN
 
     if sys.stdout is None or not sys.stdout.isatty():
         return PLAIN
@@ -45,7 +45,7 @@ def has_bars() -> bool:
 
 
 def _look(stream: TextIO, width: int) -> Look:
-    from placer.report.look import Look
+    from placer.report.columns import Look
 
     dumb = _is_dumb()
     unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -47,7 +47,10 @@ COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 ALIASES = {"topo": "topology", "jobs": "job"}
 # Names of the release before, which no help lists.
 OLD_COMMANDS = ("predict",)
-_MODULES = {"job": "jobs"}  # where they are not named after the command
+# Where they are not named after the command.
+_MODULES = {"job": "jobs", "predict": "score"} | dict.fromkeys(
+    ("probe", "rank", "verify"), "in_job"
+)
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4
@@ -151,10 +154,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that ``args`` name first, its name, and the other arguments.
 
-        Raises
-        ------
-        click.UsageError
-            If there is none; the message names the nearest.
+        Raises `click.UsageError` if there is none; the message names the nearest.
         """
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         try:

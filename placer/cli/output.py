@@ -4,46 +4,70 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli.interrupt import interrupts
-from placer.cli.options import format_option, output_option, quiet_option
+from placer.cli.look import look_of_stdout
+from placer.cli.options import (
+    Decorator,
+    format_option,
+    output_option,
+    quiet_option,
+    together,
+)
 from placer.documents import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from placer.allocation.allocation import Allocation
+    from placer.degrees.tuning import Tuning
     from placer.placement.plan import Plan
-    from placer.report.look import Look
+    from placer.report.columns import Look
+    from placer.sweep.result import Sweep
 
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
+    Found = Allocation | Sweep | Tuning
 
 
-def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
+def plan_output_options(quiet: str) -> Decorator:
     """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
-
-    def add(function: _Function) -> _Function:
-        output = output_option(
+    return together(
+        output_option(
             "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
             "without a summary."
-        )
-        silence = quiet_option(f"{quiet}; with -o PATH no summary either.")
-        return output(format_option("text", "json")(silence(function)))
+        ),
+        format_option("text", "json"),
+        quiet_option(f"{quiet}; with -o PATH no summary either."),
+    )
 
-    return add
+
+def list_option(help: str, lines: Callable[[], Iterable[str]]) -> Decorator:
+    """``--list``: the lines, and no more."""
+
+    def show(context: click.Context, _option: object, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            write_line("\n".join(lines()))
+            context.exit()
+
+    return click.option(
+        "--list",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=help,
+    )
 
 
 def write_made(
     plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
-    from placer.cli.look import look_of_stdout
-
     output = options["output"]
     to_file = output not in (None, "-")
     if to_file:
@@ -71,14 +95,8 @@ def writing(path: str) -> Iterator[None]:
 def output_path(given: str | None, source: str, kind: str, suffix: str) -> str:
     """Where a page or a picture goes: as ``-o`` says, else no terminal is filled.
 
-    Parameters
-    ----------
-    given : str or None
-        What ``-o`` says.
-    source : str
-        What is shown: a file or ``KIND:VALUE``.
-    kind, suffix : str
-        What it is shown as. The file is named by all three.
+    ``given``: what ``-o`` says. ``source``: what is shown: a file or ``KIND:VALUE``.
+    ``kind`` and ``suffix``: what it is shown as. The file is named by all three.
     """
     if given is not None:
         return given
@@ -98,12 +116,7 @@ def is_terminal() -> bool:
 def write_text(path: str, text: str) -> None:
     """Write all of ``text`` to ``path``; ``-`` is standard output.
 
-    Raises
-    ------
-    InputError
-        If ``path`` is an input of the command.
-    OutputError
-        If it cannot be written.
+    Raises `OutputError` if it cannot be written.
     """
     with writing(path):
         files.write_text(path, text)
@@ -113,10 +126,8 @@ def write_document(path: str, document: Mapping[str, Any]) -> None:
     """Write a document as YAML where the name of the file says so, else as JSON."""
     from placer.placement.plan_file import json_text
 
-    if not path.lower().endswith((".yaml", ".yml")):
-        write_text(path, json_text(document))
-        return
-    write_text(path, yaml_text(document))
+    is_yaml = path.lower().endswith((".yaml", ".yml"))
+    write_text(path, (yaml_text if is_yaml else json_text)(document))
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
@@ -146,6 +157,31 @@ def write_bytes(path: str, data: bytes) -> None:
     """Write all of ``data`` to ``path``, in the same way as `write_text`."""
     with writing(path):
         files.write_bytes(path, data)
+
+
+def write_json(data: Mapping[str, Any]) -> None:
+    """Write plain data to standard output, as plans are written."""
+    from placer.placement.plan_file import json_text
+
+    write_text("-", json_text(data))
+
+
+def write_answer(
+    format_name: str, data: Mapping[str, Any], text: Callable[[], str]
+) -> None:
+    """Write what was found to standard output: as JSON, or as a text for people."""
+    if format_name == "json":
+        write_json(data)
+    else:
+        write_line(text())
+
+
+def write_found(format_name: str, found: Found, text: Callable[[], str]) -> None:
+    """The same of what also is a table."""
+    if format_name == "csv":
+        write_text("-", found.to_csv())
+    else:
+        write_answer(format_name, found.to_dict(), text)
 
 
 def write_line(text: str) -> None:

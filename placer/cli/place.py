@@ -6,31 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import (
+    first_host_first,
     job_option,
     order_option,
+    rule_options,
+    rules_of_options,
     source_options,
     topology_option,
 )
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.job import read_given_job
-from placer.cli.old_names import tell_new_name
 from placer.cli.options import (
     Whole,
+    flag,
     hosts_option,
     objective_option,
+    option,
     require_option,
     share,
+    tell_new_name,
 )
-from placer.cli.output import write_made
-from placer.cli.rule_options import (
-    first_host_first,
-    rule_options,
-    rules_of_options,
-)
+from placer.cli.output import write_made, write_text
 from placer.cli.searching import run_search, search_options
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
@@ -40,78 +39,67 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
     from placer.placement.plan import Plan
-    from placer.report.look import Look
+    from placer.report.columns import Look
     from placer.solve.problem.effort import Effort
 
 
-def _effort(_context: click.Context, _option: click.Parameter, text: str) -> Effort:
+def _effort(text: str) -> Effort:
     """The effort that an option means: a name, or a number of generations."""
     effort = int(text) if text.isascii() and text.isdigit() else text
     if not is_effort(effort):
         known = ", ".join(EFFORTS)
-        raise click.BadParameter(f"{text!r} is not {known} or a number such as 20")
+        raise ValueError(f"{text!r} is not {known} or a number such as 20")
     return effort
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer place -t slurm:topology.conf -j megatron:pretrain.sh",
-)
+@command("placer place -t slurm:topology.conf -j megatron:pretrain.sh")
 @topology_option()
 @job_option()
 @source_options
 @order_option
 @hosts_option
-@click.option(
-    "--exclude",
-    metavar="H",
-    shell_complete=complete.hosts,
-    help="Hosts not to use: a list or @FILE.",
-)
-@click.option(
+@option("--exclude", "H", "Hosts not to use: a list or @FILE.")
+@option(
     "--free",
-    metavar="H",
-    shell_complete=complete.hosts,
-    help="Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
+    "H",
+    "Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
     "allocation of all of them would save.",
 )
 @objective_option
 @require_option("the job's")
 @rule_options
-@click.option(
+@flag(
     "--first-host-first",
-    is_flag=True,
-    help="Keep rank 0 on the first host by name, as some launch scripts expect.",
+    "Keep rank 0 on the first host by name, as some launch scripts expect.",
 )
-@click.option(
+@option(
     "--gap",
-    callback=share,
-    metavar="SHARE",
-    help="Exit with 1 unless the gap is proved to be this small: 1%.",
+    "SHARE",
+    "Exit with 1 unless the gap is proved to be this small: 1%.",
+    share,
 )
-@click.option(
+@option(
     "--previous",
-    metavar="PLAN",
-    shell_complete=complete.files,
-    help="Plan to stay close to: of equally good placements, the one that moves the "
+    "PLAN",
+    "Plan to stay close to: of equally good placements, the one that moves the "
     "fewest ranks is taken.",
 )
-@click.option(
+@option(
     "--effort",
-    callback=_effort,
-    metavar="EFFORT",
-    default=MEASURABLE,
-    help="When to stop without a proof: quick (after the constructions), normal (when "
+    "EFFORT",
+    "When to stop without a proof: quick (after the constructions), normal (when "
     "the search hardly helps any more), full (when time is up), a number of "
     "generations, or measurable: as normal, or when no run would show what is left. "
     "That is the default, and keeps your order where nothing measurable is to win.",
+    _effort,
+    default=MEASURABLE,
 )
-@click.option(
+@option(
     "--workers",
-    type=Whole(1, 1024),
-    metavar="N",
-    help="Threads that search at the same time. Default: one for each core that is "
+    "N",
+    "Threads that search at the same time. Default: one for each core that is "
     "granted. The result does not depend on it.",
+    type=Whole(1, 1024),
 )
 @click.option(
     "--report",
@@ -149,7 +137,6 @@ def _search(
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
     """The search that the options describe, its inputs read."""
     from placer.api.place import place
-    from placer.cli.machine import read_machine
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options)
@@ -207,7 +194,6 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
 def _write_report(result: Result, path: str, plan_path: str | None) -> None:
     from placer.api.report import report_html
-    from placer.cli.output import write_text
 
     write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from placer.base.errors import InputError, Problem
-from placer.cli.options import hosts_option, seed_option
-from placer.cli.plan_inputs import (
+from placer.cli.inputs import (
     Given,
     given_inputs,
     plan_input_options,
     plan_inputs,
     stated_inputs,
 )
-from placer.documents.files import is_file
+from placer.cli.options import hosts_option, seed_option, together
+from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
@@ -38,30 +36,16 @@ PLAN_HELP = (
 )
 _WHY = "only a plan keeps them"
 _INPUTS = ("topology", "job", "hosts")
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
-
-
-def placement_options(function: _Function) -> _Function:
-    """Options of a command that takes a placement: ``-t``, ``-j``, hosts and seed."""
-    return plan_input_options(hosts_option(seed_option(function)))
+# Of a command that takes a placement.
+placement_options = together(plan_input_options, hosts_option, seed_option)
 
 
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
     """A placement as a plan, and what it is one of unless a plan file keeps that.
 
-    Parameters
-    ----------
-    text : str
-        A plan file, or ``KIND:VALUE``.
-    options : dict
-        Of a command with `placement_options`.
-
-    Raises
-    ------
-    InputError
-        If an input cannot be read, is not known or is missing.
-    InfeasibleError
-        If the hosts have fewer GPUs than the job has ranks.
+    ``text``: a plan file, or ``KIND:VALUE``. ``options``: of a command with
+    `placement_options`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
+    job has ranks.
     """
     from placer.placement.plan_file import read_plan
 
@@ -113,12 +97,7 @@ def two_placements(
     What is no plan is one of the machine of ``-t`` and the job of ``-j``, or of those
     that the plan beside it keeps, in its allocation.
 
-    Raises
-    ------
-    InputError
-        If an input cannot be read, is not known or is missing.
-    InfeasibleError
-        If the hosts have fewer GPUs than the job has ranks.
+    Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
@@ -183,7 +162,6 @@ def _inputs_of_plan(
 def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
     """The plan of a placement that is not one yet, under no rules."""
     from placer.api.predict import predict, scored_plan
-    from placer.documents.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.inputs import Inputs
     from placer.placement.rank_maps import placement_of_hostfile

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import given_inputs, plan_input_options
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, share
+from placer.cli.options import Whole, flag, option, share
 from placer.cli.output import write_made
-from placer.cli.plan_inputs import given_inputs, plan_input_options
 from placer.cli.searching import run_search, search_options
 
 if TYPE_CHECKING:
@@ -21,42 +21,29 @@ if TYPE_CHECKING:
     from placer.cli.progress import ProgressLines
 
 
-@click.command(
+@command(
+    "placer replace plan.json --failed r001t05,r017t[02-03] -o new.json",
     cls=PlanCommand,
-    epilog="Example: placer replace plan.json --failed r001t05,r017t[02-03] "
-    "-o new.json",
 )
 @click.argument("plan", shell_complete=complete.files)
 @plan_input_options
-@click.option(
-    "--failed",
-    shell_complete=complete.hosts,
-    metavar="H",
-    help="Hosts that cannot be used any more: a list or @FILE.",
-)
-@click.option(
-    "--added",
-    shell_complete=complete.hosts,
-    metavar="H",
-    help="Hosts to use beside those of the allocation: a list or @FILE.",
-)
-@click.option(
+@option("--failed", "H", "Hosts that cannot be used any more: a list or @FILE.")
+@option("--added", "H", "Hosts to use beside those of the allocation: a list or @FILE.")
+@option(
     "--max-moves",
+    "N",
+    "Move at most so many ranks, whatever that costs.",
     type=Whole(0),
-    metavar="N",
-    help="Move at most so many ranks, whatever that costs.",
 )
-@click.option(
+@option(
     "--within",
-    callback=share,
+    "SHARE",
+    "How much more than before the failure a step may cost. Default: 0.1%.",
+    share,
     default="0.1%",
-    metavar="SHARE",
-    help="How much more than before the failure a step may cost. Default: 0.1%.",
 )
-@click.option(
-    "--shrink",
-    is_flag=True,
-    help="Give up as few replicas as possible if the job does not fit any more.",
+@flag(
+    "--shrink", "Give up as few replicas as possible if the job does not fit any more."
 )
 @search_options
 @click.pass_context

@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.options import output_option, quiet_option
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import plan_inputs
+from placer.cli.options import option, output_option, quiet_option
+from placer.cli.output import output_path, write_text
+from placer.cli.placements import (
+    PLAN_HELP,
+    allocated,
+    parts,
+    placement_options,
+    read_placement,
+    two_placements,
+)
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@click.command(
+@command(
+    "placer report plan.json --against launcher:slurm -o report.html",
     cls=PlanCommand,
     help=f"""Write the web page of a placement beside another.
 
@@ -23,15 +33,14 @@ if TYPE_CHECKING:
     file that needs no other.
 
     {PLAN_HELP}""",
-    epilog="Example: placer report plan.json --against launcher:slurm -o report.html",
 )
 @click.argument("plan", shell_complete=complete.placements)
-@click.option(
+@option(
     "--against",
-    metavar="PLAN",
-    shell_complete=complete.placements,
-    help="Placement to compare it with. Default: the order that the job has today, "
+    "PLAN",
+    "Placement to compare it with. Default: the order that the job has today, "
     "from the launcher in the script, else from the hosts as given.",
+    shell_complete=complete.placements,
 )
 @placement_options
 @output_option(
@@ -42,8 +51,6 @@ if TYPE_CHECKING:
 def report(plan: str, against: str | None, **options: Any) -> None:
     """Write the web page of a placement beside another."""
     from placer.api.report import report_html
-    from placer.cli.output import output_path, write_text
-    from placer.cli.placements import parts, two_placements
 
     kind, value = parts(plan)
     path = value if kind == "plan" and value != "-" else ""
@@ -59,8 +66,6 @@ def report(plan: str, against: str | None, **options: Any) -> None:
 def _plan(text: str, options: dict[str, Any]) -> Plan:
     """The placement, of the inputs that the options give where they give any."""
     from placer.api.predict import scored_plan
-    from placer.cli.placements import allocated, read_placement
-    from placer.cli.plan_inputs import plan_inputs
     from placer.placement.build import placement_of_plan
 
     plan, inputs = read_placement(text, options)

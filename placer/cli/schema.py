@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.output import write_text
 from placer.formats.schemas import SCHEMAS, schema_text
 
 
-@click.command(cls=Command, epilog="Example: placer schema job > placer-job-1.json")
+@command("placer schema job > placer-job-1.json")
 @click.argument("format_name", metavar="FORMAT", type=click.Choice(SCHEMAS))
 def schema(format_name: str) -> None:
     """Print the JSON Schema of a file format.

@@ -1,4 +1,4 @@
-"""``placer score``: what a placement costs, without solving."""
+"""``placer score``: what a placement costs, without solving; orders of launchers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,32 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.grouped import PlanCommand
-from placer.cli.launcher_order import list_option, order_text, warn_of_text_order
-from placer.cli.old_names import tell_new_name
-from placer.cli.options import OneOf, output_option, quiet_option
-from placer.cli.placements import PLAN_HELP, placement_options
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.input_options import (
+    job_option,
+    order_option,
+    source_options,
+    topology_option,
+)
+from placer.cli.inputs import plan_inputs, stated_inputs
+from placer.cli.options import (
+    OneOf,
+    flag,
+    hosts_option,
+    option,
+    output_option,
+    quiet_option,
+    tell_new_name,
+)
+from placer.cli.output import (
+    list_option,
+    plan_output_options,
+    write_answer,
+    write_made,
+    write_plan,
+    write_text,
+)
+from placer.cli.placements import PLAN_HELP, made, placement_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,17 +42,33 @@ if TYPE_CHECKING:
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.placement.score import Score
+    from placer.report.columns import Look
     from placer.topology.model import Topology
 
 _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 
 
-@click.command(
+def _names() -> Iterator[str]:
+    """The launchers and the baselines, with their rules."""
+    from placer.placement.baselines import RULES
+    from placer.placement.launcher_orders import LAUNCHERS
+
+    rows = [(f"launcher:{row.name}", row.rule) for row in LAUNCHERS.values()]
+    rows += [(f"baseline:{name}", rule) for name, rule in RULES.items()]
+    width = max(len(name) for name, _ in rows)
+    sources = {f"launcher:{row.name}": row.source for row in LAUNCHERS.values()}
+    for name, rule in rows:
+        yield f"{name:<{width}}  {rule}"
+        if name in sources:
+            yield f"{'':<{width}}  source: {sources[name]}"
+
+
+@command(
+    "placer score launcher:slurm -t cluster.yaml -j job.yaml",
     cls=PlanCommand,
     help=f"""Score a placement without a search.
 
     {PLAN_HELP}""",
-    epilog="Example: placer score launcher:slurm -t cluster.yaml -j job.yaml",
 )
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
@@ -40,28 +77,26 @@ _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 @click.option("--plan", hidden=True, shell_complete=complete.files)
 @click.option("--hostfile", hidden=True, shell_complete=complete.files)
 @click.option("--baseline", hidden=True, shell_complete=complete.baselines)
-@click.option(
+@flag(
     "--explain",
-    is_flag=True,
-    help="Also say why: critical path, worst groups, slowest replica, busiest links.",
+    "Also say why: critical path, worst groups, slowest replica, busiest links.",
 )
-@list_option("List the launchers and the baselines, with their rules, and exit.")
+@list_option(
+    "List the launchers and the baselines, with their rules, and exit.", _names
+)
 @output_option("Also write the placement as a plan here; - is stdout, without a score.")
-@click.option(
-    "--format",
-    "format_name",
+@option(
+    "--format format_name",
+    "[text|json]",
+    "What to print. Default: text.",
     type=OneOf(["text", "json", "html"]),
-    metavar="[text|json]",
     default="text",
-    help="What to print. Default: text.",
 )
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
-    from placer.cli.output import write_line, write_plan, write_text
-    from placer.placement.plan_file import json_text
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]
@@ -78,11 +113,9 @@ def score(**options: Any) -> None:
     found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
         found["explain"] = _explained(machine, job, plan)
-    if options["format_name"] == "json":
-        write_text("-", json_text(found))
-        return
     order = order_text(plan, value) if kind == "launcher" else ""
-    write_line("\n\n".join(filter(None, (order, *_text(found, machine)))))
+    parts = filter(None, (order, *_text(found, machine)))
+    write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
 
 
 def _note(kind: str, name: str, plan: Plan, inputs: Inputs) -> None:
@@ -114,7 +147,6 @@ def _text(found: Score, machine: Topology) -> Iterator[str]:
 def _placement(options: dict[str, Any]) -> tuple[str, str, Plan, Inputs]:
     """The kind and the name of the placement, its plan and what it is one of."""
     from placer.cli.placements import allocated, made, parts, with_inputs
-    from placer.cli.plan_inputs import plan_inputs
     from placer.placement.plan_file import read_plan
 
     old = [f"{key}:{options[key]}" for key in _OLD_OPTIONS if options[key] is not None]
@@ -160,3 +192,65 @@ def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
     from placer.placement.build import placement_of_plan
 
     return explain(StepModel(machine, job), placement_of_plan(plan, machine))
+
+
+def order_text(plan: Plan, name: str) -> str:
+    """The rule of a launcher, its source, and the hosts as it numbers their ranks."""
+    from placer.placement.launcher_orders import LAUNCHERS
+    from placer.report.words import hosts_text
+
+    launcher = LAUNCHERS[name]
+    return (
+        f"{name}: {launcher.rule}\nsource: {launcher.source}\n"
+        f"hosts by rank: {hosts_text(plan.nodes)}"
+    )
+
+
+def warn_of_text_order(plan: Plan, name: str) -> None:
+    """Say it when names whose numbers differ in width meet a launcher of text."""
+    from placer.placement.launcher_orders import LAUNCHERS, text_order_surprise
+
+    what = LAUNCHERS[name].sorts_text
+    labels = plan.domains.values() if what == "labels" else ()
+    compared = [list(dict.fromkeys(names)) for names in (*labels, plan.nodes)]
+    surprise = next(filter(None, map(text_order_surprise, compared)), "")
+    if what and surprise:
+        click.echo(
+            f"warning: {name} sorts {what} as text and these have numbers of mixed "
+            f"width: {surprise}",
+            err=True,
+        )
+
+
+@command("placer score launcher:torchrun-c10d -t cluster.yaml -j job.yaml", hidden=True)
+@topology_option()
+@job_option()
+@source_options
+@order_option
+@option(
+    "--launcher",
+    "NAME",
+    "See --list.",
+    required=True,
+    shell_complete=complete.launchers,
+)
+@hosts_option
+@list_option("List the launchers with their rules and exit.", _names)
+@plan_output_options("No notes")
+def predict(**options: Any) -> None:
+    """Score the order of a launcher: an old name of score launcher:NAME."""
+    from placer.report.score_text import score_text
+
+    name = options["launcher"]
+    new = f"placer score launcher:{name}"
+    tell_new_name(options, '"placer predict"', new)
+    plan = made("launcher", name, stated_inputs(options), options)
+    if not options["quiet"]:
+        warn_of_text_order(plan, name)
+
+    def summary(look: Look) -> str:
+        tiers, scale_up = plan.topology["tiers"], plan.topology["scale_up"]
+        score = score_text(plan.score, tiers, scale_up, look)
+        return f"{order_text(plan, name)}\n\n{score}"
+
+    write_made(plan, options, summary)

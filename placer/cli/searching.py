@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.base.errors import StoppedError
 from placer.cli.interrupt import interrupts, leave
-from placer.cli.options import seed_option, teller, time_limit_option
+from placer.cli.options import seed_option, teller, time_limit_option, together
 from placer.cli.output import plan_output_options
+from placer.cli.progress import QUIET_S, ProgressLines
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.api.result import Result
-    from placer.cli.progress import ProgressLines
 
     Stop = Callable[[], bool]
 
@@ -27,14 +29,14 @@ NOT_EXACT = (
     "changes were priced in full, which is slow: the compiled cost and the scorer do "
     "not agree on this job; please report it"
 )
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
 Found = TypeVar("Found", bound="Result")
 
 
-def search_options(function: _Function) -> _Function:
-    """``--seed``, ``--time-limit`` and where the plan goes."""
-    output = plan_output_options("No progress and notes")
-    return seed_option(time_limit_option("the search")(output(function)))
+search_options = together(
+    seed_option,
+    time_limit_option("the search"),
+    plan_output_options("No progress and notes"),
+)
 
 
 def run_search(
@@ -44,17 +46,10 @@ def run_search(
 ) -> tuple[Found, int]:
     """What a search found, once written, and the exit code if a signal ended it.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `search_options`.
-    prepare : callable
-        Reads the inputs; returns the search, a callable of who is told of progress and
-        of what to ask whether to stop.
-    write : callable
+    ``options``: of a command with `search_options`. ``prepare``: reads the inputs;
+    returns the search, a callable of who is told of progress and of what to ask whether
+    to stop.
     """
-    from placer.base.errors import StoppedError
-    from placer.documents.files import check_target
     from placer.solve.annealing.in_full import MOVE as IN_FULL
     from placer.solve.score.kernel import is_built
 
@@ -91,8 +86,6 @@ def _tell_moves(found: Result) -> None:
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
     """What shows progress, as a context: nothing when the command is quiet."""
-    from placer.cli.progress import QUIET_S, ProgressLines
-
     if options["quiet"]:
         return nullcontext()
     delay_s = 0.0 if options["verbose"] else QUIET_S

@@ -6,37 +6,31 @@ from typing import Any
 
 import click
 
-from placer.cli.grouped import Command
+from placer.base.errors import InputError, Problem
+from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options
-from placer.cli.job import read_given_job
-from placer.cli.options import Whole, format_option, quiet_option
+from placer.cli.inputs import read_given_job
+from placer.cli.options import Whole, format_option, option, quiet_option
+from placer.cli.output import write_answer
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer segment -j megatron:pretrain.sh --nodes 32 --domain 18",
-)
+@command("placer segment -j megatron:pretrain.sh --nodes 32 --domain 18")
 @job_option()
 @source_options
-@click.option(
-    "--nodes",
-    type=Whole(1, 2**17),
-    metavar="N",
-    help="Nodes that the job asks for.",
-)
-@click.option(
+@option("--nodes", "N", "Nodes that the job asks for.", type=Whole(1, 2**17))
+@option(
     "--domain",
+    "N",
+    "Nodes of an NVLink domain. Default: 18, as in an NVL72 rack.",
     type=Whole(1, 2**10),
-    metavar="N",
     default=18,
-    help="Nodes of an NVLink domain. Default: 18, as in an NVL72 rack.",
 )
-@click.option(
+@option(
     "--gpus-per-node",
+    "N",
+    "GPUs of a node. Default: 4, as in a tray of an NVL72 rack.",
     type=Whole(1, 1024),
-    metavar="N",
     default=4,
-    help="GPUs of a node. Default: 4, as in a tray of an NVL72 rack.",
 )
 @format_option("text", "json")
 @quiet_option("Print no notes.")
@@ -48,9 +42,6 @@ def segment(context: click.Context, /, **options: Any) -> None:
     have room. The exit code is 1 where no segment of so many nodes does.
     """
     from placer.allocation.segment import advice
-    from placer.base.errors import InputError, Problem
-    from placer.cli.output import write_text
-    from placer.placement.plan_file import json_text
     from placer.topology.read import read_topology
 
     missing = {"job": "-j JOB", "nodes": "--nodes N"}
@@ -66,8 +57,7 @@ def segment(context: click.Context, /, **options: Any) -> None:
         message = "a workload has several jobs: ask for that of each role"
         raise InputError([Problem(message, key="job")])
     found = advice(job.parallelism, nodes, gpus, options["domain"])
-    is_json = options["format_name"] == "json"
-    write_text("-", json_text(found) if is_json else _text(found))
+    write_answer(options["format_name"], found, lambda: _text(found))
     context.exit(0 if found["fits"] else 1)
 
 
@@ -105,4 +95,4 @@ def _text(found: dict[str, Any]) -> str:
             for one in found["public"]
         ),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

@@ -9,27 +9,30 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
-from placer.cli.list_options import (
+from placer.cli.look import has_bars
+from placer.cli.options import (
     check_plot,
     engine_of,
     engine_options,
-    framework_option,
-    plot_option,
-    size_option,
-)
-from placer.cli.options import (
     format_option,
+    framework_option,
     hosts_option,
     objective_option,
+    option,
+    output_option,
+    plot_option,
     quiet_option,
     seed_option,
+    size_option,
     time_limit_option,
 )
-from placer.cli.progress import Due
+from placer.cli.output import write_found, write_plan
+from placer.cli.progress import CountBar, Due
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,39 +50,26 @@ _PASSED = (
 )
 
 
-def _rates(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[float, ...] | None:
+def _rates(text: str) -> tuple[float, ...]:
     from placer.sweep.grid import parse_rates
 
-    try:
-        return None if text is None else parse_rates(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return parse_rates(text)
 
 
-def _ratios(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, tuple[float, ...]]:
+def _ratios(texts: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
     from placer.sweep.grid import parse_oversubscriptions
 
     found: dict[str, tuple[float, ...]] = {}
     for text in texts:
-        try:
-            tier, ratios = parse_oversubscriptions(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
+        tier, ratios = parse_oversubscriptions(text)
         if tier in found:
             message = f"{tier or 'the outermost tier'} is given twice"
-            raise click.BadParameter(f"{message}: put all its values in one list")
+            raise ValueError(f"{message}: put all its values in one list")
         found[tier] = ratios
     return found
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer sweep -t nvl72 -j quickstart --dp 1,2,4",
-)
+@command("placer sweep -t nvl72 -j quickstart --dp 1,2,4")
 @topology_option(uplinks=False)
 @job_option()
 @script_options
@@ -92,20 +82,19 @@ def _ratios(
 @size_option("--gpus", "Numbers of GPUs; dp follows.")
 @size_option("--global-batch", "Samples per step; micro-batches follow.")
 @size_option("--micro-batches", "Micro-batches per replica and step.")
-@click.option(
+@option(
     "--nic-rate",
-    metavar="LIST",
-    callback=_rates,
-    help="Bandwidths per GPU of every scale-out tier: 50GB/s,100GB/s.",
+    "LIST",
+    "Bandwidths per GPU of every scale-out tier: 50GB/s,100GB/s.",
+    _rates,
 )
-@click.option(
-    "--oversubscription",
-    "ratios",
-    metavar="[TIER=]LIST",
+@option(
+    "--oversubscription ratios",
+    "[TIER=]LIST",
+    "Ratios of TIER, else of the outermost tier: 1,2,4. Repeatable.",
+    _ratios,
     shell_complete=complete.tiers,
     multiple=True,
-    callback=_ratios,
-    help="Ratios of TIER, else of the outermost tier: 1,2,4. Repeatable.",
 )
 @framework_option
 @hosts_option
@@ -114,13 +103,7 @@ def _ratios(
 @time_limit_option("the search of one point")
 @engine_options
 @plot_option("Also draw the times")
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    shell_complete=complete.files,
-    help="Write the plan of rank 1 here.",
-)
+@output_option("Write the plan of rank 1 here.")
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context
@@ -135,8 +118,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """
-    from placer.documents.files import check_target
-
     for name in ("output", "plot"):
         check_target(options[name] or "-")
     check_plot(options["plot"])
@@ -159,7 +140,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
 def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     """The sweep that the options ask for."""
-    from placer.cli.machine import read_machine
     from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
@@ -178,13 +158,10 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
-    from placer.cli.look import has_bars
-
     if quiet:
         return nullcontext(lambda _done, _total: None)
     if not has_bars():
         return nullcontext(CountLines())
-    from placer.cli.live import CountBar
 
     return CountBar()
 
@@ -203,18 +180,12 @@ class CountLines:
 
 def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.cli.output import write_plan, write_text
-    from placer.placement.plan_file import json_text
     from placer.sweep.plot import sweep_plot
 
     if options["output"] == "-" and found.best is not None:
         pass  # stdout is the plan
-    elif options["format_name"] == "json":
-        write_text("-", json_text(found.to_dict()))
-    elif options["format_name"] == "csv":
-        write_text("-", found.to_csv())
-    elif found.rows:
-        write_text("-", found.summary() + "\n")
+    elif found.rows or options["format_name"] != "text":
+        write_found(options["format_name"], found, found.summary)
     if options["plot"] and found.rows:
         rows, swept = found.rows, found.swept
         write_picture(lambda theme: sweep_plot(rows, swept, theme), options["plot"])

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.base.errors import InputError, Problem, refuse
 from placer.cli import complete
 from placer.cli.format_list import format_list, preset_list
-from placer.cli.grouped import Command, Group
+from placer.cli.grouped import Group
 from placer.cli.input_options import hardware_options
-from placer.cli.options import format_option, output_option, quiet_option
-from placer.cli.output import write_line
+from placer.cli.inputs import read_alone, read_machine
+from placer.cli.options import (
+    format_option,
+    option,
+    output_option,
+    quiet_option,
+    together,
+)
+from placer.cli.output import write_document, write_line
 
 if TYPE_CHECKING:
-    from placer.documents.recognise import Format
     from placer.formats.machines.combine import Tree
     from placer.topology.model import Topology
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _machine_options(function: _Function) -> _Function:
-    """The topologies, as arguments or by ``-t``, and what goes with them."""
-    argument = click.argument(
+# As arguments or by ``-t``.
+_machine_options = together(
+    click.argument(
         "topologies",
         nargs=-1,
         metavar="[TOPOLOGY]...",
         shell_complete=complete.topologies,
-    )
-    option = click.option(
-        "-t",
-        "--topology",
-        "option",
+    ),
+    option(
+        "-t --topology option",
+        "T",
+        "TOPOLOGY, as other commands take it.",
         multiple=True,
-        metavar="T",
-        shell_complete=complete.topologies,
-        help="TOPOLOGY, as other commands take it.",
-    )
-    return argument(option(hardware_options(quiet_option("No notes.")(function))))
+    ),
+    hardware_options,
+    quiet_option("No notes."),
+)
 
 
 @click.group(
@@ -66,39 +69,26 @@ def _preset(name: str) -> dict[str, Any]:
     }
 
 
-def _size(row: dict[str, Any]) -> str:
-    return f"{row['nodes']:>7,} nodes {row['gpus']:>8,} GPUs"
-
-
-def _formats() -> Mapping[str, Format]:
-    from placer.formats.machines.registry import FORMATS
-
-    return FORMATS
-
-
-topology.add_command(preset_list("topologies", "their size", _preset, _size))
-topology.add_command(format_list("a machine", _formats))
+topology.add_command(
+    preset_list(
+        "topologies", "their size", _preset, "{nodes:>7,} nodes {gpus:>8,} GPUs"
+    )
+)
+topology.add_command(format_list("a machine", "machines"))
 
 
 @topology.command(
-    cls=Command,
     epilog="Example: placer topology convert slurm:topology.conf --gpu h100",
 )
 @_machine_options
 @output_option("Write the topology here; - is stdout, as without it.")
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="Name of the machine. Default: that of the first file.",
-)
+@option("--name", "NAME", "Name of the machine. Default: that of the first file.")
 def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
 
     Several FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any other
     is JSON.
     """
-    from placer.cli.machine import read_machine
-    from placer.cli.output import write_document
     from placer.topology.compact import compact_document
 
     machine = read_machine(options, _sources(options), options["name"])
@@ -106,7 +96,6 @@ def convert(**options: Any) -> None:
 
 
 @topology.command(
-    cls=Command,
     epilog='Example: placer topology show "rack:4 node:18 gpu:4"',
 )
 @_machine_options
@@ -117,9 +106,6 @@ def show(format_name: str, **options: Any) -> None:
     With --format json, print the compiled machine: a topology file with one entry per
     node, and the domain of the node at every tier.
     """
-    import json
-
-    from placer.cli.machine import read_machine
     from placer.report.machine_text import draw
     from placer.topology.write import to_document
 
@@ -131,7 +117,6 @@ def show(format_name: str, **options: Any) -> None:
 
 
 @topology.command(
-    cls=Command,
     epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json",
 )
 @_machine_options
@@ -142,11 +127,6 @@ def validate(format_name: str, **options: Any) -> None:
     Each is read by itself. FORMAT:FILE needs no --hardware here; with --hardware the
     machine that both give is built.
     """
-    import json
-
-    from placer.base.errors import InputError, Problem, refuse
-    from placer.cli.machine import read_alone
-
     problems: list[Problem] = []
     rows = []
     for source in _sources(options):

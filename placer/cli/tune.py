@@ -7,31 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.base.errors import InputError, Problem, StoppedError
+from placer.base.units import format_seconds, parse_bytes
 from placer.cli.folder import with_folder
-from placer.cli.grouped import Command
+from placer.cli.grouped import command
 from placer.cli.input_options import job_option, script_options, topology_option
+from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
-from placer.cli.job import read_given_job
-from placer.cli.list_options import (
+from placer.cli.options import (
+    Whole,
     check_plot,
     engine_of,
     engine_options,
-    framework_option,
-    names,
-    plot_option,
-    size_in_bytes,
-    size_option,
-)
-from placer.cli.options import (
-    Whole,
+    flag,
     format_option,
+    framework_option,
     hosts_option,
+    option,
+    output_option,
+    plot_option,
     quiet_option,
     seed_option,
+    size_option,
     time_limit_option,
 )
+from placer.cli.output import write_document, write_found, write_plan
 from placer.cli.progress import Due
+from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,26 +52,27 @@ _PASSED = (
 )
 
 
-@click.command(
-    cls=Command,
-    epilog="Example: placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json",
-)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@command("placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json")
 @topology_option()
 @job_option()
 @script_options
 @hosts_option
 @size_option("--gpus", "Numbers of GPUs to use. Default: as many as help.")
-@click.option(
+@option(
     "--global-batch",
+    "N",
+    "Samples per step. Default: what the job says.",
     type=Whole(1),
-    metavar="N",
-    help="Samples per step. Default: what the job says.",
 )
-@click.option(
+@option(
     "--memory",
-    metavar="SIZE",
-    callback=size_in_bytes,
-    help="Memory per GPU: 80GB. Default: what the machine says.",
+    "SIZE",
+    "Memory per GPU: 80GB. Default: what the machine says.",
+    parse_bytes,
 )
 @framework_option
 @size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
@@ -79,50 +82,26 @@ _PASSED = (
 @size_option("--pp", "Only these pipeline sizes.")
 @size_option("--vp", "Only these numbers of chunks per pipeline rank.")
 @size_option("--micro-batch", "Only these numbers of samples per micro-batch.")
-@click.option(
+@option(
     "--recompute",
-    metavar="LIST",
-    callback=names,
-    help="Only these modes: none, full, op, or modules such as moe_act+mlp.",
+    "LIST",
+    "Only these modes: none, full, op, or modules such as moe_act+mlp.",
+    _names,
 )
-@click.option(
-    "--sharding",
-    metavar="LIST",
-    callback=names,
-    help="Only these modes: ddp, zero1, zero2, zero3, hsdp.",
+@option(
+    "--sharding", "LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names
 )
-@click.option(
-    "--top",
-    type=Whole(1, 1000),
-    default=10,
-    metavar="N",
-    help="Rows to print. Default: 10.",
-)
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Say why the first row beats the second, and the job's own degrees.",
-)
-@click.option(
+@option("--top", "N", "Rows to print. Default: 10.", type=Whole(1, 1000), default=10)
+@flag("--explain", "Say why the first row beats the second, and the job's own degrees.")
+@option(
     "--row",
+    "N",
+    "Row whose flags are printed and that -o and --job-output write. Default: 1.",
     type=Whole(1, 1000),
     default=1,
-    metavar="N",
-    help="Row whose flags are printed and that -o and --job-output write. Default: 1.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    shell_complete=complete.files,
-    help="Write the plan of the row here.",
-)
-@click.option(
-    "--job-output",
-    metavar="FILE",
-    shell_complete=complete.files,
-    help="Write the job with the degrees of the row here.",
-)
+@output_option("Write the plan of the row here.")
+@option("--job-output", "FILE", "Write the job with the degrees of the row here.")
 @plot_option("Also draw step time over memory and GPUs")
 @seed_option
 @time_limit_option("the whole search")
@@ -141,9 +120,6 @@ def tune(context: click.Context, /, **options: Any) -> None:
     left out, and so are those with a lower bound above the best placement found.
     """
     from placer.api.tune import tune as run
-    from placer.base.errors import InputError, Problem, StoppedError
-    from placer.cli.machine import read_machine
-    from placer.documents.files import check_target
     from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
@@ -200,7 +176,6 @@ class StateLines:
         """Tell the state of the search."""
         if not self._line.is_due(at_once=state.best_s < self._best):
             return
-        from placer.base.units import format_seconds
 
         self._best = state.best_s
         said = f"{state.considered:,} choices"
@@ -213,11 +188,8 @@ class StateLines:
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
-    from placer.base.errors import InputError, Problem
     from placer.cli.draw import write_picture
-    from placer.cli.output import write_text
     from placer.degrees.plot import tune_plot
-    from placer.placement.plan_file import json_text
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0
@@ -225,16 +197,14 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
         _write_files(found, row, options)
     if options["plot"]:
         write_picture(lambda theme: tune_plot(found, theme), options["plot"])
-    if there and "-" in (options["output"], options["job_output"]):
-        pass  # stdout is the plan, or the job
-    elif options["format_name"] == "json":
-        write_text("-", json_text(found.to_dict()))
-    elif options["format_name"] == "csv":
-        write_text("-", found.to_csv())
-    else:
+
+    def summary() -> str:
         place = _place_lines(options, found, row)
-        text = found.summary(explain=options["explain"], row=row, place=place)
-        write_text("-", text + "\n")
+        return found.summary(explain=options["explain"], row=row, place=place)
+
+    # Else stdout is the plan, or the job.
+    if not (there and "-" in (options["output"], options["job_output"])):
+        write_found(options["format_name"], found, summary)
     if not there and not interrupts.exit_code:
         message = f"there are {len(found.rows)} rows, and none {options['row']}"
         raise InputError([Problem(message, key="row")])
@@ -243,7 +213,6 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
     """The plan and the job of a row."""
     from placer.api.tune import plan_of
-    from placer.cli.output import write_document, write_plan
     from placer.job.write import to_document
 
     if options["job_output"]:

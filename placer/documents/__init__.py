@@ -8,7 +8,6 @@ What is wrong with an input is raised as one `placer.InputError` with all proble
 their places, by whatever function here finds it; docstrings do not say so again.
 """
 
-from placer.documents.digest import content_digest
 from placer.documents.document import Document
 from placer.documents.parse import (
     document_of,
@@ -16,6 +15,7 @@ from placer.documents.parse import (
     parse_answer,
     parse_document,
 )
+from placer.documents.records import content_digest
 from placer.documents.section import Section
 from placer.documents.value import Value, closest
 

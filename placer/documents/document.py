@@ -22,13 +22,7 @@ MOST_COLLECTED = 1000
 class Document:
     """One parsed file: its values and the problems found in it so far.
 
-    Attributes
-    ----------
-    source : str
-        File name for messages.
-    top : Value
-        The whole of it.
-    problems : list of Problem
+    ``source``: file name for messages. ``top``: the whole of it.
     """
 
     def __init__(

@@ -26,65 +26,33 @@ REQUIRED: Any = object()  # the default of a key that files must have
 
 @dataclass(frozen=True)
 class Kind:
-    """What a value may be.
+    """What a value may be."""
 
-    Attributes
-    ----------
-    schema : callable
-        Its JSON Schema.
-    read : callable
-        The value read, or the second argument where it is wrong.
-    stand_in : object
-        For a wrong value of a key without a default.
-    special : bool
-        Code of its own reads it.
-    """
-
-    schema: Callable[[], dict[str, Any]]
+    schema: Callable[[], dict[str, Any]]  # its JSON Schema
+    # The value read, or the second argument where it is wrong.
     read: Callable[[Value, Any], Any]
-    stand_in: Any = None
-    special: bool = False
+    stand_in: Any = None  # for a wrong value of a key without a default
+    special: bool = False  # code of its own reads it
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a mapping; one of a class fills no attribute and has its own name.
-
-    Attributes
-    ----------
-    kind : Kind
-    says : str
-        What it means.
-    default : object
-        Where a file lacks the key; `REQUIRED` requires it.
-    implied : callable or None
-        The default, from the attributes before it.
-    absent : str or None
-        What its absence means, where the default does not say that.
-    newer : bool
-        Older files lack it: at its default it is not digested.
-    or_null : bool
-        Null is as good as absent, as in all that programs write.
-    unsaid : bool
-        At its default it is not written: so are all newer ones that do not say so.
-    called : str
-        In files.
-    attribute : str
-        Of the dataclass; empty where it fills none.
-    rank : int
-        Keys stand in the order in which they are made.
-    """
+    """A key of a mapping; one of a class fills no attribute and has its own name."""
 
     kind: Kind
-    says: str
-    default: Any = REQUIRED
+    says: str  # what it means
+    default: Any = REQUIRED  # where a file lacks the key; `REQUIRED` requires it
+    # The default, from the attributes before it.
     implied: Callable[[Mapping[str, Any]], Any] | None = None
+    # What its absence means, where the default does not say that.
     absent: str | None = None
-    newer: bool = False
-    or_null: bool = False
+    newer: bool = False  # older files lack it: at its default it is not digested
+    or_null: bool = False  # null is as good as absent, as in all that programs write
+    # At its default it is not written: so are all newer ones that do not say so.
     unsaid: bool = False
-    called: str = ""
-    attribute: str = ""
+    called: str = ""  # in files
+    attribute: str = ""  # of the dataclass; empty where it fills none
+    # Keys stand in the order in which they are made.
     rank: int = field(default_factory=count().__next__, compare=False)
 
     def __set_name__(self, owner: type, name: str) -> None:

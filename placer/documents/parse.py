@@ -19,9 +19,8 @@ from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.documents import files
 from placer.documents.document import Document
 from placer.documents.json_tree import json_tree
-from placer.documents.scalars import Number
+from placer.documents.scalars import Number, ValueBuilder, plain
 from placer.documents.tree import MAX_DEPTH, MAX_NODES, MAX_TEXT, Node, TreeBuilder
-from placer.documents.values import ValueBuilder, plain
 
 
 def most_values(text: str) -> int:
@@ -32,11 +31,8 @@ def most_values(text: str) -> int:
 def plain_json(text: str, parse_float: Callable[[str], Any] | None = None) -> Any:
     """The value of a JSON text.
 
-    Raises
-    ------
-    ValueError
-        If something may be wrong with it: the notation, a key that comes twice, nesting
-        that overflows the stack, an integer of thousands of digits.
+    Raises `ValueError` if something may be wrong with it: the notation, a key that
+    comes twice, nesting that overflows the stack, an integer of thousands of digits.
     """
     try:
         return json.loads(

@@ -28,48 +28,26 @@ _OWN_HEAD, _HEAD = 65_536, 2_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """One format.
+    """One format."""
 
-    Attributes
-    ----------
-    name : str
-        What stands before the colon in ``name:FILE``.
-    description : str
-    pattern : str
-        Regular expression (multi-line) that is found in files of this format and in no
-        others; empty when the content does not show the format.
-    also : tuple of str
-        Other names that people call it by.
-    before : tuple of str
-        Formats whose pattern is found in files of this one too.
-    """
-
-    name: str
+    name: str  # what stands before the colon in ``name:FILE``
     description: str
+    # Regular expression (multi-line) that is found in files of this format and in no
+    # others; empty when the content does not show the format.
     pattern: str
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # other names that people call it by
+    # Formats whose pattern is found in files of this one too.
     before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Text:
-    """A source that is a file.
+    """A source that is a file."""
 
-    Attributes
-    ----------
-    format : str
-        Its name; empty where neither the prefix nor the content says it.
-    text : str
-    shown : str
-        How messages call the source.
-    shows : bool
-        Whether the content shows a format.
-    """
-
-    format: str
+    format: str  # its name; empty where neither the prefix nor the content says it
     text: str
-    shown: str
-    shows: bool = True
+    shown: str  # how messages call the source
+    shows: bool = True  # whether the content shows a format
 
     @property
     def stem(self) -> str:

@@ -1,7 +1,12 @@
-"""Dataclasses read from mappings, and written as such, by the keys that fill them."""
+"""Dataclasses read from mappings, and written as such, by the keys that fill them.
+
+Digest of content, independent of how a file lays it out.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,15 +28,8 @@ def read(
 ) -> Record:
     """The object that a mapping of a file describes; problems go to its document.
 
-    Parameters
-    ----------
-    section : Section
-    record : type
-        A dataclass with keys.
-    usual : mapping of str to object, optional
-        Defaults by attribute, where they differ from those of the keys.
-    **known
-        Attributes that are not read here.
+    ``record``: a dataclass with keys. ``usual``: defaults by attribute, where they
+    differ from those of the keys. ``**known``: attributes that are not read here.
     """
     for each in keys_of(record):
         if each.attribute not in known and (each.attribute or not each.kind.special):
@@ -89,3 +87,12 @@ def digested(item: Any) -> dict[str, Any]:
     newer = {each.attribute: each.usual for each in keys_of(type(item)) if each.newer}
     found = {each.name: getattr(item, each.name) for each in fields(item)}
     return {k: v for k, v in found.items() if k not in newer or v != newer[k]}
+
+
+def content_digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 (hexadecimal) of JSON-like content; key order does not matter.
+
+    Raises `ValueError` if a number is not finite.
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

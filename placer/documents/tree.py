@@ -28,30 +28,17 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Node:
-    """One value of a file and where it starts.
+    """One value of a file and where it starts."""
 
-    Attributes
-    ----------
-    kind : str
-        ``text``, ``number``, ``boolean``, ``null``, ``list`` or ``mapping``.
-    line, column : int
-        1-based place.
-    raw : str
-        A scalar as written, without quotes and with escapes resolved.
-    items : sequence of Node
-        Elements of a list.
-    entries : mapping of str to Node
-        Values of a mapping.
-    places : mapping of str to (int, int)
-        Line and column of each key of a mapping.
-    """
-
-    kind: Kind
+    kind: Kind  # ``text``, ``number``, ``boolean``, ``null``, ``list`` or ``mapping``
+    # line and column: 1-based place.
     line: int
     column: int
-    raw: str = ""
-    items: Sequence[Node] = ()
+    raw: str = ""  # a scalar as written, without quotes and with escapes resolved
+    items: Sequence[Node] = ()  # elements of a list
+    # Values of a mapping.
     entries: Mapping[str, Node] = field(default_factory=lambda: _NONE)
+    # Line and column of each key of a mapping.
     places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: _NONE)
 
 

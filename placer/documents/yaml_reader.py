@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import Any
 
 import yaml
 
-from placer.documents.aliases import with_aliases
+from placer.documents.scalars import ValueBuilder
 from placer.documents.tree import CONTROL, TOO_DEEP, Kind, TreeBuilder
-from placer.documents.values import ValueBuilder
 
 Builder = TreeBuilder | ValueBuilder
 
@@ -48,12 +49,9 @@ def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> Any:
     With ``aliases`` each stands for what its anchor marks, as often as the builder has
     room for values.
 
-    Raises
-    ------
-    InputError or what the builder raises
-        If the text is not YAML, holds several documents, anchors or aliases (unless
-        they are wanted), unknown tags or control characters, or is nested too deep or
-        too large.
+    Raises InputError or what the builder raises if the text is not YAML, holds several
+    documents, anchors or aliases (unless they are wanted), unknown tags or control
+    characters, or is nested too deep or too large.
     """
     _refuse_control_characters(text, builder)
     documents = 0
@@ -146,3 +144,40 @@ def _syntax_error(error: yaml.MarkedYAMLError, builder: Builder) -> Exception:
     if "cannot start any token" in parts[0]:
         hint = "indent with spaces, not tabs; quote text with special characters"
     return builder.error(f"not YAML: {', '.join(parts)}", line, column, hint)
+
+
+MERGE = "<<"
+
+
+def with_aliases(events: Iterable[yaml.Event]) -> Iterator[yaml.Event]:
+    """The events without anchors, each alias replaced by what its anchor marks.
+
+    A merge key (``<<``) becomes a key of that name: whoever reads the values merges.
+    An alias inside its own anchor stays, and so does one without an anchor before it:
+    whoever reads the events refuses them.
+    """
+    known: dict[str, list[yaml.Event]] = {}
+    open_anchors: list[tuple[str, list[yaml.Event], int]] = []
+    depth = 0
+    for event in events:
+        anchor = getattr(event, "anchor", None)
+        if isinstance(event, yaml.AliasEvent):
+            replaced = known.get(anchor or "", [event])
+        else:
+            plain = event
+            if isinstance(event, yaml.ScalarEvent) and event.value == MERGE:
+                plain = copy(event)
+                plain.style = plain.style or "'"
+            if anchor is not None and isinstance(plain, yaml.NodeEvent):
+                plain = copy(plain)
+                plain.anchor = None
+                open_anchors.append((anchor, [], depth))
+            replaced = [plain]
+        yield from replaced
+        for _, kept, _ in open_anchors:
+            kept += replaced
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        while open_anchors and open_anchors[-1][2] == depth:
+            name, kept, _ = open_anchors.pop()
+            known[name] = kept

@@ -19,27 +19,14 @@ _MOST_OUTLINED = 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a map shows.
-
-    Attributes
-    ----------
-    view : MachineView
-    groups : Grouping
-    leaving : Leaving
-    nodes : ndarray
-        The nodes shown, in the order of the view.
-    shown : ndarray, shape (R,)
-        Whether each rank is on one of them.
-    level : int
-        Level whose domains are the cells; -1 for GPUs.
-    """
+    """What a map shows."""
 
     view: MachineView
     groups: Grouping
     leaving: Leaving
-    nodes: IntArray
-    shown: BoolArray
-    level: int
+    nodes: IntArray  # the nodes shown, in the order of the view
+    shown: BoolArray  # (R,): whether each rank is on one of them
+    level: int  # level whose domains are the cells; -1 for GPUs
 
     @cached_property
     def outlined(self) -> BoolArray:

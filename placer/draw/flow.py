@@ -19,38 +19,24 @@ _FONT = 12.0
 
 @dataclass(frozen=True)
 class Panel:
-    """Where one panel and its items lie; pixels from the top left of the picture.
+    """Where one panel and its items lie; pixels from the top left of the picture."""
 
-    Attributes
-    ----------
-    x, y, width, height : float
-        Of the box, its header included.
-    places : tuple of (float, float)
-        Top left of every item.
-    """
-
+    # x, y, width and height: of the box, its header included.
     x: float
     y: float
     width: float
     height: float
-    places: tuple[tuple[float, float], ...]
+    places: tuple[tuple[float, float], ...]  # top left of every item
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Panels and the space they take.
-
-    Attributes
-    ----------
-    panels : tuple of Panel
-    width, height : float
-    first_of_line : frozenset of int
-        Items, counted over all panels, that stand first on a line of their panel.
-    """
+    """Panels and the space they take."""
 
     panels: tuple[Panel, ...]
     width: float
     height: float
+    # Items, counted over all panels, that stand first on a line of their panel.
     first_of_line: frozenset[int]
 
 
@@ -65,21 +51,11 @@ def flow(
 ) -> Flow:
     """Panels of ``counts`` items each, side by side as far as ``width`` goes.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Items of each panel, at least one.
-    item : (float, float)
-        Width and height of an item, the space around it included.
-    origin : (float, float)
-    width : float
-        Pixels there are; an item wider than that gets a line of its own.
-    header : float
-        Height kept free above the items of a panel.
-    lead : float
-        Width kept free to their left.
-    most_columns : int
-        Items side by side in one panel, at most.
+    ``counts``: items of each panel, at least one. ``item``: width and height of an
+    item, the space around it included. ``width``: pixels there are; an item wider than
+    that gets a line of its own. ``header``: height kept free above the items of a
+    panel. ``lead``: width kept free to their left. ``most_columns``: items side by side
+    in one panel, at most.
     """
     room = width - 2 * PADDING - lead
     columns = min(max(int(room // item[0]), 1), most_columns)

@@ -30,18 +30,10 @@ _TOUCH, _SHARE, _NEXT = 64, 8, 1
 
 @dataclass(frozen=True)
 class Colours:
-    """Colours of values.
+    """Colours of values."""
 
-    Attributes
-    ----------
-    of_value : dict
-        Number of the colour, from 0, by value.
-    are_apart : bool
-        Whether any two values in one domain or in two side by side have different
-        ones.
-    """
-
-    of_value: dict[int, int]
+    of_value: dict[int, int]  # number of the colour, from 0, by value
+    # Whether any two values in one domain or in two side by side have different ones.
     are_apart: bool
 
 
@@ -53,16 +45,9 @@ def colours_apart(
     Each value takes the colour that disturbs the values before it least, and of equals
     the one that was used longest ago.
 
-    Parameters
-    ----------
-    value, node, slot, domain : ndarray, shape (R,)
-        Of each rank on the map: its value, and its place: nodes and domains numbered
-        in the order in which they are shown, GPUs within the node.
-    count : int
-
-    Returns
-    -------
-    Colours
+    ``value``, ``node``, ``slot``, ``domain`` ((R,)): of each rank on the map: its
+    value, and its place: nodes and domains numbered in the order in which they are
+    shown, GPUs within the node.
     """
     order = np.lexsort((slot, node))
     value, node, slot, domain = (row[order] for row in (value, node, slot, domain))
@@ -143,34 +128,20 @@ _WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Values that colour the ranks, and the groups whose place matters.
+    """Values that colour the ranks, and the groups whose place matters."""
 
-    Attributes
-    ----------
-    axis : str
-        ``dp``: replicas. ``pp``: stages; the groups are the pipelines. ``ep``, ``tp``:
-        groups of that axis, numbered by their lowest rank. ``role``: roles of a
-        workload; the groups are their instances.
-    value_of_rank : ndarray, shape (R,)
-        What the colour shows.
-    values : tuple of int
-        Those on the map, ascending.
-    group_of_rank : ndarray, shape (R,)
-    members : ndarray, shape (G, M)
-        Ranks of every group; the first again where others have more.
-    colours : Colours or None
-        Those that tell values from the ones near them; None where they form a scale.
-    names : tuple of str
-        Of roles, by value; empty where values are numbers.
-    """
-
+    # ``dp``: replicas. ``pp``: stages; the groups are the pipelines. ``ep``, ``tp``:
+    # groups of that axis, numbered by their lowest rank. ``role``: roles of a workload;
+    # the groups are their instances.
     axis: str
-    value_of_rank: IntArray
-    values: tuple[int, ...]
-    group_of_rank: IntArray
+    value_of_rank: IntArray  # (R,): what the colour shows
+    values: tuple[int, ...]  # those on the map, ascending
+    group_of_rank: IntArray  # (R,)
+    # (G, M): ranks of every group; the first again where others have more.
     members: IntArray
+    # Those that tell values from the ones near them; None where they form a scale.
     colours: Colours | None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of roles, by value; empty where values are numbers
 
     def name(self, value: int) -> str:
         """What the map calls a value."""
@@ -224,18 +195,10 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class Leaving:
-    """Which groups lie further apart than they need to.
+    """Which groups lie further apart than they need to."""
 
-    Attributes
-    ----------
-    home : int
-        Level that can hold a group, not further in than NVLink goes.
-    level_of_group : ndarray, shape (G,)
-        Lowest level at which one domain holds the group.
-    """
-
-    home: int
-    level_of_group: IntArray
+    home: int  # level that can hold a group, not further in than NVLink goes
+    level_of_group: IntArray  # (G,): lowest level at which one domain holds the group
 
     @property
     def groups(self) -> BoolArray:
@@ -248,13 +211,8 @@ def default_axis(view: MachineView, shown: BoolArray, level: int) -> str:
 
     The first axis with members of which most cells hold few values, else the first.
 
-    Parameters
-    ----------
-    view : MachineView
-    shown : ndarray, shape (R,)
-        Whether each rank is on the map.
-    level : int
-        Level whose domains are the cells; -1 for GPUs.
+    ``shown`` ((R,)): whether each rank is on the map. ``level``: level whose domains
+    are the cells; -1 for GPUs.
     """
     present = _present(view.plan)
     if level < 0:
@@ -274,14 +232,8 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
     Many stages are coloured by a scale. Other values have colours of which those of
     neighbours differ.
 
-    Parameters
-    ----------
-    view : MachineView
-    axis : str
-    shown : ndarray, shape (R,)
-        Whether each rank is on the map.
-    level : int
-        Level of the domains that should be told apart.
+    ``shown`` ((R,)): whether each rank is on the map. ``level``: level of the domains
+    that should be told apart.
     """
     present = _present(view.plan)
     if axis not in present:

@@ -47,25 +47,13 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a figure.
-
-    Attributes
-    ----------
-    title : str
-    series : tuple of Series
-    label : callable
-        Text of a value of the vertical axis.
-    x_label : str
-        What the horizontal axis shows.
-    x_text : callable
-        Text of one of its values.
-    """
+    """One plot of a figure."""
 
     title: str
     series: tuple[Series, ...]
-    label: Callable[[float], str]
-    x_label: str
-    x_text: Callable[[float], str]
+    label: Callable[[float], str]  # text of a value of the vertical axis
+    x_label: str  # what the horizontal axis shows
+    x_text: Callable[[float], str]  # text of one of its values
 
     @property
     def values(self) -> list[float]:
@@ -101,15 +89,9 @@ class _Scale:
 def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     """The figure as an SVG document.
 
-    Parameters
-    ----------
-    panels : sequence of Panel
-        Of the same series, or of the first few of them. A vertical axis starts at zero,
-        unless that would leave most of it empty; then its title says where it starts.
-    title : str
-        Above all.
-    theme : str
-        ``auto``, ``light`` or ``dark``.
+    ``panels``: of the same series, or of the first few of them. A vertical axis starts
+    at zero, unless that would leave most of it empty; then its title says where it
+    starts. ``title``: above all. ``theme``: ``auto``, ``light`` or ``dark``.
     """
     panels = _merged(panels)
     names = [series.name for series in panels[0].series]

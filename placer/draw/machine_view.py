@@ -29,12 +29,8 @@ def short_names(names: Sequence[str], noun: str) -> list[str]:
 
     Different names stay different.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Those of one tier, in the order in which they are numbered.
-    noun : str
-        The tier.
+    ``names``: those of one tier, in the order in which they are numbered. ``noun``: the
+    tier.
     """
     different = list(dict.fromkeys(names))
     if max(map(len, different), default=0) <= _LONG:
@@ -65,23 +61,15 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True, eq=False)
 class MachineView:
-    """The domains that hold ranks.
-
-    Attributes
-    ----------
-    plan : Plan
-    levels : tuple of str
-        Tiers whose domains the plan names, the node first, the machine last.
-    names : tuple of tuple of str
-        ``names[l][d]``: name of domain ``d`` of level ``l``; domains in the order of
-        their names, numbers as numbers, inside the domain that encloses them.
-    domain_of_node : ndarray, shape (L, N)
-    """
+    """The domains that hold ranks."""
 
     plan: Plan
+    # Tiers whose domains the plan names, the node first, the machine last.
     levels: tuple[str, ...]
+    # ``names[l][d]``: name of domain ``d`` of level ``l``; domains in the order of
+    # their names, numbers as numbers, inside the domain that encloses them.
     names: tuple[tuple[str, ...], ...]
-    domain_of_node: IntArray
+    domain_of_node: IntArray  # (L, N)
 
     @cached_property
     def domain_of_rank(self) -> IntArray:

@@ -54,11 +54,7 @@ def distinct(index: int) -> str:
 def of_tiers(count: int, scale_up: int) -> tuple[str, ...]:
     """A colour of its own for each of ``count`` tiers, the innermost first.
 
-    Parameters
-    ----------
-    count : int
-    scale_up : int
-        How many of them NVLink joins.
+    ``scale_up``: how many of them NVLink joins.
     """
     apart = max(count - scale_up - 1, 0)
     if scale_up > len(_JOINED) or apart > len(_APART):

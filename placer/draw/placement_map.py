@@ -39,16 +39,8 @@ def draw_legend(
 ) -> None:
     """Two lines: the colours of the values, then what of the groups leaves its domain.
 
-    Parameters
-    ----------
-    root : Element
-    content : Content
-    leaving : str
-        The second line.
-    is_mixed : bool
-        Whether some cell holds more values than colours tell apart.
-    place : (float, float), pixels
-        Left end of the first line's middle.
+    ``leaving``: the second line. ``is_mixed``: whether some cell holds more values than
+    colours tell apart. ``place``: left end of the first line's middle.
     """
     legend = svg.add(root, "g", class_="legend")
     x, y = place
@@ -132,16 +124,10 @@ def placement_map(
 ) -> str:
     """SVG of where a plan puts its ranks.
 
-    Parameters
-    ----------
-    plan : Plan
-    colour : str, optional
-        ``role`` (of a workload), ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp``
-        (groups); by default the first that has members and that colours can tell apart.
-    zoom : str, optional
-        Name of the one domain to show.
-    theme : str
-        ``auto``, ``light`` or ``dark``.
+    ``colour``: ``role`` (of a workload), ``dp`` (replicas), ``pp`` (stages), ``ep`` or
+    ``tp`` (groups); by default the first that has members and that colours can tell
+    apart. ``zoom``: name of the one domain to show. ``theme``: ``auto``, ``light`` or
+    ``dark``.
     """
     view = machine_view(plan)
     nodes, place = _zoomed(view, zoom)

@@ -38,17 +38,8 @@ _PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20">{}</svg
 def png(picture: str) -> bytes:
     """The picture as PNG, 1,600 pixels wide or more.
 
-    Parameters
-    ----------
-    picture : str
-        SVG of this package in the ``light`` or ``dark`` theme.
-
-    Raises
-    ------
-    InputError
-        If resvg is not installed.
-    OutputError
-        If there is no font to draw its texts with, or it cannot be drawn.
+    ``picture``: SVG of this package in the ``light`` or ``dark`` theme. Raises
+    `OutputError` if there is no font to draw its texts with, or it cannot be drawn.
     """
     resvg = _resvg()
     family = _family(resvg)
@@ -67,12 +58,7 @@ def png(picture: str) -> bytes:
 def check_png() -> None:
     """Refuse to go on where `png` could not draw.
 
-    Raises
-    ------
-    InputError
-        If resvg is not installed.
-    OutputError
-        If there is no font.
+    Raises `OutputError` if there is no font.
     """
     _family(_resvg())
 

@@ -62,14 +62,8 @@ def new_picture(
 ) -> Xml.Element:
     """An empty picture on the background of a theme.
 
-    Parameters
-    ----------
-    width, height : float, pixels
-    theme : str
-        One of `THEMES`; ``auto`` follows what the reader prefers.
-    name : str
-        What the picture shows, for those who cannot see it.
-    font_size : float, pixels
+    ``theme``: one of `THEMES`; ``auto`` follows what the reader prefers. ``name``: what
+    the picture shows, for those who cannot see it.
     """
     root = Xml.Element(
         "svg",
@@ -95,13 +89,7 @@ def add(
 ) -> Xml.Element:
     """A new child; ``stroke_width`` stands for ``stroke-width``.
 
-    Parameters
-    ----------
-    parent : Element
-    tag : str
-    title : str
-        Text on hover; none when empty.
-    **attributes : str or float
+    ``title``: text on hover; none when empty.
     """
     child = Xml.SubElement(
         parent,
@@ -129,15 +117,8 @@ def write(
 ) -> Xml.Element:
     """Text with its baseline at ``y``, in the ink of the theme unless told otherwise.
 
-    Parameters
-    ----------
-    parent : Element
-    text : str
-    x, y : float, pixels
-    title : str
-        Text on hover; none when empty.
-    **attributes : str or float
-        Among them ``text_anchor``; ``class_`` or ``fill`` instead of the ink.
+    ``title``: text on hover; none when empty. ``**attributes``: among them
+    ``text_anchor``; ``class_`` or ``fill`` instead of the ink.
     """
     coloured = "class_" in attributes or "fill" in attributes
     ink = {} if coloured else {"class_": "p-ink"}

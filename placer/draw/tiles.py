@@ -50,46 +50,25 @@ MOST_LARGE = 512
 
 @dataclass(frozen=True)
 class Stripe:
-    """Ranks of a tile with one colour, in groups that all have an outline or none.
+    """Ranks of a tile with one colour, in groups that all have an outline or none."""
 
-    Attributes
-    ----------
-    first, last : int
-        Values, lowest and highest.
-    values : int
-        How many they are.
-    ranks : int
-    is_outlined : bool
-    is_mixed : bool
-        Whether it stands for more values than colours tell apart.
-    """
-
+    # first and last: values, lowest and highest.
     first: int
     last: int
-    values: int
+    values: int  # how many they are
     ranks: int
     is_outlined: bool
-    is_mixed: bool = False
+    is_mixed: bool = False  # whether it stands for more values than colours tell apart
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One domain of the map's level.
-
-    Attributes
-    ----------
-    domain : int
-    panel : int
-        Index of the domain around it.
-    stripes : tuple of Stripe
-    groups_leaving : int
-        Groups with ranks here that leave their domain.
-    """
+    """One domain of the map's level."""
 
     domain: int
-    panel: int
+    panel: int  # index of the domain around it
     stripes: tuple[Stripe, ...]
-    groups_leaving: int
+    groups_leaving: int  # groups with ranks here that leave their domain
 
     @property
     def ranks(self) -> int:
@@ -99,16 +78,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """A laid-out map of domains.
-
-    Attributes
-    ----------
-    content : Content
-    tiles : tuple of Tile
-    flow : Flow
-    style : sizes of the tiles
-    tile_width, tile_height : float, pixels
-    """
+    """A laid-out map of domains."""
 
     content: Content
     tiles: tuple[Tile, ...]

@@ -37,21 +37,12 @@ _WITHIN = {"compute_s": "compute", "bubble_s": "bubble", "fixed_s": "fixed"}
 
 @dataclass(frozen=True)
 class Part:
-    """Seconds of a step with one cause.
-
-    Attributes
-    ----------
-    name : str
-    seconds : float
-    colour : str
-    exposed : bool
-        Whether it is communication that nothing hides.
-    """
+    """Seconds of a step with one cause."""
 
     name: str
     seconds: float
     colour: str
-    exposed: bool
+    exposed: bool  # whether it is communication that nothing hides
 
 
 def time_line(plan: Plan, theme: str = "auto") -> str:

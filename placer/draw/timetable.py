@@ -20,24 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Piece:
-    """One chunk of one micro-batch on one stage, forward or backward.
-
-    Attributes
-    ----------
-    stage : int
-    work : int
-        Kind of work of `Operation`.
-    is_forward : bool
-    micro_batch, chunk : int
-    start_s, end_s : float, s
-        From the start of the pipeline.
-    """
+    """One chunk of one micro-batch on one stage, forward or backward."""
 
     stage: int
-    work: int
+    work: int  # kind of work of `Operation`
     is_forward: bool
     micro_batch: int
     chunk: int
+    # start_s and end_s, s: from the start of the pipeline.
     start_s: float
     end_s: float
 
@@ -47,12 +37,7 @@ def timetable(
 ) -> list[Piece]:
     """All pieces of a replica's pipeline, in an order in which they can run.
 
-    Parameters
-    ----------
-    stages : Stages
-    micro_batches, chunks : int
-    overlap : bool
-        Whether a rank computes on while its message travels.
+    ``overlap``: whether a rank computes on while its message travels.
     """
     num_stages = len(stages.forward)
     seconds = work_s(stages)

@@ -32,25 +32,13 @@ _SHARED, _MOST_NICS = "rdma/", 16
 
 
 class Program(NamedTuple):
-    """What a container runs.
-
-    Attributes
-    ----------
-    image : str
-    command : tuple of str
-        Words behind ``torchrun``.
-    environment : list of dict
-        Entries of ``env``.
-    asked : list of str
-        Variables whose values nobody said.
-    needs_rank : bool
-        Whether what starts it so far gives ranks by other variables than torchrun.
-    """
+    """What a container runs."""
 
     image: str
-    command: tuple[str, ...]
-    environment: list[Object]
-    asked: list[str]
+    command: tuple[str, ...]  # words behind ``torchrun``
+    environment: list[Object]  # entries of ``env``
+    asked: list[str]  # variables whose values nobody said
+    # Whether what starts it so far gives ranks by other variables than torchrun.
     needs_rank: bool = False
 
 

@@ -26,20 +26,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9._:/-]+")
 
 @dataclass(frozen=True)
 class TierDomains:
-    """Where the nodes of a plan lie on one tier.
-
-    Attributes
-    ----------
-    tier : str
-    domain : tuple of int
-        Domain of each node, by node rank; numbered as they first appear.
-    names : tuple of str
-        Name of each domain.
-    """
+    """Where the nodes of a plan lie on one tier."""
 
     tier: str
+    # Domain of each node, by node rank; numbered as they first appear.
     domain: tuple[int, ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # name of each domain
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
@@ -78,10 +70,7 @@ def tiers_of(plan: Plan, nodes: Sequence[NodeRanks]) -> list[TierDomains]:
 
     A domain is told by its name and those of all domains around it.
 
-    Parameters
-    ----------
-    nodes : sequence of NodeRanks
-        By node rank.
+    ``nodes``: by node rank.
     """
     index = {host: entry for entry, host in enumerate(plan.nodes)}
     entries = [index[node.host] for node in nodes]

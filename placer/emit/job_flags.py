@@ -35,11 +35,7 @@ _OF_TORCHTITAN = {"none": "none", "op": "selective", "full": "full"}
 def job_flags(job: Job, framework: str) -> tuple[str, ...]:
     """The flags as words, such as ``--tensor-model-parallel-size``, ``4``.
 
-    Parameters
-    ----------
-    job : Job
-    framework : str
-        ``megatron``, ``torchtitan``, ``deepspeed`` (Megatron-DeepSpeed).
+    ``framework``: ``megatron``, ``torchtitan``, ``deepspeed`` (Megatron-DeepSpeed).
     """
     if framework not in _FLAGS:
         raise EmitError(f"no flags of {framework} are known")

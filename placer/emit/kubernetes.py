@@ -4,6 +4,13 @@ A ConfigMap holds the launch script of the plan; a pod learns its node from
 ``spec.nodeName`` and finds its node rank there, wherever the scheduler put it. Only the
 set of nodes must be the plan's. The variant with pinned pods gives every node rank a
 node of its own.
+
+Kubeflow Trainer: a TrainJob whose pods find their node rank by their node's name.
+
+Pods of one TrainJob are alike and on any node, so they need the network of their nodes
+to reach node rank 0. A TrainJob cannot ask for that; its runtime can.
+
+Source: Kubeflow Trainer 2.3 (``kubeflow-trainer-api``), "Runtime Guide".
 """
 
 from __future__ import annotations
@@ -11,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import EmitError
-from placer.emit import torchrun, torchrun_wrapper
+from placer.emit import torchrun
 from placer.emit.container import Containers
 from placer.emit.domains import nvlink_tier, tiers_of
 from placer.emit.manifest import (
@@ -135,7 +142,8 @@ def render_pinned(plan: Plan) -> str:
 def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
     """The ConfigMap that holds the launch script."""
     require_node_names(nodes)
-    text = (torchrun if _consecutive(nodes) else torchrun_wrapper).render(plan)
+    own = _consecutive(nodes)
+    text = (torchrun.render if own else torchrun.render_wrapper)(plan)
     if len(text) > _MAX_CONFIG_MAP:
         raise EmitError(
             f"the launch script has {len(text):,} bytes, a ConfigMap holds "
@@ -253,3 +261,58 @@ def _terms(expression: Object) -> Object:
 
 def _required(what: Any) -> Object:
     return {"requiredDuringSchedulingIgnoredDuringExecution": what}
+
+
+_FOR_TRAINER = (
+    "torchrun with the plan's node ranks, one pod a node, for Kubeflow Trainer."
+)
+_API = "trainer.kubeflow.org/v1alpha1"
+# The one that the Trainer takes for the training pods, and their container's name.
+_NODE = "node"
+
+
+def render_kubeflow(plan: Plan) -> str:
+    """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script."""
+    nodes = nodes_of(plan)
+    require_equal_nodes(nodes, "kubeflow-trainer")
+    name = object_name(plan)
+    labels, pod = pod_by_name(plan, nodes)
+    container = pod["containers"][0]
+    trainer = {
+        "image": container.pop("image"),
+        "command": container.pop("command"),
+        "numNodes": len(nodes),
+        "env": container.pop("env"),
+        "resourcesPerNode": container.pop("resources"),
+    }
+    # Until the TrainJob's comes in its place, a container must have an image.
+    container |= {"name": _NODE, "image": trainer["image"]}
+    step = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    template = {
+        "metadata": {"labels": step},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    jobs = [{"name": _NODE, "replicas": 1, "template": template}]
+    runtime = _object("TrainingRuntime", name) | {
+        "spec": {
+            "mlPolicy": {"numNodes": len(nodes)},
+            "template": {"spec": {"replicatedJobs": jobs}},
+        }
+    }
+    job = _object("TrainJob", name) | {
+        "spec": {
+            "runtimeRef": {"kind": "TrainingRuntime", "name": name},
+            "trainer": trainer,
+        }
+    }
+    own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
+    return documents(
+        Containers(plan).about(_FOR_TRAINER, nodes) + _BY_NAME, [*own, runtime, job]
+    )
+
+
+def _object(kind: str, name: str) -> Object:
+    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}}

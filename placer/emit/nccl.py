@@ -49,26 +49,14 @@ NCCL_MNNVL_ENABLE: 2 by default, cliques of nodes where they work. 1 stops where
 
 @dataclass(frozen=True)
 class _Machine:
-    """Where ranks are, as NCCL will find out.
+    """Where ranks are, as NCCL will find out."""
 
-    Attributes
-    ----------
-    node_of_rank : list of int
-        By node rank.
-    hosts : list of str
-    system : list of int
-        NVLink system of every node.
-    system_names : list of str
-        Of every system.
-    tiers : list of (str, sequence of int)
-        Name and domain of every node, innermost first; the nodes themselves and the
-        whole machine included.
-    """
-
-    node_of_rank: list[int]
+    node_of_rank: list[int]  # by node rank
     hosts: list[str]
-    system: Sequence[int]
-    system_names: Sequence[str]
+    system: Sequence[int]  # NVLink system of every node
+    system_names: Sequence[str]  # of every system
+    # Name and domain of every node, innermost first; the nodes themselves and the whole
+    # machine included.
     tiers: list[tuple[str, Sequence[int]]]
 
     def tier_between(self, node: int, other: int) -> int:
@@ -82,40 +70,23 @@ class _Machine:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The communicators of one axis.
-
-    Attributes
-    ----------
-    groups : tuple of tuple of int
-        Ranks of each.
-    is_pipeline : bool
-        Whether ranks send to their neighbours instead of round a ring.
-    closed : bool
-        Whether the last sends to the first.
-    """
+    """The communicators of one axis."""
 
     name: str
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # ranks of each
+    # Whether ranks send to their neighbours instead of round a ring.
     is_pipeline: bool = False
-    closed: bool = True
+    closed: bool = True  # whether the last sends to the first
 
 
 @dataclass(frozen=True)
 class _Communicator:
-    """Some ranks as NCCL orders them.
-
-    Attributes
-    ----------
-    ranks : tuple of int
-    systems : dict of int to int
-        Members in each system, by first appearance.
-    hops : tuple of int
-        Tier of the hop from each system to the next, and back to the first; of a
-        pipeline from each rank to the next.
-    """
+    """Some ranks as NCCL orders them."""
 
     ranks: tuple[int, ...]
-    systems: dict[int, int]
+    systems: dict[int, int]  # members in each system, by first appearance
+    # Tier of the hop from each system to the next, and back to the first; of a pipeline
+    # from each rank to the next.
     hops: tuple[int, ...]
 
     @property

@@ -17,20 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NodeRanks:
-    """The ranks of one node.
-
-    Attributes
-    ----------
-    host : str
-    ranks : tuple of int
-        Global ranks, ascending; the k-th has local rank k.
-    gpus : tuple of int
-        GPU of each of them, as an index into the node.
-    """
+    """The ranks of one node."""
 
     host: str
-    ranks: tuple[int, ...]
-    gpus: tuple[int, ...]
+    ranks: tuple[int, ...]  # global ranks, ascending; the k-th has local rank k
+    gpus: tuple[int, ...]  # GPU of each of them, as an index into the node
 
     @property
     def consecutive(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
 from placer.documents.files import read_text
-from placer.emit import deepspeed, gpu_wrapper, openmpi, slurm_hostfile, torchrun
+from placer.emit import deepspeed, openmpi, process, slurm, torchrun
 from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.emit.script_lines import Script
 from placer.placement.parts import part_environment
@@ -51,13 +51,8 @@ _Change = Callable[[Script, "Plan", Path], dict[str, str]]
 def render(plan: Plan) -> str:
     """The diff, for ``patch -p1`` or ``git apply`` in the folder it names.
 
-    Raises
-    ------
-    EmitError
-        If no script is known, it was changed, its launcher cannot express the plan, or
-        an option that must change cannot be found.
-    InputError
-        If the script cannot be read.
+    Raises `EmitError` if no script is known, it was changed, its launcher cannot
+    express the plan, or an option that must change cannot be found.
     """
     started = started_of(plan)
     if started is None:
@@ -152,7 +147,7 @@ def _agent(
 
 def _srun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """The step reads its tasks' hosts from a file."""
-    new = slurm_hostfile.render(plan)
+    new = slurm.render_hostfile(plan)
     _remove(
         script, "-m|--distribution", "-N|--nodes", "-n|--ntasks", "--ntasks-per-node"
     )
@@ -186,7 +181,7 @@ def _hydra(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     Where every node holds consecutive ranks on its GPUs in order, the local ranks of
     Hydra say the GPUs.
     """
-    files = gpu_wrapper.files(plan)
+    files = process.hydra_files(plan)
     found = {_HOSTS: files["machines.txt"]}
     _remove(script, "--?f|--?machinefile|--?hostfile", "--?hosts?", "--?ppn|--?perhost")
     if not all(n.consecutive and n.gpus_in_order for n in nodes_of(plan)):

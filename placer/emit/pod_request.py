@@ -1,4 +1,4 @@
-"""Annotations with which the next pods get nodes that suit the plan: Kueue and KAI.
+"""What next pods ask for to get nodes that suit the plan: Kueue, KAI, Grove, Volcano.
 
 One pod a node. Both schedulers name a tier by a label of its nodes: the one that the
 tier was read from, else the text marks its place. Kueue refuses the mark, KAI ignores
@@ -6,6 +6,18 @@ it.
 
 Sources: Kueue ff69552e, ``apis/kueue/v1beta2/topology_types.go`` and "Topology Aware
 Scheduling"; KAI scheduler d5bc503a, ``docs/topology/README.md`` and ``segments.md``.
+
+Grove: a PodCliqueSet whose pods get nodes that suit the plan, one pod a node.
+
+A slice is a replica of a scaling group, packed into one domain. Releases from
+v0.1.0-alpha.9 on take a topology name and ``pack.required``. Source: ai-dynamo/grove
+fcc3b3bb, ``operator/api/core/v1alpha1``.
+
+Volcano: HyperNodes of the plan's machine, and a job that asks for nodes like it.
+
+Tiers count from 1, the innermost. Sources: Volcano ed72c7c8,
+``config/crd/volcano/bases/topology.volcano.sh_hypernodes.yaml`` and
+``batch.volcano.sh_jobs.yaml``, "Network Topology Aware Scheduling".
 """
 
 from __future__ import annotations
@@ -18,11 +30,11 @@ from placer.base.errors import EmitError
 from placer.emit.container import labels_of
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
-from placer.emit.manifest import Text, documents
+from placer.emit.manifest import Text, documents, object_name, require_node_names
 from placer.emit.nodes import nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from placer.emit.domains import TierDomains
     from placer.emit.manifest import Object
@@ -173,3 +185,130 @@ def _to_do(said: Sequence[TierDomains | None], labels: Mapping[str, str]) -> str
 
 def _metadata(annotations: Object) -> Object:
     return {"metadata": {"annotations": annotations}}
+
+
+_TO_DO = (
+    "Put your pod template in as podSpec, and for <...> names of your "
+    "ClusterTopologyBinding."
+)
+
+
+def render_grove(plan: Plan) -> str:
+    """A PodCliqueSet without a pod template."""
+    nodes = nodes_of(plan)
+    require_alike(nodes)
+    tiers = tiers_of(plan, nodes)
+    shared, slices = shared_and_slices(tiers)
+    part = slices[-1] if slices else None
+    size = part.slice if part else len(nodes)
+    template: Object = {}
+    if shared:
+        template["topologyConstraint"] = _packed(shared)
+    template["cliques"] = [
+        {"name": "node", "spec": {"roleName": "node", "replicas": size}}
+    ]
+    if part:
+        template["podCliqueScalingGroups"] = [
+            {
+                "name": "slice",
+                "cliqueNames": ["node"],
+                "replicas": len(nodes) // size,
+                "minAvailable": len(nodes) // size,
+                "topologyConstraint": _packed(part),
+            }
+        ]
+    item = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": object_name(plan)},
+        "spec": {"replicas": 1, "template": template},
+    }
+    comment = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
+    comment += left_open(tiers, [shared, part])
+    return documents(comment + comments(plan, nodes), [item])
+
+
+def _packed(tier: TierDomains) -> Object:
+    """That pods must share a domain of a tier."""
+    return {
+        "topologyName": Text("<name of the ClusterTopologyBinding>"),
+        "pack": {"required": Text(f"<domain of {quoted(tier.tier)}>")},
+    }
+
+
+_TIERS = """\
+# The HyperNodes are those of the plan's nodes, in tiers {tiers}. Leave them
+# out where the cluster has its own, and put its numbers for highestTierAllowed.
+"""
+
+
+def render_volcano(plan: Plan) -> str:
+    """A Volcano Job without a pod template, after the HyperNodes that it speaks of."""
+    nodes = nodes_of(plan)
+    require_node_names(nodes)
+    require_alike(nodes)
+    name, tiers = object_name(plan), tiers_of(plan, nodes)
+    shared, slices = shared_and_slices(tiers)
+    nvlink = nvlink_tier(plan, tiers)
+    part = nvlink if nvlink in slices else slices[0] if slices else None
+    comment = usage("a Job", "Volcano", nodes, "Put your pod template in.")
+    if tiers:
+        numbered = (f"{k} {quoted(t.tier)}" for k, t in enumerate(tiers, start=1))
+        comment += _TIERS.format(tiers=", ".join(numbered))
+    task: Object = {"name": "node", "replicas": len(nodes)}
+    if part:
+        task["partitionPolicy"] = {
+            "totalPartitions": len(nodes) // part.slice,
+            "partitionSize": part.slice,
+            **_within(tiers, part),
+        }
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": len(nodes),
+            **(_within(tiers, shared) if shared else {}),
+            "tasks": [task],
+        },
+    }
+    comment += left_open(tiers, [shared, part]) + comments(plan, nodes)
+    return documents(comment, [*_hyper_nodes(name, tiers, nodes), job])
+
+
+def _within(tiers: Sequence[TierDomains], tier: TierDomains) -> Object:
+    """That pods must share a domain of a tier."""
+    allowed = tiers.index(tier) + 1
+    return {"networkTopology": {"mode": "hard", "highestTierAllowed": allowed}}
+
+
+def _hyper_nodes(
+    job: str, tiers: Sequence[TierDomains], nodes: Sequence[NodeRanks]
+) -> Iterator[Object]:
+    """A HyperNode for every domain, inner ones first.
+
+    Domains have names of any kind, objects have not: so these are numbered, after the
+    name of the job.
+    """
+    inside: list[tuple[str, str]] = [("Node", Text(node.host)) for node in nodes]
+    for number, tier in enumerate(tiers, start=1):
+        names = [f"{job}-tier{number}-{k}" for k in range(len(tier.names))]
+        members: list[dict[tuple[str, str], None]] = [{} for _ in names]
+        for member, domain in zip(inside, tier.domain, strict=True):
+            members[domain][member] = None
+        for name, own in zip(names, members, strict=True):
+            yield {
+                "apiVersion": "topology.volcano.sh/v1alpha1",
+                "kind": "HyperNode",
+                "metadata": {"name": name},
+                "spec": {
+                    "tier": number,
+                    "tierName": Text(tier.tier),
+                    "members": [
+                        {"type": kind, "selector": {"exactMatch": {"name": member}}}
+                        for kind, member in own
+                    ],
+                },
+            }
+        inside = [("HyperNode", names[domain]) for domain in tier.domain]

@@ -3,14 +3,23 @@
 The script first sets ``ranks`` and ``gpus``, bash arrays with an entry for each rank of
 the node, and ``node_rank``. The variables set here are those of PyTorch,
 ``torch.distributed`` documentation, "Environment variable initialization".
+
+``env`` is for ``env://``: every process learns its rank from its host and local index.
+
+``gpu-wrapper`` gives a rank that a host file or rankfile has put on its node its GPU.
+With Hydra (MPICH, Intel MPI) that is a machine file: a line ``HOST:N`` takes the next N
+ranks. ``MPI_LOCALRANKID`` is 0 for every process of a host whose lines are apart, so
+that programs cannot pick a GPU by it; the script picks it by the global rank.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from placer.emit.shell import words
+from placer.emit.nodes import nodes_of
+from placer.emit.shell import script, words
 from placer.placement.parts import part_environment
 
 if TYPE_CHECKING:
@@ -42,12 +51,7 @@ gpu=${{gpus[index]}}
 def number(variable: str, words: str, unset: str) -> str:
     """Shell text that stops unless ``$variable`` is a whole number below a million.
 
-    Parameters
-    ----------
-    words : str
-        What the number is, in messages.
-    unset : str
-        Message when it is empty.
+    ``words``: what the number is, in messages. ``unset``: message when it is empty.
     """
     return f"""\
 [ -n "${variable}" ] || die "{unset}"
@@ -59,10 +63,7 @@ def number(variable: str, words: str, unset: str) -> str:
 def local_index(variable: str) -> str:
     """Shell text that stops unless ``index`` is the index of one of the node's ranks.
 
-    Parameters
-    ----------
-    variable : str
-        What to set where there is no index.
+    ``variable``: what to set where there is no index.
     """
     return number("index", "local index", f"no local index: set {variable}") + (
         '[ "$index" -lt "${#ranks[@]}" ] ||\n'
@@ -104,3 +105,71 @@ def ranks_by_gpu(node_rank: int, node: NodeRanks) -> str:
     ranks = words([rank for _, rank in by_gpu])
     gpus = words([gpu for gpu, _ in by_gpu])
     return f"node_rank={node_rank} ranks={ranks} gpus={gpus}"
+
+
+_USAGE = """\
+# The plan's RANK and GPU for one process. Run it once for every rank of every node:
+#   bash env.sh python train.py --its --arguments
+# The host is PLACER_HOST, else SLURMD_NODENAME, else `uname -n`. The local index is
+# PLACER_LOCAL_INDEX, else OMPI_COMM_WORLD_LOCAL_RANK, else SLURM_LOCALID; index k means
+# the k-th GPU the plan uses on the node. LOCAL_RANK is that GPU's index in the node, so
+# torch.cuda.set_device(LOCAL_RANK) is right when the process sees all GPUs of its node.
+# PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of rank 0.
+"""
+
+# mpirun's own index comes first: inside a Slurm job its children also inherit the
+# SLURM_LOCALID of the daemon that started them, the same for all.
+_INDEX = """\
+index=${PLACER_LOCAL_INDEX:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID-}}}
+"""
+
+
+def render_env(plan: Plan) -> str:
+    """A bash script that gives one process its rank, then becomes its command."""
+    nodes = nodes_of(plan)
+    index = NEED_COMMAND + _INDEX + local_index("PLACER_LOCAL_INDEX")
+    body = index + part_exports(plan) + become_rank(nodes)
+    return script(_USAGE, nodes, ranks_by_gpu, body)
+
+
+_USAGE_OF_GPU = """\
+# The plan's GPU for a process that already has its rank, from srun or mpirun:
+#   mpirun ... bash gpu-wrapper.sh python train.py --its --arguments
+# The rank is PLACER_RANK, else OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID; a rank
+# that is on another host than in the plan stops. LOCAL_RANK is the GPU's index in the
+# node. The host is PLACER_HOST, else SLURMD_NODENAME, else `uname -n`.
+# PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of rank 0.
+"""
+
+# mpirun's own rank comes first: inside a Slurm job its children also inherit the
+# SLURM_PROCID of the daemon that started them.
+_RANK = """\
+rank=${PLACER_RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID-}}}}
+"""
+
+_INDEX_OF_RANK = """\
+index=
+for k in "${!ranks[@]}"; do
+  [ "${ranks[k]}" != "$rank" ] || index=$k
+done
+[ -n "$index" ] ||
+  die "rank $rank runs on $host, where the plan has ranks ${ranks[*]}"
+"""
+
+
+def render_gpu(plan: Plan) -> str:
+    """A bash script that gives one rank its GPU, then becomes its command."""
+    nodes = nodes_of(plan)
+    known = _RANK + number("rank", "rank", "no rank: set PLACER_RANK")
+    body = (
+        NEED_COMMAND + known + _INDEX_OF_RANK + part_exports(plan) + become_rank(nodes)
+    )
+    return script(_USAGE_OF_GPU, nodes, ranks_by_gpu, body)
+
+
+def hydra_files(plan: Plan) -> dict[str, str]:
+    """Hydra's machine file and the script that gives every rank its GPU."""
+    wrapper = render_gpu(plan)
+    runs = groupby(plan.host_of_rank)
+    lines = [f"{host}:{len(list(ranks))}\n" for host, ranks in runs]
+    return {"machines.txt": "".join(lines), "gpu-wrapper.sh": wrapper}

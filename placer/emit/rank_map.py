@@ -50,23 +50,13 @@ def _instances(plan: Plan) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RankRow:
-    """Where one rank runs.
-
-    Attributes
-    ----------
-    node_rank : int
-        Position of its node when nodes are ordered by their lowest rank.
-    local_rank : int
-        Position among its node's ranks.
-    gpu : int
-        Index of the GPU in the node.
-    """
+    """Where one rank runs."""
 
     rank: int
     host: str
-    node_rank: int
-    local_rank: int
-    gpu: int
+    node_rank: int  # position of its node when nodes are ordered by their lowest rank
+    local_rank: int  # position among its node's ranks
+    gpu: int  # index of the GPU in the node
 
 
 def render_json(plan: Plan) -> str:

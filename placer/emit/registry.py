@@ -6,7 +6,7 @@ format is first written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -22,41 +22,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One launcher format.
-
-    Attributes
-    ----------
-    suffix : str
-        Usual end of the file's name.
-    writer : str
-        Module and function of a plan. That gives the file's text, or, called ``files``,
-        name and text of each of several files.
-    free_ranks : bool
-        Whether a node may hold ranks that are not consecutive.
-    free_gpus : bool
-        Whether a node's k-th rank may run on another GPU than its k-th.
-    unequal_nodes : bool
-        Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
-    unaligned_nodes : bool
-        Whether a node's first rank may be no multiple of its number of ranks.
-    alone : bool
-        Whether it launches the whole map by itself; others help a launcher.
-    """
+    """One launcher format."""
 
     name: str
     description: str
-    suffix: str
+    suffix: str  # usual end of the file's name
+    # Module and function of a plan. That gives the file's text, or, if it is called
+    # ``..._files``, name and text of each of several files.
     writer: str
-    free_ranks: bool = True
+    free_ranks: bool = True  # whether a node may hold ranks that are not consecutive
+    # Whether a node's k-th rank may run on another GPU than its k-th.
     free_gpus: bool = True
+    # Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
     unequal_nodes: bool = True
+    # Whether a node's first rank may be no multiple of its number of ranks.
     unaligned_nodes: bool = True
+    # Whether it launches the whole map by itself; others help a launcher.
     alone: bool = True
 
     @property
     def folder(self) -> bool:
         """Whether it is several files."""
-        return self.writer.endswith(".files")
+        return self.writer.endswith("_files")
 
     def written(self, plan: Plan) -> Any:
         """What its writer gives for a plan."""
@@ -64,246 +51,105 @@ class Format:
         return getattr(import_module(f"placer.emit.{module}"), function)(plan)
 
 
-FORMATS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format(
-            name="torchrun",
-            description="script a node: static rendezvous in the plan's node order",
-            suffix=".sh",
-            writer="torchrun.render",
-            free_ranks=False,
-        ),
-        Format(
-            name="torchrun-wrapper",
-            description="script a node: torchrun, then the RANK of its workers",
-            suffix=".sh",
-            writer="torchrun_wrapper.render",
-        ),
-        Format(
-            name="torchrun-map",
-            description="node map for torchrun --rdzv-backend=placer",
-            suffix=".json",
-            writer="torchrun.render_map",
-            free_ranks=False,
-            free_gpus=False,
-        ),
-        Format(
-            name="env",
-            description="script a process: RANK, LOCAL_RANK, ... for env://",
-            suffix=".sh",
-            writer="env.render",
-        ),
-        Format(
-            name="sbatch",
-            description="batch script: the plan's nodes, one task a rank",
-            suffix=".sbatch",
-            writer="sbatch.render",
-        ),
-        Format(
-            name="sbatch-torchrun",
-            description="batch script: the plan's nodes, one torchrun a node",
-            suffix=".sbatch",
-            writer="sbatch.render_torchrun",
-            free_ranks=False,
-        ),
-        Format(
-            name="slurm-hostfile",
-            description="one host a task in rank order, for srun -m arbitrary",
-            suffix=".txt",
-            writer="slurm_hostfile.render",
-            free_gpus=False,
-        ),
-        Format(
-            name="openmpi-seq",
-            description="one host a rank, for mpirun --map-by seq",
-            suffix=".txt",
-            writer="openmpi.render_seq",
-            free_gpus=False,
-        ),
-        Format(
-            name="openmpi-rankfile",
-            description="rank K=HOST slot=S lines for mpirun",
-            suffix=".txt",
-            writer="openmpi.render_rankfile",
-            free_gpus=False,
-        ),
-        Format(
-            name="hydra",
-            description="machine file and GPU script for mpiexec.hydra",
-            suffix="",
-            writer="gpu_wrapper.files",
-        ),
-        Format(
-            name="deepspeed",
-            description="HOST slots=N lines for deepspeed --hostfile",
-            suffix=".txt",
-            writer="deepspeed.render",
-            free_ranks=False,
-            free_gpus=False,
-            unaligned_nodes=False,
-        ),
-        Format(
-            name="deepspeed-node",
-            description="script a node: DeepSpeed's launcher, GPUs in any order",
-            suffix=".sh",
-            writer="deepspeed.render_node",
-            free_ranks=False,
-        ),
-        Format(
-            name="jax",
-            description="process ids and device order, with a loader in Python",
-            suffix="",
-            writer="jax.files",
-        ),
-        Format(
-            name="kubernetes-job",
-            description="indexed Job: pods find their node rank by node name",
-            suffix=".yaml",
-            writer="kubernetes.render_job",
-            unequal_nodes=False,
-        ),
-        Format(
-            name="kubernetes-jobset",
-            description="JobSet: pods find their node rank by node name",
-            suffix=".yaml",
-            writer="kubernetes.render_jobset",
-            unequal_nodes=False,
-        ),
-        Format(
-            name="kubernetes-pinned",
-            description="JobSet: every node rank on a node of its own",
-            suffix=".yaml",
-            writer="kubernetes.render_pinned",
-        ),
-        Format(
-            name="kubeflow-trainer",
-            description="TrainJob and its runtime: pods find their node rank by name",
-            suffix=".yaml",
-            writer="kubeflow.render",
-            unequal_nodes=False,
-        ),
-        Format(
-            name="ray",
-            description="placement group of labelled nodes, with a loader in Python",
-            suffix="",
-            writer="ray.files",
-        ),
-        Format(
-            name="gpu-wrapper",
-            description="script a process: the GPU of the rank it already has",
-            suffix=".sh",
-            writer="gpu_wrapper.render",
-            alone=False,
-        ),
-        Format(
-            name="megatron",
-            description="bash array of Megatron-LM flags for the plan's rank order",
-            suffix=".sh",
-            writer="megatron.render",
-            alone=False,
-        ),
-        Format(
-            name="torchtitan",
-            description="bash array of torchtitan's flags for the plan's rank order",
-            suffix=".sh",
-            writer="torchtitan.render",
-            alone=False,
-        ),
-        Format(
-            name="dlrover",
-            description="groups of nodes for DLRover's --enable-topology-rerank",
-            suffix=".json",
-            writer="dlrover.render",
-            free_ranks=False,
-            free_gpus=False,
-            alone=False,
-        ),
-        Format(
-            name="nccl",
-            description="report: communicators and the rings NCCL will build",
-            suffix=".txt",
-            writer="nccl.render",
-            alone=False,
-        ),
-        Format(
-            name="slurm-request",
-            description="#SBATCH lines for a next job with such nodes (--segment)",
-            suffix=".sbatch",
-            writer="slurm_request.render",
-            alone=False,
-        ),
-        Format(
-            name="kueue-request",
-            description="annotations for next pods on such nodes, for Kueue",
-            suffix=".yaml",
-            writer="pod_request.render_kueue",
-            unequal_nodes=False,
-            alone=False,
-        ),
-        Format(
-            name="kai-request",
-            description="annotations for next pods on such nodes, for KAI scheduler",
-            suffix=".yaml",
-            writer="pod_request.render_kai",
-            unequal_nodes=False,
-            alone=False,
-        ),
-        Format(
-            name="volcano-request",
-            description="HyperNodes, and a next job on such nodes, for Volcano",
-            suffix=".yaml",
-            writer="volcano.render",
-            unequal_nodes=False,
-            alone=False,
-        ),
-        Format(
-            name="grove-request",
-            description="a PodCliqueSet that asks for such nodes, for Grove",
-            suffix=".yaml",
-            writer="grove.render",
-            unequal_nodes=False,
-            alone=False,
-        ),
-        Format(
-            name="role-map",
-            description="hosts and ranks of every instance of each role, as JSON",
-            suffix=".json",
-            writer="rank_map.render_roles",
-            alone=False,
-        ),
-        Format(
-            name="patch",
-            description="unified diff of the script that the job was read from",
-            suffix=".patch",
-            writer="patch.render",
-            alone=False,
-        ),
-        Format(
-            name="json",
-            description="the rank map as placer/rank-map JSON",
-            suffix=".json",
-            writer="rank_map.render_json",
-        ),
-        Format(
-            name="csv",
-            description="the rank map as a table, one rank a line",
-            suffix=".csv",
-            writer="rank_map.render_csv",
-        ),
-    )
+# What a row may say of its format, and the attribute that is false then.
+_LIMITS = {
+    "consecutive-ranks": "free_ranks",
+    "gpus-in-order": "free_gpus",
+    "equal-nodes": "unequal_nodes",
+    "aligned-nodes": "unaligned_nodes",
+    "helper": "alone",
 }
+# A name, its writer, the end of its file's name (- for a folder) and its limits; below
+# them what it is.
+_TABLE = """\
+torchrun torchrun.render .sh consecutive-ranks
+    script a node: static rendezvous in the plan's node order
+torchrun-wrapper torchrun.render_wrapper .sh
+    script a node: torchrun, then the RANK of its workers
+torchrun-map torchrun.render_map .json consecutive-ranks gpus-in-order
+    node map for torchrun --rdzv-backend=placer
+env process.render_env .sh
+    script a process: RANK, LOCAL_RANK, ... for env://
+sbatch slurm.render .sbatch
+    batch script: the plan's nodes, one task a rank
+sbatch-torchrun slurm.render_torchrun .sbatch consecutive-ranks
+    batch script: the plan's nodes, one torchrun a node
+slurm-hostfile slurm.render_hostfile .txt gpus-in-order
+    one host a task in rank order, for srun -m arbitrary
+openmpi-seq openmpi.render_seq .txt gpus-in-order
+    one host a rank, for mpirun --map-by seq
+openmpi-rankfile openmpi.render_rankfile .txt gpus-in-order
+    rank K=HOST slot=S lines for mpirun
+hydra process.hydra_files -
+    machine file and GPU script for mpiexec.hydra
+deepspeed deepspeed.render .txt consecutive-ranks gpus-in-order aligned-nodes
+    HOST slots=N lines for deepspeed --hostfile
+deepspeed-node deepspeed.render_node .sh consecutive-ranks
+    script a node: DeepSpeed's launcher, GPUs in any order
+jax loaders.jax_files -
+    process ids and device order, with a loader in Python
+kubernetes-job kubernetes.render_job .yaml equal-nodes
+    indexed Job: pods find their node rank by node name
+kubernetes-jobset kubernetes.render_jobset .yaml equal-nodes
+    JobSet: pods find their node rank by node name
+kubernetes-pinned kubernetes.render_pinned .yaml
+    JobSet: every node rank on a node of its own
+kubeflow-trainer kubernetes.render_kubeflow .yaml equal-nodes
+    TrainJob and its runtime: pods find their node rank by name
+ray loaders.ray_files -
+    placement group of labelled nodes, with a loader in Python
+gpu-wrapper process.render_gpu .sh helper
+    script a process: the GPU of the rank it already has
+megatron megatron.render .sh helper
+    bash array of Megatron-LM flags for the plan's rank order
+torchtitan torchtitan.render .sh helper
+    bash array of torchtitan's flags for the plan's rank order
+dlrover torchrun.render_dlrover .json consecutive-ranks gpus-in-order helper
+    groups of nodes for DLRover's --enable-topology-rerank
+nccl nccl.render .txt helper
+    report: communicators and the rings NCCL will build
+slurm-request slurm.render_request .sbatch helper
+    #SBATCH lines for a next job with such nodes (--segment)
+kueue-request pod_request.render_kueue .yaml equal-nodes helper
+    annotations for next pods on such nodes, for Kueue
+kai-request pod_request.render_kai .yaml equal-nodes helper
+    annotations for next pods on such nodes, for KAI scheduler
+volcano-request pod_request.render_volcano .yaml equal-nodes helper
+    HyperNodes, and a next job on such nodes, for Volcano
+grove-request pod_request.render_grove .yaml equal-nodes helper
+    a PodCliqueSet that asks for such nodes, for Grove
+role-map rank_map.render_roles .json helper
+    hosts and ranks of every instance of each role, as JSON
+patch patch.render .patch helper
+    unified diff of the script that the job was read from
+json rank_map.render_json .json
+    the rank map as placer/rank-map JSON
+csv rank_map.render_csv .csv
+    the rank map as a table, one rank a line
+"""
+
+
+def _rows() -> Iterator[Format]:
+    lines = _TABLE.splitlines()
+    for row, description in zip(lines[::2], lines[1::2], strict=True):
+        name, writer, suffix, *limits = row.split()
+        yield Format(
+            name,
+            description.strip(),
+            suffix.removeprefix("-"),
+            writer,
+            **{_LIMITS[limit]: False for limit in limits},
+        )
+
+
+FORMATS: dict[str, Format] = {row.name: row for row in _rows()}
 
 
 def render(plan: Plan, name: str) -> str:
     """Text of the launcher file called ``name`` for ``plan``.
 
-    Raises
-    ------
-    EmitError
-        If the launcher cannot express the plan, or a host name is not safe to write.
-    InputError
-        If there is no such format, or it is several files.
+    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
+    safe to write.
     """
     row = format_called(name)
     if row.folder:
@@ -332,12 +178,8 @@ def requests(plan: Plan, job: str) -> dict[str, str]:
 def render_files(plan: Plan, name: str) -> dict[str, str]:
     """Name and text of every file of the folder format called ``name`` for ``plan``.
 
-    Raises
-    ------
-    EmitError
-        If the launcher cannot express the plan, or a host name is not safe to write.
-    InputError
-        If there is no such format, or it is one file.
+    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
+    safe to write.
     """
     row = format_called(name)
     if not row.folder:

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 def role_part(plan: Plan, asked: str) -> Plan:
     """The plan of one instance of a role.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of a workload.
-    asked : str
-        ``role``, or ``role:instance`` where there are several.
+    ``plan``: of a workload. ``asked``: ``role``, or ``role:instance`` where there are
+    several.
     """
     role, instance = _named(plan, asked)
     numbers = plan.instance_of_rank

@@ -26,13 +26,7 @@ class Option(NamedTuple):
 class Script:
     """A script whose lines change.
 
-    Parameters
-    ----------
-    text : str
-    name : str
-        How messages call it.
-    line : int
-        Of the command, from 1.
+    ``name``: how messages call it. ``line``: of the command, from 1.
     """
 
     def __init__(self, text: str, name: str, line: int) -> None:
@@ -59,12 +53,8 @@ class Script:
     def replace_word(self, word: str, instead: str) -> str:
         """Put something in the place of the command's word, which is returned.
 
-        Parameters
-        ----------
-        word : str
-            A regular expression.
-        instead : str
-            With ``{}`` where the word itself goes.
+        ``word``: a regular expression. ``instead``: with ``{}`` where the word itself
+        goes.
         """
         line = self.lines[self.at] if self.at < len(self.lines) else ""
         found = re.search(rf"(?<![\w./-])(?:[\w./-]*/)?(?:{word})(?![\w.-])", line)
@@ -91,10 +81,7 @@ class Script:
     def own_option(self, names: str) -> Option | None:
         """The first such option of the command itself, in front of its program.
 
-        Parameters
-        ----------
-        names : str
-            A regular expression.
+        ``names``: a regular expression.
         """
         return next(
             (
@@ -108,10 +95,7 @@ class Script:
     def option(self, names: str) -> Option | None:
         """The option of the command; elsewhere in the script, where it has none.
 
-        Parameters
-        ----------
-        names : str
-            A regular expression.
+        ``names``: a regular expression.
         """
         found = list(self._options(names))
         own = [one for one in found if one.line in self.command]

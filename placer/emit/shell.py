@@ -39,16 +39,9 @@ def script(
     a node's whole name, or a name without a domain by its own first label, or the first
     label of one name only. A host outside the plan ends the script with status 1.
 
-    Parameters
-    ----------
-    usage : str
-        Comment lines that open the script.
-    nodes : sequence of NodeRanks
-        By node rank.
-    assignments : callable
-        Node rank and node -> shell assignments.
-    body : str
-        Shell text; may use ``die``.
+    ``usage``: comment lines that open the script. ``nodes``: by node rank.
+    ``assignments``: node rank and node -> shell assignments. ``body``: shell text; may
+    use ``die``.
     """
     by_name = {
         node.host: assignments(node_rank, node) for node_rank, node in enumerate(nodes)

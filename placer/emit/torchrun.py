@@ -3,6 +3,19 @@
 Every option is set through torchrun's ``PET_<OPTION>`` environment. The c10d backend is
 not used: it numbers nodes itself, by sorting their addresses as strings (PyTorch,
 ``torch/distributed/elastic/rendezvous/dynamic_rendezvous.py``).
+
+The wrapper is for free maps: agents as usual, workers whose ``RANK`` is replaced.
+torchrun numbers workers node by node. The script starts the node's agent and, as the
+workers' own command, gives each the plan's rank before its program starts. Rank 0 may
+be anywhere, because the agents keep the store (``TORCHELASTIC_USE_AGENT_STORE``;
+PyTorch, ``torch/distributed/elastic/agent/server/local_elastic_agent.py``).
+
+DLRover: the map by which its master reorders the nodes of a rendezvous.
+
+``--enable-topology-rerank`` reads JSON of addresses and groups, and the strategy
+``ep_dp_pp`` numbers nodes by the text of their group, in a group by their own rank
+(intelligent-machine-learning/dlrover, ``master/elastic_training/topology_rerank.py``).
+So a group for each node, called by its node rank, makes the plan's order.
 """
 
 from __future__ import annotations
@@ -17,7 +30,13 @@ from placer.emit.nodes import (
     nodes_of,
     require_consecutive,
 )
-from placer.emit.process import part_exports
+from placer.emit.process import (
+    NEED_COMMAND,
+    become_worker,
+    local_index,
+    part_exports,
+    ranks_by_gpu,
+)
 from placer.emit.shell import script, words
 
 if TYPE_CHECKING:
@@ -102,3 +121,42 @@ task=${{OMPI_COMM_WORLD_LOCAL_RANK:-${{MPI_LOCALRANKID:-${{SLURM_LOCALID:-0}}}}}
 [ "$task" = 0 ] ||
   die "task $task of $host: {launcher} starts the others, run this once a node"
 """
+
+
+_USAGE_OF_WRAPPER = """\
+# torchrun with the plan's ranks, wherever they are. Run the same line on every node:
+#   bash torchrun-wrapper.sh python train.py --its --arguments
+# It starts torchrun, which runs it again as every worker: that gets the plan's RANK,
+# and as LOCAL_RANK the index of its GPU in the node. Options of torchrun go into its
+# PET_<OPTION> variables. With agents of your own, give it as the workers' command:
+#   torchrun ... --no-python bash torchrun-wrapper.sh python train.py
+# The host is PLACER_HOST, else SLURMD_NODENAME, else `uname -n`.
+# PLACER_MASTER_ADDR and PET_MASTER_PORT replace the address and port of node rank 0.
+"""
+
+
+def render_wrapper(plan: Plan) -> str:
+    """A bash script that is torchrun's agent on a node, then each of its workers."""
+    nodes = nodes_of(plan)
+    body = f"""\
+{NEED_COMMAND}if [ -z "${{TORCHELASTIC_RUN_ID-}}" ]; then
+processes=${{#ranks[@]}}
+{static_rendezvous(nodes)}export CUDA_DEVICE_ORDER=PCI_BUS_ID
+{part_exports(plan)}exec torchrun --no-python bash "$0" "$@"
+fi
+index=${{LOCAL_RANK-}}
+{local_index("LOCAL_RANK")}\
+[ "${{WORLD_SIZE-}}" = {plan.world_size} ] ||
+  die "torchrun starts ${{WORLD_SIZE-no}} ranks, the plan has {plan.world_size}"
+[ "${{LOCAL_WORLD_SIZE-}}" = "${{#ranks[@]}}" ] ||
+  die "$host runs ${{LOCAL_WORLD_SIZE-no}} ranks, in the plan ${{#ranks[@]}}"
+{become_worker()}"""
+    return script(_USAGE_OF_WRAPPER, nodes, ranks_by_gpu, body)
+
+
+def render_dlrover(plan: Plan) -> str:
+    """Host -> its node rank, with as many digits for each."""
+    nodes = nodes_in_order(plan, "dlrover")
+    width = len(str(len(nodes) - 1))
+    groups = {node.host: f"{rank:0{width}}" for rank, node in enumerate(nodes)}
+    return json.dumps(groups, indent=1) + "\n"

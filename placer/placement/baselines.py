@@ -39,12 +39,7 @@ def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement
     ``megatron-default`` and ``replica-major`` number the ranks ``tp-cp-ep-dp-pp`` and
     ``tp-cp-ep-pp-dp`` on the hosts as given; ``random`` shuffles the hosts by ``seed``.
 
-    Raises
-    ------
-    InputError
-        If there is no such baseline.
-    InfeasibleError
-        If the machine has fewer GPUs than the job has ranks.
+    Raises `InfeasibleError` if the machine has fewer GPUs than the job has ranks.
     """
     if name not in BASELINES:
         hint = closest(name, BASELINES) or f"known: {', '.join(BASELINES)}"

@@ -65,18 +65,10 @@ def home_level(
     It can where a tenth of the groups lie so, on any side; unless a side is proved
     optimal, also where a domain has the room, but not further in than NVLink goes.
 
-    Parameters
-    ----------
-    wanted : int or None
-        Ranks that a domain must have room for; None if not known.
-    room : sequence of int
-        Ranks in the fullest domain of each level.
-    held : sequence of sequence of int
-        By side: groups of which each level is the innermost that holds all ranks.
-    scale_up : int
-        The outermost level of NVLink.
-    is_best : bool
-        Whether a side is proved optimal.
+    ``wanted``: ranks that a domain must have room for; None if not known. ``room``:
+    ranks in the fullest domain of each level. ``held``: by side: groups of which each
+    level is the innermost that holds all ranks. ``scale_up``: the outermost level of
+    NVLink. ``is_best``: whether a side is proved optimal.
     """
     last = len(room) - 1
     shown = next(

@@ -24,12 +24,7 @@ def unknown_tiers(
 ) -> Iterator[Problem]:
     """A problem for every tier that the topology lacks, or that cannot have spares.
 
-    Parameters
-    ----------
-    topology : Topology
-    require : iterable of (str, str)
-        Axis or group, and the tier it must stay inside.
-    rules : Rules
+    ``require``: axis or group, and the tier it must stay inside.
     """
     known = [tier.name for tier in topology.by_island.tiers]
     for axis, tier in require:
@@ -61,14 +56,7 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     Of two numbers for one tier the stricter holds. The digest stays that of the job's
     file: whatever is placed under more rules is a plan for that job.
 
-    Parameters
-    ----------
-    job : Job
-    machine : Topology
-        The hosts that may be used.
-    whole : Topology
-        The machine they are a part of.
-    added : Rules
+    ``machine``: the hosts that may be used. ``whole``: the machine they are a part of.
     """
     own = Rules(budgets=tuple(b for b in whole.budgets if _binds(b, job, machine)))
     if not (job.rules or added or own):
@@ -96,10 +84,7 @@ def _binds(budget: Budget, job: Job, machine: Topology) -> bool:
 def rules_left(rules: Rules, machine: Topology) -> Rules:
     """The rules that still bind: no spares, and only hosts that are left.
 
-    Raises
-    ------
-    InfeasibleError
-        If every host of a pin has failed.
+    Raises `InfeasibleError` if every host of a pin has failed.
     """
     there = set(machine.node_names)
     pins = []

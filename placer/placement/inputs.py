@@ -39,33 +39,18 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a plan.
+    """The inputs of a plan."""
 
-    Attributes
-    ----------
-    topology : Topology
-        The whole machine.
-    job : Job
-        As it was read, without what was asked for besides.
-    hosts : tuple of str or None
-        The allocation in launch order; None is every usable node.
-    exclude : tuple of str
-        Hosts of it not to use.
-    require : mapping of str to str
-        Requirements beside those of the job.
-    rules : Rules
-        Rules beside those of the job.
-    use_spares : bool
-        Whether spare nodes may be used, as after a failure; then rules bind only on
-        hosts that are left.
-    """
-
-    topology: Topology
-    job: Job
+    topology: Topology  # the whole machine
+    job: Job  # as it was read, without what was asked for besides
+    # The allocation in launch order; None is every usable node.
     hosts: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()  # hosts of it not to use
+    # Requirements beside those of the job.
     require: Mapping[str, str] = field(default_factory=dict)
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = field(default_factory=Rules)  # rules beside those of the job
+    # Whether spare nodes may be used, as after a failure; then rules bind only on hosts
+    # that are left.
     use_spares: bool = False
 
     @classmethod
@@ -91,17 +76,8 @@ class Inputs:
     def ruled(self, job: Job) -> Job:
         """The job under its own rules and those asked for besides.
 
-        Parameters
-        ----------
-        job : Job
-            That of the inputs, or the same in an order or a size of its own.
-
-        Raises
-        ------
-        InputError
-            If a rule does not fit the job or the machine.
-        InfeasibleError
-            If every host of a pin has failed.
+        ``job``: that of the inputs, or the same in an order or a size of its own.
+        Raises `InfeasibleError` if every host of a pin has failed.
         """
         machine = self.machine
         if self.require:
@@ -148,13 +124,8 @@ def inputs_of(
 ) -> Inputs:
     """What ``plan`` was made of, its job in the order that the plan numbers ranks by.
 
-    Parameters
-    ----------
-    plan : Plan
-    topology, job : Topology, Job, optional
-        Instead of those that the plan keeps; an older plan keeps none.
-    force : bool
-        Take them although the plan names others.
+    ``topology`` and ``job``: instead of those that the plan keeps; an older plan keeps
+    none. ``force``: take them although the plan names others.
     """
     kept = plan.inputs
     if not kept and (topology is None or job is None):

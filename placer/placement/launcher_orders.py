@@ -77,26 +77,13 @@ _Order = Callable[["Topology", "Topology"], list[int]]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How one launcher orders hosts.
-
-    Attributes
-    ----------
-    name : str
-    rule : str
-        The order in words, for people.
-    source : str
-        Where the rule is written.
-    sorts_text : str
-        What is compared as text: ``host names``, ``labels`` or nothing.
-    order : callable
-        Hosts as given and the whole machine -> indices of the hosts, in launch order.
-    """
+    """How one launcher orders hosts."""
 
     name: str
-    rule: str
-    source: str
-    sorts_text: str
     order: _Order
+    rule: str  # the order in words, for people
+    source: str  # where the rule is written
+    sorts_text: str = ""  # what is compared as text: ``host names`` or ``labels``
 
 
 def launcher_called(name: str) -> Launcher:
@@ -115,13 +102,8 @@ def launcher_called(name: str) -> Launcher:
 def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntArray:
     """Indices of ``hosts`` as the launcher orders them; shape (hosts,).
 
-    Parameters
-    ----------
-    launcher : Launcher
-    hosts : Topology
-        The hosts of the job, in the order given.
-    machine : Topology
-        The machine they are a part of, in the order of its file.
+    ``hosts``: the hosts of the job, in the order given. ``machine``: the machine they
+    are a part of, in the order of its file.
     """
     return np.array(launcher.order(hosts, machine), dtype=np.int64)
 
@@ -223,121 +205,109 @@ LAUNCHERS: dict[str, Launcher] = {
     for row in (
         Launcher(
             "torchrun-c10d",
+            _by_text,
             "host names sorted as text (c10d and etcd rendezvous)",
             f"PyTorch, {_TORCH}",
-            "host names",
-            _by_text,
+            sorts_text="host names",
         ),
         Launcher(
             "torchrun-natural",
+            _by_number,
             "host names sorted with digits as numbers (proposed for c10d)",
             "https://github.com/pytorch/pytorch/issues/191190",
-            "",
-            _by_number,
         ),
         Launcher(
             "torchrun-static",
+            _given,
             "hosts as given: node rank k is the k-th",
             "https://docs.pytorch.org/docs/stable/elastic/run.html",
-            "",
-            _given,
         ),
         Launcher(
             "swift",
+            _given,
             "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
             "ms-swift, swift/cli/main.py",
-            "",
-            _given,
         ),
         Launcher(
             "accelerate",
+            _given,
             "hosts as given: --machine_rank k is the k-th",
             _ACCELERATE,
-            "",
-            _given,
         ),
         Launcher(
             "accelerate-c10d",
+            _by_text,
             "host names sorted as text (accelerate launch --rdzv_backend c10d)",
             _ACCELERATE,
-            "host names",
-            _by_text,
+            sorts_text="host names",
         ),
         Launcher(
             "slurm",
+            _by_slurm,
             "node names with digits as numbers, but one with a leading 0 as text; "
             "tasks in blocks",
             _SRUN,
-            "",
-            _by_slurm,
         ),
         Launcher(
             "slurm-node-table",
+            _as_in_file,
             "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
             "without alpha_step_rank)",
             "Slurm, testsuite/python/tests/test_150_4.py",
-            "",
-            _as_in_file,
         ),
         Launcher(
             "slurm-node-rank",
+            _by_leaf,
             "leaf switches or blocks in the file's order, nodes in them by name "
             "(SwitchAsNodeRank, BlockAsNodeRank)",
             "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
-            "",
-            _by_leaf,
         ),
         Launcher(
             "slurm-26.05",
+            _by_tree,
             "topology order: a domain is finished before the next begins (a topology "
             "plugin and no --distribution)",
             f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
-            "",
-            _by_tree,
         ),
         Launcher(
             "cluster-toolkit",
+            _by_appearance,
             "domains by the first host given, hosts in them as given",
             "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
             "tests/test_topology.py",
-            "",
-            _by_appearance,
         ),
         Launcher(
             "kueue",
+            _by_label,
             "topology labels sorted as text, level by level",
             "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
-            "labels",
-            _by_label,
+            sorts_text="labels",
         ),
         Launcher(
             "openmpi",
+            _given,
             "hosts as the host file gives them",
             "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
-            "",
-            _given,
         ),
         Launcher(
             "hydra",
+            _given,
             "hosts as the machine file gives them",
             "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
             "Using_the_Hydra_Process_Manager.md",
-            "",
-            _given,
         ),
         Launcher(
             "deepspeed",
+            _given,
             "hosts as the host file gives them",
             "DeepSpeed, deepspeed/launcher/runner.py",
-            "",
-            _given,
         ),
         Launcher(
             "verl",
+            _by_text,
             "addresses of the hosts sorted as text, for which their names stand here",
             "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
-            "host names",
-            _by_text,
+            sorts_text="host names",
         ),
     )
 }

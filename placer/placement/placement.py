@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Rank -> GPU, as indices into one topology.
+    """Rank -> GPU, as indices into one topology."""
 
-    Attributes
-    ----------
-    gpu_of_rank : ndarray, shape (R,)
-        Global GPU index (``Domains.first_gpu_of_node`` numbering) of each rank.
-    """
-
+    # (R,): global GPU index (``Domains.first_gpu_of_node`` numbering) of each rank.
     gpu_of_rank: IntArray
 
     @classmethod

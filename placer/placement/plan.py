@@ -15,11 +15,20 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import Shown, load
+from placer.documents.keys import keys_of
 from placer.job.axes import Parallelism
+from placer.placement.plan_keys import PlanFile
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
     import networkx as nx
+
+_KEYS = keys_of(PlanFile)
+# What a file does not say where there is none of it.
+_MAY_LACK = {
+    *("verdict", "assumed", "what_if", "role_of_rank", "instance_of_rank", "rules"),
+    *("advice", "previous", "request", "inputs"),
+}
 
 
 def period_of(score: Mapping[str, Any]) -> str:
@@ -194,36 +203,15 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its file form, ready for JSON."""
-        return {
-            "format": "placer/plan",
-            "version": 1,
-            **({"verdict": dict(self.verdict)} if self.verdict else {}),
-            **({"assumed": [*self.assumed]} if self.assumed else {}),
-            **({"what_if": [*self.what_if]} if self.what_if else {}),
-            "topology": dict(self.topology),
-            "job": dict(self.job),
-            "world_size": self.world_size,
-            "nodes": list(self.nodes),
-            "domains": {tier: list(names) for tier, names in self.domains.items()},
-            "node_of_rank": self.node_of_rank.tolist(),
-            "gpu_of_rank": self.gpu_of_rank.tolist(),
-            **self._roles(),
-            **({"rules": dict(self.rules)} if self.rules else {}),
-            "score": dict(self.score),
-            "baselines": dict(self.baselines),
-            "bound": dict(self.bound),
-            **({"advice": dict(self.advice)} if self.advice else {}),
-            **({"previous": dict(self.previous)} if self.previous else {}),
-            **({"request": dict(self.request)} if self.request else {}),
-            **({"inputs": dict(self.inputs)} if self.inputs else {}),
-            "solver": dict(self.solver),
-        }
+        told = {each.called: _plain(getattr(self, each.called)) for each in _KEYS}
+        told["domains"] = {tier: [*names] for tier, names in self.domains.items()}
+        said = {k: value for k, value in told.items() if value or k not in _MAY_LACK}
+        return {"format": "placer/plan", "version": 1, **said}
 
-    def _roles(self) -> dict[str, Any]:
-        """Role and instance of each rank, in a workload."""
-        if not self.role_of_rank:
-            return {}
-        return {
-            "role_of_rank": list(self.role_of_rank),
-            "instance_of_rank": self.instance_of_rank.tolist(),
-        }
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value if isinstance(value, int) else [*value]

@@ -30,11 +30,8 @@ class ContradictionError(InputError):
 def require_consistent(plan: Plan, world_size: int, source: str) -> None:
     """Nothing, when the parts of ``plan`` fit together.
 
-    Raises
-    ------
-    ContradictionError
-        If lengths differ, an index points nowhere, a GPU holds two ranks, a node is
-        listed twice or the axes do not multiply to ``world_size``.
+    Raises `ContradictionError` if lengths differ, an index points nowhere, a GPU holds
+    two ranks, a node is listed twice or the axes do not multiply to ``world_size``.
     """
     found = [
         *_lengths(plan, world_size),

@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 FORMAT = "placer/plan"
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_SECTIONS = (
-    "rules",
-    "baselines",
-    "bound",
-    "advice",
-    "previous",
-    "request",
-    "inputs",
-    "solver",
-)
 _HINT = "a plan is the JSON that placer place -o writes"
 _INDICES = range(2**31)
 _MAX_WHOLE = 2**63
@@ -48,12 +38,7 @@ _MAX_WHOLE = 2**63
 def decode_plan(data: object, source: str) -> Plan:
     """The plan that ``data``, as parsed from JSON, describes.
 
-    Raises
-    ------
-    ContradictionError
-        If it is well formed, but its parts do not fit together.
-    InputError
-        If it is not a plan, of a newer version, or malformed.
+    Raises `ContradictionError` if it is well formed, but its parts do not fit together.
     """
     document = Document(source, data)
     _harmless(document, data)
@@ -124,25 +109,11 @@ def _check(document: Document, found: dict[str, Any]) -> None:
 
 
 def _plan(found: dict[str, Any]) -> Plan:
-    roles = found["role_of_rank"] or ()
-    instances = found["instance_of_rank"]
-    sections: dict[str, Any] = {key: found[key] or {} for key in _SECTIONS}
-    none = np.zeros(0, dtype=np.int64)
-    return Plan(
-        topology=found["topology"],
-        job=found["job"],
-        nodes=found["nodes"],
-        domains=found["domains"] or {},
-        node_of_rank=found["node_of_rank"],
-        gpu_of_rank=found["gpu_of_rank"],
-        verdict=found["verdict"] or {},
-        assumed=found["assumed"] or (),
-        what_if=found["what_if"] or (),
-        score=Score(found["score"] or {}),
-        role_of_rank=roles,
-        instance_of_rank=none if instances is None else instances,
-        **sections,
-    )
+    """The plan of the values of the keys, None for those that are not there."""
+    given = {key: value for key, value in found.items() if value is not None}
+    del given["world_size"]
+    score = Score(found["score"] or {})
+    return Plan(**{"domains": {}} | given | {"score": score})
 
 
 _WIDTH = 88
@@ -151,10 +122,7 @@ _WIDTH = 88
 def encode_plan(plan: Plan) -> str:
     """JSON text of ``plan``, keys in the order of ``Plan.to_dict``.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises `ValueError` if a number is not finite.
     """
     return json_text(plan.to_dict())
 
@@ -164,10 +132,7 @@ def json_text(data: Mapping[str, Any]) -> str:
 
     Floats are written as ``repr``: the shortest text that reads back the same.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises `ValueError` if a number is not finite.
     """
     return _text(data, "") + "\n"
 

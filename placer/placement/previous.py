@@ -28,24 +28,11 @@ def inputs_left(
 ) -> Inputs:
     """The inputs without what failed: the same allocation, and what was added to it.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        Of the plan.
-    plan : Plan
-        One that keeps no inputs does not tell its allocation: it is taken for the whole
-        machine, or with ``added`` for the plan's nodes and its spares.
-    failed : sequence of str
-        Hosts of the topology or of the plan.
-    added : sequence of str, optional
-        Hosts to use beside those of the allocation.
-
-    Raises
-    ------
-    InputError
-        If a host is unknown, or an added one unavailable.
-    InfeasibleError
-        If no host is left.
+    ``inputs``: of the plan. ``plan``: one that keeps no inputs does not tell its
+    allocation: it is taken for the whole machine, or with ``added`` for the plan's
+    nodes and its spares. ``failed``: hosts of the topology or of the plan. ``added``:
+    hosts to use beside those of the allocation. Raises `InfeasibleError` if no host is
+    left.
     """
     topology, more = inputs.topology, added or ()
     refuse(_host_problems(topology, plan, failed, more))
@@ -113,41 +100,24 @@ _CORRESPOND = ("tp", "cp", "pp", "dp")
 
 
 class LostHost(NamedTuple):
-    """A host of the previous plan that cannot be used, or not as it was.
+    """A host of the previous plan that cannot be used, or not as it was."""
 
-    Attributes
-    ----------
-    ranks : ndarray, shape (any,)
-        The ranks it held, ascending.
-    number : int
-        Of the host on the machine as it is; -1 where that has none of its name.
-    """
-
-    ranks: IntArray
+    ranks: IntArray  # (any,): the ranks it held, ascending
+    # Of the host on the machine as it is; -1 where that has none of its name.
     number: int
 
 
 @dataclass(frozen=True, eq=False)
 class Previous:
-    """The seats of a previous plan.
+    """The seats of a previous plan."""
 
-    Attributes
-    ----------
-    gpu_of_rank : ndarray, shape (R,)
-        Global GPU index of every rank; -1 for a rank without a seat any more.
-    domain : ndarray, shape (T, R)
-        Domain of every rank at each tier of the machine by island, numbered as there.
-        Those that are gone have numbers of their own, beyond; -1 for new ranks.
-    lost : tuple of LostHost
-        By their first ranks.
-    is_new : ndarray of bool, shape (R,)
-        Ranks that the previous plan did not have.
-    """
-
+    # (R,): global GPU index of every rank; -1 for a rank without a seat any more.
     gpu_of_rank: IntArray
+    # (T, R): domain of every rank at each tier of the machine by island, numbered as
+    # there. Those that are gone have numbers of their own, beyond; -1 for new ranks.
     domain: IntArray
-    lost: tuple[LostHost, ...]
-    is_new: BoolArray
+    lost: tuple[LostHost, ...]  # by their first ranks
+    is_new: BoolArray  # (R,): ranks that the previous plan did not have
 
     @property
     def is_lost(self) -> BoolArray:
@@ -218,10 +188,7 @@ class PreviousPlan(NamedTuple):
 def _hosts_gone(previous: PreviousPlan, host: IntArray) -> IntArray:
     """Domain of each host of the plan, were it gone, at each tier; shape (T, hosts).
 
-    Parameters
-    ----------
-    host : ndarray, shape (hosts,)
-        Of the machine as it is, -1 for one that it lacks.
+    ``host`` ((hosts,)): of the machine as it is, -1 for one that it lacks.
     """
     plan, topology = previous
     rows = [topology.num_nodes + np.arange(len(host))]
@@ -241,12 +208,8 @@ def _islands_gone(
 ) -> IntArray:
     """Domain of GPUs of gone hosts at each tier below the host; shape (K, GPUs).
 
-    Parameters
-    ----------
-    seen : Machine
-        The machine by island.
-    entry, gpu : ndarray, shape (GPUs,)
-        Entry of the plan's hosts, and what a launcher called the GPU there.
+    ``seen``: the machine by island. ``entry`` and ``gpu`` ((GPUs,)): entry of the
+    plan's hosts, and what a launcher called the GPU there.
     """
     plan, topology = previous
     islands, listed = topology.islands, topology.listed

@@ -123,23 +123,13 @@ EXAMPLE = 'write "host", "host:4" or "host slots=4"'
 
 @dataclass(frozen=True)
 class Entry:
-    """So many next ranks go to ``host``.
+    """So many next ranks go to ``host``."""
 
-    Attributes
-    ----------
-    line : int
-        Where it stands; 0 when unknown.
-    gpu : int or None
-        GPU of the one rank; None takes the node's GPUs in turn.
-    key : str
-        Path of the entry in a JSON document.
-    """
-
-    line: int
+    line: int  # where it stands; 0 when unknown
     host: str
     ranks: int = 1
-    gpu: int | None = None
-    key: str = ""
+    gpu: int | None = None  # GPU of the one rank; None takes the node's GPUs in turn
+    key: str = ""  # path of the entry in a JSON document
 
     def problem(self, message: str, source: str, hint: str = "") -> Problem:
         """What is wrong with it, and where it stands."""

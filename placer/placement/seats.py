@@ -33,18 +33,10 @@ def some_ranks(ranks: IntArray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Seats:
-    """Seat of every rank.
+    """Seat of every rank."""
 
-    Attributes
-    ----------
-    node : ndarray, shape (R,)
-        Index of the node in the topology.
-    gpu : ndarray, shape (R,)
-        Index of the GPU inside its node.
-    """
-
-    node: IntArray
-    gpu: IntArray
+    node: IntArray  # (R,): index of the node in the topology
+    gpu: IntArray  # (R,): index of the GPU inside its node
 
 
 def seats_of_plan(plan: Plan, topology: Topology) -> tuple[Seats, list[str]]:

@@ -10,7 +10,7 @@ from placer.base.hostlist import compress_grid, expand, with_blanks
 from placer.base.units import plural
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
-from placer.report.plan_html import html_table
+from placer.report.notebook import html_table
 from placer.report.words import NOUN, amount, proved, share_text
 
 # Names in a row, and groups of domains, at the most.
@@ -20,11 +20,8 @@ _GROUPS = 2
 def grade_text(grade: Mapping[str, Any]) -> str:
     """``costs 8.4 % more than 16 full racks; r07 and r12 hold 3 nodes each``.
 
-    Parameters
-    ----------
-    grade : mapping
-        As `placer.allocate` gives it: values of the granted nodes, of the best free
-        ones and of the best at all, with the nodes of each in every domain.
+    ``grade``: as `placer.allocate` gives it: values of the granted nodes, of the best
+    free ones and of the best at all, with the nodes of each in every domain.
     """
     objective, own = grade["objective"], grade["value"]
     free, best = grade["best_free"], grade["best"]
@@ -106,10 +103,7 @@ _WHY = {
 def allocation_text(found: Found) -> str:
     """The text of an allocation, at most 80 columns wide.
 
-    Parameters
-    ----------
-    found : mapping
-        As `placer.allocation.allocation.Allocation.to_dict` gives it.
+    ``found``: as `placer.allocation.allocation.Allocation.to_dict` gives it.
     """
     return paragraphs(
         [

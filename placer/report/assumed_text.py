@@ -53,12 +53,7 @@ def assumed_texts(
 ) -> Iterator[str]:
     """One text for all that was assumed, and one for each that the verdict rests on.
 
-    Parameters
-    ----------
-    assumed, what_if : sequence of mapping
-        As a plan has them.
-    who : str
-        What would save so much.
+    ``assumed`` and ``what_if``: as a plan has them. ``who``: what would save so much.
     """
     tried: dict[str, list[Mapping[str, Any]]] = {}
     for entry in what_if:

@@ -1,10 +1,16 @@
-"""Plain text in columns, and wrapped to the width of a terminal."""
+"""Plain text in columns, and wrapped to the width of a terminal.
+
+How text for people may look: its width, and on a terminal colours and bars.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 WIDTH = 80
 
@@ -88,6 +94,16 @@ def table(
         yield from wrapped(sentence, _INDENT, width)
 
 
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows as CSV: a header of all their keys, then a line a row."""
+    text = io.StringIO()
+    keys = dict.fromkeys(key for row in rows for key in row)
+    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
 def paragraphs(blocks: Iterable[Iterable[str]]) -> str:
     """Blocks of lines with an empty line between; those without lines are left out."""
     return "\n\n".join(text for lines in blocks if (text := "\n".join(lines)))
@@ -118,3 +134,34 @@ def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
         first, *rest = wrapped(text, "    ", max(5, width - len(indent))) or [""]
         yield indent + first
         yield from (indent + part for part in rest)
+
+
+# Colours of the terminal's own palette (ECMA-48, SGR), so that they fit any background.
+_STYLES = {"title": 1, "quiet": 2, "bad": 31, "good": 32, "work": 34}
+_EIGHTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589")
+_FULL = "\u2588"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a terminal, or a pipe, can show."""
+
+    width: int = WIDTH  # columns at most
+    colour: bool = False
+    bars: bool = False  # whether block characters can be drawn
+
+    def paint(self, text: str, style: str) -> str:
+        """The text in a style (``title``, ``good``, ...), as it is without colours."""
+        if not (self.colour and text):
+            return text
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+    def bar(self, share: float, room: int) -> str:
+        """A bar of ``share`` of ``room`` columns; empty where none can be drawn."""
+        if not self.bars or room < 1:
+            return ""
+        eighths = round(min(max(share, 0.0), 1.0) * room * 8)
+        return _FULL * (eighths // 8) + _EIGHTHS[eighths % 8]
+
+
+PLAIN = Look()

@@ -17,14 +17,18 @@ from placer.placement.inputs import inputs_of
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.started import planned_job
-from placer.report.before_after import EntryChange, link_changes, path_changes
-from placer.report.cost_changes import CostChange, cost_changes, cost_dict
-from placer.report.diff_cost_text import COST_HEAD, cost_rows
-from placer.report.diff_text import diff_sentence, diff_verdict
+from placer.report.changes import (
+    CostChange,
+    EntryChange,
+    cost_changes,
+    cost_dict,
+    link_changes,
+    path_changes,
+)
+from placer.report.diff_text import COST_HEAD, cost_rows, diff_sentence, diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
-from placer.report.matching import match
-from placer.report.moves import Fold, Move, folds, home_tier, moves
-from placer.report.plan_html import html_table
+from placer.report.moves import Fold, Move, folds, home_tier, match, moves
+from placer.report.notebook import html_table
 from placer.report.restart import Restart, restart
 
 if TYPE_CHECKING:

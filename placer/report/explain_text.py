@@ -25,16 +25,9 @@ def explain_text(
 ) -> str:
     """The facts in words, at most 80 columns wide, without a final newline.
 
-    Parameters
-    ----------
-    explained : mapping
-        As ``placer.explain.facts.explain`` gives it.
-    tiers : sequence of str
-        Tier names, innermost first.
-    scale_up : int
-        How many of the tiers are NVLink tiers.
-    period : str
-        What the score is of: a step, or of a workload a cycle.
+    ``explained``: as ``placer.explain.facts.explain`` gives it. ``tiers``: tier names,
+    innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``period``:
+    what the score is of: a step, or of a workload a cycle.
     """
     island = largest_island(tiers, scale_up)
     blocks = (

@@ -18,7 +18,7 @@ from placer.report.words import (
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.report.look import Look
+    from placer.report.columns import Look
 
 _MARK = " *"
 _HOURS = "GPU h/day"

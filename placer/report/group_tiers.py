@@ -17,20 +17,15 @@ from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
 
 
 @dataclass(frozen=True)
 class DomainChange:
-    """Groups of one axis that went from one lowest common domain to another.
+    """Groups of one axis that went from one lowest common domain to another."""
 
-    Attributes
-    ----------
-    old_tier, old, new_tier, new : str
-        Tiers and names of the two domains; the whole machine is named by its tier.
-    groups : int
-    """
-
+    # old_tier, old, new_tier and new: tiers and names of the two domains; the whole
+    # machine is named by its tier.
     old_tier: str
     old: str
     new_tier: str
@@ -44,31 +39,21 @@ class DomainChange:
 
 @dataclass(frozen=True)
 class AxisChange:
-    """What happened to the groups of one axis.
-
-    Attributes
-    ----------
-    axis : str
-    groups : int
-        Groups that both plans have.
-    changed_domain : int
-        Groups whose lowest common domain is another one, of whichever tier.
-    entered, left : int
-        Groups whose lowest common tier is now further in, or further out.
-    tiers : mapping of (str, str) to int
-        How many of them went from one lowest common tier to another, or to another
-        domain of the same tier.
-    domains : tuple of DomainChange
-        The same by domain, from the tier on that moves are folded by: a group inside
-        one node counts as in the rack of that node.
-    """
+    """What happened to the groups of one axis."""
 
     axis: str
-    groups: int
+    groups: int  # groups that both plans have
+    # Groups whose lowest common domain is another one, of whichever tier.
     changed_domain: int
+    # entered and left: groups whose lowest common tier is now further in, or further
+    # out.
     entered: int
     left: int
+    # How many of them went from one lowest common tier to another, or to another domain
+    # of the same tier.
     tiers: Mapping[tuple[str, str], int]
+    # The same by domain, from the tier on that moves are folded by: a group inside one
+    # node counts as in the rack of that node.
     domains: tuple[DomainChange, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

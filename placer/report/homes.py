@@ -20,24 +20,14 @@ Crossings = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Home:
-    """Where the groups of an axis belong, and how many of each side leave it.
+    """Where the groups of an axis belong, and how many of each side leave it."""
 
-    Attributes
-    ----------
-    axis, tier : str
-        The tier is the innermost one that can hold a group.
-    level : int
-        Index of the tier among those from the node to the whole machine.
-    groups : tuple of int
-        Groups of the axis, by side.
-    leaving : tuple of int
-        Groups whose lowest common domain is of an outer tier, by side.
-    """
-
+    # axis and tier: the tier is the innermost one that can hold a group.
     axis: str
     tier: str
-    level: int
-    groups: tuple[int, ...]
+    level: int  # index of the tier among those from the node to the whole machine
+    groups: tuple[int, ...]  # groups of the axis, by side
+    # Groups whose lowest common domain is of an outer tier, by side.
     leaving: tuple[int, ...]
 
     @property
@@ -49,12 +39,9 @@ class Home:
 def homes_of(plans: Sequence[Plan], crossings: Sequence[Crossings]) -> list[Home]:
     """Where the groups of each axis belong; gradient groups only if alone.
 
-    Parameters
-    ----------
-    plans : sequence of Plan
-        Those that are known of the placements, the last one among them.
-    crossings : sequence of mapping
-        Of each placement, as a score has them; where one says nothing there are none.
+    ``plans``: those that are known of the placements, the last one among them.
+    ``crossings``: of each placement, as a score has them; where one says nothing there
+    are none.
     """
     if not all(crossings) or not plans[-1].outer_tiers:
         return []

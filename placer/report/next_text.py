@@ -32,13 +32,7 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
 
     Long commands go on after a backslash; one with a word too long is left out.
 
-    Parameters
-    ----------
-    plan : Plan
-    path : str
-        Where it is.
-    width : int
-        Columns at most.
+    ``path``: where it is. ``width``: columns at most.
     """
     worst, subject = slowest_group(plan.score), ["--rank", "0"]
     if worst:
@@ -71,11 +65,7 @@ def _changed_line(plan: Plan, width: int) -> Iterator[str]:
 def launch_commands(plan: Plan, path: str) -> list[list[str]]:
     """Words after ``placer`` that turn the plan into files of its launcher.
 
-    Parameters
-    ----------
-    plan : Plan
-    path : str
-        Where it is.
+    ``path``: where it is.
     """
     formats = _formats(plan)
     commands = [

@@ -20,30 +20,19 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
 
 OPTIMIZER_BYTES = 12.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """What nodes hold of one part of the state under one plan.
+    """What nodes hold of one part of the state under one plan."""
 
-    Attributes
-    ----------
-    kind : str
-        ``parameters`` or ``optimizer``.
-    shard_bytes : ndarray, shape (P,), bytes
-        Of one shard, by pipeline stage.
-    intervals : int
-        How many a shard is cut into.
-    on_node : mapping of (str, int, int) to set of int
-        Node, stage and shard of the stage -> the intervals that are there.
-    """
-
-    kind: str
-    shard_bytes: FloatArray
-    intervals: int
+    kind: str  # ``parameters`` or ``optimizer``
+    shard_bytes: FloatArray  # (P,), bytes: of one shard, by pipeline stage
+    intervals: int  # how many a shard is cut into
+    # Node, stage and shard of the stage -> the intervals that are there.
     on_node: Mapping[tuple[str, int, int], set[int]]
 
     def missing(self, before: _Held) -> float:
@@ -136,23 +125,15 @@ def _overlap(j: int, m: int, i: int, n: int) -> int:
 
 @dataclass(frozen=True)
 class Restart:
-    """The work of a restart in the new placement.
+    """The work of a restart in the new placement."""
 
-    Attributes
-    ----------
-    nodes : tuple of str
-        Nodes that held or hold a rank which moved, starts or stops, in
-        natural order.
-    started, stopped : int
-        Ranks that only the new, only the old plan has.
-    to_new, to_old : mapping of str to float, or None
-        Bytes that nodes must receive to go to the new placement, and back again:
-        ``parameters`` and ``optimizer``. None without a job that has a model.
-    """
-
+    # Nodes that held or hold a rank which moved, starts or stops, in natural order.
     nodes: tuple[str, ...]
+    # started and stopped: ranks that only the new, only the old plan has.
     started: int
     stopped: int
+    # to_new and to_old: bytes that nodes must receive to go to the new placement, and
+    # back again: ``parameters`` and ``optimizer``. None without a job that has a model.
     to_new: Mapping[str, float] | None
     to_old: Mapping[str, float] | None
 

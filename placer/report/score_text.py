@@ -7,8 +7,7 @@ from typing import Any
 
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan import period_of
-from placer.report.columns import columns, paragraphs, seen, table, wrapped
-from placer.report.look import PLAIN, Look
+from placer.report.columns import PLAIN, Look, columns, paragraphs, seen, table, wrapped
 from placer.report.words import hop_cost, largest_island, slowest_host
 
 # Parts that are told apart from the smallest share of the total on.
@@ -54,16 +53,9 @@ def score_text(
 ) -> str:
     """The score as a few small tables, without a final newline.
 
-    Parameters
-    ----------
-    score : mapping
-        As ``placer.explain.score.score`` gives it.
-    tiers : sequence of str
-        Tier names, innermost first.
-    scale_up : int
-        How many of the tiers are NVLink tiers.
-    look : Look
-        How wide lines may be, and whether the parts of the step are drawn.
+    ``score``: as ``placer.explain.score.score`` gives it. ``tiers``: tier names,
+    innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``look``: how
+    wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
     period = period_of(score)

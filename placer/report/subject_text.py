@@ -28,18 +28,9 @@ def subjects_text(
 ) -> str:
     """What `placer.explain` found, at most 80 columns wide, without a final newline.
 
-    Parameters
-    ----------
-    explained : mapping
-        As ``placer.api.explain.explain`` gives it.
-    tiers : sequence of str
-        Tier names, innermost first.
-    scale_up : int
-        How many of the tiers are NVLink tiers.
-    width : int
-        Columns at most.
-    period : str
-        What the score is of: a step, or of a workload a cycle.
+    ``explained``: as ``placer.api.explain.explain`` gives it. ``tiers``: tier names,
+    innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``width``:
+    columns at most. ``period``: what the score is of: a step, or of a workload a cycle.
     """
     island = largest_island(tiers, scale_up)
     return paragraphs(

@@ -20,9 +20,8 @@ from placer.placement.parts import (
     parts_of,
 )
 from placer.report.assumed_text import assumed_lines
-from placer.report.columns import WIDTH, paragraphs, wrapped
+from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
-from placer.report.look import PLAIN, Look
 from placer.report.score_text import score_text
 from placer.report.verdict import inner_domains, is_kept, sentences
 from placer.report.words import (
@@ -126,11 +125,7 @@ def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
     What the plan does not say is left out. One that keeps the order in use says so,
     and no more unless all is asked for.
 
-    Parameters
-    ----------
-    plan : Plan
-    look : Look
-        Another width, and colours and bars where a terminal can show them.
+    ``look``: another width, and colours and bars where a terminal can show them.
     """
     if is_kept(plan) and not in_full:
         return "\n".join(_of_few_words(plan, look))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placer.base.units import format_bandwidth, format_seconds
 from placer.report.columns import narrowed, wrapped
-from placer.report.plan_html import html_table
+from placer.report.notebook import html_table
 from placer.report.words import gap_text
 
 Row = Mapping[str, Any]
@@ -36,11 +34,7 @@ _SAID_ONCE = ("status", "efficiency", "hop cost", "GPUs", "batch", "gap")
 def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
     """A table with a line a row, then what was wrong, without a final newline.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-    swept : sequence of str
-        Keys that vary from row to row; they come first.
+    ``swept``: keys that vary from row to row; they come first.
     """
     lines = list(narrowed(_table(rows, swept), _SAID_ONCE))
     without: dict[str, list[Row]] = {}
@@ -66,16 +60,6 @@ def _table(rows: Sequence[Row], swept: Sequence[str]) -> list[list[str]]:
     keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
     head = [label(key) for key in keys]
     return [head, *([cell(row, key) for key in keys] for row in rows)]
-
-
-def sweep_csv(rows: Sequence[Row]) -> str:
-    """The rows as CSV: a header, then a line a row; numbers as in JSON."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def label(key: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.units import format_bytes, format_seconds
 from placer.report.assumed_text import assumed_lines, fixed_warning
-from placer.report.columns import columns, narrowed, paragraphs, wrapped
-from placer.report.plan_html import html_table
+from placer.report.columns import columns, csv_text, narrowed, paragraphs, wrapped
+from placer.report.notebook import html_table
 from placer.report.tune_words import (
     AXES,
     alike_words,
@@ -58,16 +56,9 @@ def tune_text(
 ) -> str:
     """The verdict, a table with a line a row, what was left out and what is proved.
 
-    Parameters
-    ----------
-    found : mapping
-        As `placer.degrees.tuning.Tuning.to_dict` gives it.
-    explain : bool
-        Also say why the first row is better than another and than the job's own.
-    row : int
-        Of which the flags are shown.
-    place : iterable of str
-        Lines that say how the job with them is placed.
+    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``explain``: also say
+    why the first row is better than another and than the job's own. ``row``: of which
+    the flags are shown. ``place``: lines that say how the job with them is placed.
     """
     rows = found["rows"]
     return paragraphs(
@@ -108,11 +99,7 @@ def tune_csv(rows: Sequence[Row]) -> str:
         }
         for row in rows
     ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(flat[0]), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
+    return csv_text(flat)
 
 
 def _table(rows: Sequence[Row]) -> list[list[str]]:
@@ -221,14 +208,8 @@ def next_lines(
 ) -> Iterator[str]:
     """The flags of a row that differ from the job's own, or all; then a command.
 
-    Parameters
-    ----------
-    found : mapping
-        As `placer.degrees.tuning.Tuning.to_dict` gives it.
-    index : int
-        Of the row.
-    place : iterable of str
-        Lines that say how the job with them is placed.
+    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``index``: of the
+    row. ``place``: lines that say how the job with them is placed.
     """
     row, own = found["rows"][index], found["own"]
     framework, words = found["framework"], row["flags"]

@@ -39,11 +39,7 @@ def reason(plan: Plan, before: Mapping[str, Any]) -> str:
     Of all axes the one is told that is exposed longest beside the plan; empty where
     none is.
 
-    Parameters
-    ----------
-    plan : Plan
-    before : mapping
-        ``exposed_s`` and ``crossings`` of the other placement, as in a score.
+    ``before``: ``exposed_s`` and ``crossings`` of the other placement, as in a score.
     """
     mine, theirs = plan.score.get("exposed_s", {}), before["exposed_s"]
     more = {axis: theirs[axis] - mine.get(axis, 0.0) for axis in theirs}
@@ -81,11 +77,7 @@ Facts = Mapping[str, Any]
 def sentence(plan: Plan, facts: Facts) -> str:
     """The verdict in one line; empty for what was not searched.
 
-    Parameters
-    ----------
-    plan : Plan
-    facts : mapping
-        What is advised, and what is saved, as a plan's ``verdict`` has it.
+    ``facts``: what is advised, and what is saved, as a plan's ``verdict`` has it.
     """
     return "; ".join(sentences(plan, facts))
 
@@ -191,14 +183,8 @@ def _worth(plan: Plan, value: float | None = None) -> str:
 def why_kept(bound: Mapping[str, Any], facts: Facts, period: str = "step") -> str:
     """Why an order that costs the bound's value is kept.
 
-    Parameters
-    ----------
-    bound : mapping
-        Of the plan.
-    facts : mapping
-        What the best that was found would save, as `saved_text` takes it.
-    period : str
-        What times are of, `Plan.period`.
+    ``bound``: of the plan. ``facts``: what the best that was found would save, as
+    `saved_text` takes it. ``period``: what times are of, `Plan.period`.
     """
     saved = facts["saved_share"]
     if bound["status"] == "optimal":

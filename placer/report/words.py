@@ -139,15 +139,8 @@ def compared(
 ) -> str:
     """One value beside another: ``8.4 % faster than THAN: 6.35 s instead of 6.94 s``.
 
-    Parameters
-    ----------
-    objective : str
-        ``time`` (s) or ``hop-cost``; less is better.
-    own, other : float
-    than : str
-        What the other value is of.
-    period : str
-        What times are of, `Plan.period`.
+    ``objective``: ``time`` (s) or ``hop-cost``; less is better. ``than``: what the
+    other value is of. ``period``: what times are of, `Plan.period`.
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:
@@ -163,13 +156,8 @@ def saved_text(objective: str, facts: Mapping[str, Any], period: str = "step") -
 
     Likely is 19 times of 20, as `placer.explain.difference.Saving` has it.
 
-    Parameters
-    ----------
-    objective : str
-    facts : mapping
-        ``saved_share``, and of a time ``saved_s`` and ``saved_s_interval``.
-    period : str
-        What times are of, `Plan.period`.
+    ``facts``: ``saved_share``, and of a time ``saved_s`` and ``saved_s_interval``.
+    ``period``: what times are of, `Plan.period`.
     """
     share = share_text(abs(facts["saved_share"]))
     if objective != "time":
@@ -248,12 +236,8 @@ def slowest_group(score: Mapping[str, Any]) -> Mapping[str, Any]:
 def largest_island(tiers: Sequence[str], scale_up: int) -> str:
     """What the largest NVLink domain is called.
 
-    Parameters
-    ----------
-    tiers : sequence of str
-        Tier names, innermost first.
-    scale_up : int
-        How many of the tiers are NVLink tiers.
+    ``tiers``: tier names, innermost first. ``scale_up``: how many of the tiers are
+    NVLink tiers.
     """
     return tiers[scale_up - 1] if scale_up else "GPU"
 

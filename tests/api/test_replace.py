@@ -15,7 +15,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan_file import encode_plan
-from placer.report.matching import match
+from placer.report.moves import match
 
 if TYPE_CHECKING:
     from placer.job.model import Job

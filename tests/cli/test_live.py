@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.cli.live import CountBar
-from placer.cli.progress import ProgressLines
+from placer.cli.progress import CountBar, ProgressLines
 from placer.solve.run.budget import Pulse
 from placer.solve.run.solution import Improvement
 from tests.cli.terminal import Terminal

@@ -7,8 +7,8 @@ import pytest
 
 import placer
 from placer.base.units import format_bytes, format_seconds, parse_duration
+from placer.report.columns import PLAIN
 from placer.report.gains_text import gain_lines
-from placer.report.look import PLAIN
 from placer.report.summary import summarise
 from placer.report.sweep_table import cell
 from placer.report.words import gap_text

@@ -8,8 +8,7 @@ import pytest
 
 import placer
 from placer.placement.plan import Plan
-from placer.report.columns import seen
-from placer.report.look import PLAIN, Look
+from placer.report.columns import PLAIN, Look, seen
 from placer.report.next_text import next_lines
 from placer.report.summary import summarise
 from tests.texts import table

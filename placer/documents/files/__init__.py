@@ -1,10 +1,10 @@
 """Reading input files within limits, and writing output files all or nothing."""
 
-from placer.documents.files.compression import decompressed
 from placer.documents.files.reading import (
     MAX_BYTES,
     beside,
     decode,
+    decompressed,
     files_beside,
     inputs_kept,
     is_file,

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, OutputError, Problem
-from placer.documents.files.compression import check_suffix, compressed
-from placer.documents.files.reading import is_input
+from placer.documents.files.reading import check_suffix, compressed, is_input
 
 if TYPE_CHECKING:
     import io
@@ -28,65 +27,38 @@ def write_text(path: str, text: str) -> None:
     Devices and pipes are written in place, as ``cp`` would, and so is a file that has
     other names or an owner that a new one cannot be given. A read-only file is refused.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written; an existing file is kept.
+    Raises `OutputError` if it cannot be written; an existing file is kept.
     """
+    coding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    errors = getattr(sys.stdout, "errors", None) or "strict"
     with _written(path):
-        if path == "-":
-            coding = getattr(sys.stdout, "encoding", None) or "utf-8"
-            _print(text.encode(coding, getattr(sys.stdout, "errors", None) or "strict"))
-        else:
-            _write(path, text.encode())
+        _put(path, text.encode(coding, errors) if path == "-" else text.encode())
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write ``data`` to ``path``, in the same way as `write_text`.
-
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written; an existing file is kept.
-    """
+    """Write ``data`` to ``path``, in the same way as `write_text`."""
     with _written(path):
-        if path == "-":
-            _print(data)
-        else:
-            _write(path, data)
+        _put(path, data)
 
 
 def write_compressed(path: str, text: str) -> None:
     """Write ``text`` as `write_text` does, compressed where ``path`` says so.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it cannot be written or compressed; an existing file is kept.
+    Raises `OutputError` if it cannot be written or compressed; an existing file is
+    kept.
     """
     if path == "-":
         write_text(path, text)
-        return
-    with _written(path):
-        _write(path, compressed(path, text.encode()))
+    else:
+        with _written(path):
+            _write(path, compressed(path, text.encode()))
 
 
 def check_target(path: str) -> None:
     """Refuse what cannot be written to, before the work rather than after it.
 
-    Raises
-    ------
-    InputError
-        If it has been read within `inputs_kept`.
-    OutputError
-        If it is a folder, read-only, in no folder that can be written to, or to be
-        compressed in a way that cannot be had.
+    Raises `OutputError` if it is a folder, read-only, in no folder that can be written
+    to, or to be compressed in a way that cannot be had.
     """
     if path == "-":
         return
@@ -117,16 +89,20 @@ def _written(path: str) -> Iterator[None]:
 def make_folder(path: str) -> None:
     """Make the folder ``path`` and those above it, unless it is there.
 
-    Raises
-    ------
-    OutputError
-        If it cannot be made.
+    Raises `OutputError` if it cannot be made.
     """
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(f"{path}: cannot be made: {reason}") from None
+
+
+def _put(path: str, data: bytes) -> None:
+    if path == "-":
+        _print(data)
+    else:
+        _write(path, data)
 
 
 def _print(data: bytes) -> None:

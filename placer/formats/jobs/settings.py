@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from placer.base.errors import Problem
 from placer.base.naming import entry, named
 from placer.documents import Document, Value
-from placer.documents.aliases import MERGE
 from placer.documents.scalars import as_boolean, as_integer, raw
+from placer.documents.yaml_reader import MERGE
 from placer.formats.jobs.findings import (
     GPUS,
     Asked,

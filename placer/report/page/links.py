@@ -12,8 +12,7 @@ from placer.base.units import format_beside, format_seconds
 from placer.cost.links import total_load
 from placer.draw.machine_view import short_names
 from placer.explain.ways import ways
-from placer.report.page.bars import permille
-from placer.report.page.tiers import kinds_of_tiers
+from placer.report.page.bars import kinds_of_tiers, permille
 
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad
@@ -27,16 +26,9 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Alike:
-    """Links that are in use equally long.
+    """Links that are in use equally long."""
 
-    Attributes
-    ----------
-    name, remark, hover : str
-        What they are, where they lead, and the names of some.
-    tier : str
-    busy_s : float
-    """
-
+    # name, remark and hover: what they are, where they lead, and the names of some.
     name: str
     remark: str
     hover: str

@@ -18,12 +18,14 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from placer.base.units import plural
 from placer.draw import palette
 from placer.report.assumed_text import assumed_texts
-from placer.report.matching import match
-from placer.report.moves import moved_ranks
+from placer.report.moves import match, moved_ranks
 from placer.report.next_text import launch_commands
 from placer.report.page.bars import (
+    colours_of_tiers,
     group_rows,
+    kinds_of_tiers,
     step_rows,
+    tier_style,
     widths,
 )
 from placer.report.page.findings import (
@@ -39,7 +41,6 @@ from placer.report.page.findings import (
 )
 from placer.report.page.links import link_tables, links_heading
 from placer.report.page.seats import encoded, partners, shown
-from placer.report.page.tiers import colours_of_tiers, kinds_of_tiers, tier_style
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept
 from placer.report.words import amount, roles_of, unbeaten
@@ -47,7 +48,7 @@ from placer.report.words import amount, roles_of, unbeaten
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.homes import Home
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
     from placer.report.page.seats import Shown
     from placer.report.page.side import Side
 
@@ -62,16 +63,9 @@ def page(
 ) -> str:
     """The page as one text.
 
-    Parameters
-    ----------
-    title, style, body : str
-        The body is HTML.
-    scripts : sequence of str
-        Names of the scripts in their order.
-    data : mapping
-        What the scripts read, as JSON in the element ``data``.
-    plain : str
-        Shown where scripts are off.
+    ``title``, ``style``, ``body``: the body is HTML. ``scripts``: names of the scripts
+    in their order. ``data``: what the scripts read, as JSON in the element ``data``.
+    ``plain``: shown where scripts are off.
     """
     script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
     return rendered(
@@ -140,12 +134,8 @@ _WORD = {"dp": "replica", "pp": "stage"}
 def report_page(sides: Sequence[Side], path: str) -> str:
     """The page as HTML text; it needs nothing else.
 
-    Parameters
-    ----------
-    sides : sequence of Side
-        One placement, or two: before and after.
-    path : str
-        File of the last one's plan, for commands; none are told if empty.
+    ``sides``: one placement, or two: before and after. ``path``: file of the last one's
+    plan, for commands; none are told if empty.
     """
     plan, first_words = sides[-1].plan, _first_words(sides)
     folded = is_folded(sides)

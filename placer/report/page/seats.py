@@ -19,7 +19,7 @@ from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.report.matching import Matching
+    from placer.report.moves import Matching
     from placer.report.page.side import Side
 
 Path = tuple[str, ...]
@@ -34,27 +34,16 @@ def encoded(values: npt.ArrayLike) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The part of the machine that a report draws.
+    """The part of the machine that a report draws."""
 
-    Attributes
-    ----------
-    levels : list of str, length L
-        Names of the tiers, the node first, without the whole machine.
-    names : list of list of str
-        Names of the domains of each level, nodes by domain and name.
-    parents : list of ndarray, length L - 1
-        Index in the next level of each domain; the last level has none.
-    gpus : ndarray, shape (N,)
-        GPUs of each node.
-    left_out : int
-        Nodes not drawn: no rank is near them.
-    """
-
+    # Length L: names of the tiers, the node first, without the whole machine.
     levels: list[str]
+    # Names of the domains of each level, nodes by domain and name.
     names: list[list[str]]
+    # Length L : index in the next level of each domain; the last level has none.
     parents: list[IntArray]
-    gpus: IntArray
-    left_out: int
+    gpus: IntArray  # (N,): GPUs of each node
+    left_out: int  # nodes not drawn: no rank is near them
 
     def seats(self, plan: Plan) -> IntArray:
         """GPU of each rank of a plan, counted over all nodes; shape (R,)."""

@@ -18,20 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A placement before or after.
+    """A placement before or after."""
 
-    Attributes
-    ----------
-    name : str
-        What the reader calls it.
-    plan : Plan
-    inputs : Inputs or None
-        Its machine and job; None in older plans, which then show no times of groups,
-        links and stages.
-    """
-
-    name: str
+    name: str  # what the reader calls it
     plan: Plan
+    # Its machine and job; None in older plans, which then show no times of groups,
+    # links and stages.
     inputs: Inputs | None
 
     @cached_property

@@ -1,20 +1,93 @@
-"""The job that a command's options describe."""
+"""The machine and the job of a command: what its options describe, or a plan keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from placer.cli.input_options import SOURCE_OPTIONS
-from placer.cli.options import teller
+from placer.base.errors import InputError, Problem, read_before
+from placer.cli.folder import with_folder
+from placer.cli.input_options import (
+    SOURCE_OPTIONS,
+    job_option,
+    order_option,
+    source_options,
+    topology_option,
+)
+from placer.cli.options import flag, teller, together
+from placer.documents.presets import RENAMED
 
 if TYPE_CHECKING:
-    from placer.base.errors import InputError, Problem
+    from placer.formats.machines.combine import Tree
     from placer.job.model import Job
+    from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
     from placer.topology.model import Topology
+
+
+class Given(NamedTuple):
+    """What options say instead of a plan; None where they say nothing."""
+
+    topology: Topology | None
+    job: Job | None
+
+
+_USUAL = "Default: the one that the plan keeps."
+# Needless for a plan with its inputs.
+plan_input_options = together(
+    topology_option(_USUAL),
+    job_option(_USUAL),
+    source_options,
+    order_option,
+    flag("--force", "Take -t and -j although the plan was made for others."),
+)
+
+
+def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
+    """The machine of ``-t`` and the job of ``-j``, where these are given.
+
+    ``options``: of a command with `plan_input_options`. ``plan``: whose machine the job
+    is for, unless ``-t`` names another.
+    """
+    from placer.placement.inputs import kept_topology
+
+    machine = read_machine(options) if options["topology"] else None
+    if not options["job"]:
+        return Given(machine, None)
+    kept = None if plan is None or machine else kept_topology(plan)
+    return Given(machine, read_given_job(options, machine or kept))
+
+
+def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
+    """The machine, the job and the hosts of the options, or of placer.yaml.
+
+    ``options``: of a command with `plan_input_options` and ``--hosts``. ``why``: why
+    they are needed, where they not always are.
+    """
+    from placer.placement.inputs import Inputs
+    from placer.topology.allocation import parse_hosts
+
+    options = with_folder(options, why)
+    hosts, machine = options["hosts"], read_machine(options)
+    return Inputs(
+        machine,
+        read_given_job(options, machine, hosts),
+        None if hosts is None else tuple(parse_hosts(hosts)),
+    )
+
+
+def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
+    """What a plan was made of; ranks are numbered as in the plan.
+
+    ``options``: of a command with `plan_input_options`.
+    """
+    from placer.api.inputs import inputs_of_plan
+
+    return inputs_of_plan(plan, *given_inputs(options, plan), force=options["force"])
 
 
 # How the samples of a step are cut.
@@ -35,20 +108,12 @@ def read_given_job(
     divide, it has those of the hosts. What its sources say goes to stderr, unless the
     command is quiet.
 
-    Parameters
-    ----------
-    options : dict
-        Of a command with `job_option` and `source_options`.
-    machine : Topology, optional
-        That it runs on: where no source says how long the work takes, a rate of its
-        GPUs is assumed.
-    hosts : str, optional
-        An allocation of the machine.
-    ranks : int, optional
-        How many a job has whose sources leave it open, for commands that change it.
-    cuts_batch : bool
-        Whether the command cuts the samples of a step itself: of sources that do not
-        say how, it needs ``--global-batch`` alone.
+    ``options``: of a command with `job_option` and `source_options`. ``machine``: that
+    it runs on: where no source says how long the work takes, a rate of its GPUs is
+    assumed. ``hosts``: an allocation of the machine. ``ranks``: how many a job has
+    whose sources leave it open, for commands that change it. ``cuts_batch``: whether
+    the command cuts the samples of a step itself: of sources that do not say how, it
+    needs ``--global-batch`` alone.
     """
     with notes_told(options):
         return _given_job(options, machine, hosts, ranks, cuts_batch)
@@ -66,7 +131,6 @@ def _given_job(
     ranks: int | None,
     cuts_batch: bool,
 ) -> Job:
-    from placer.base.errors import InputError
     from placer.job.resize import reordered
     from placer.topology.allocation import allocate
 
@@ -102,8 +166,6 @@ def _read_job_or_fewer(
 
     A command that cuts the batch itself can do with the job on fewer; a note says so.
     """
-    from placer.base.errors import InputError
-
     try:
         return _read_job(options, ranks, machine), ""
     except InputError as error:
@@ -139,8 +201,6 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 
     Where it is known how many GPUs the job has, these are not asked for.
     """
-    from placer.base.errors import InputError, Problem
-
     known = _CUT_BATCH if ranks is None else _CUT_BATCH | {"parallelism.dp"}
     wrong = [p for p in error.problems if p.key in _CUT_BATCH and not _open_cut(p)]
     others = [*wrong, *(p for p in error.problems if p.key not in known)]
@@ -153,8 +213,6 @@ def _no_batch(error: InputError, ranks: int | None) -> InputError:
 @contextmanager
 def notes_told(options: dict[str, Any]) -> Iterator[None]:
     """A context in which the notes of an input are told before its error."""
-    from placer.base.errors import InputError
-
     try:
         yield
     except InputError as error:
@@ -182,3 +240,58 @@ def _read_job(
     for remark in opened.remarks():
         teller(options)(remark)
     return job
+
+
+def read_machine(
+    options: dict[str, Any],
+    sources: Sequence[str] = (),
+    name: str | None = None,
+    beside: Sequence[Callable[[], object]] | None = None,
+) -> Topology:
+    """The machine of ``-t``, or of ``sources``, and of the options beside them.
+
+    What the readers have to say goes to stderr, unless the command is quiet. Where the
+    machine cannot be read, the error says what is wrong with the jobs, too.
+
+    ``options``: of a command with `topology_option`. ``name``: of the machine.
+    ``beside``: each reads a job without the machine; by default the one of ``-j``.
+    """
+    if beside is None:
+        beside = [partial(read_quietly, options)] if options.get("job") else []
+    return read_before(lambda: _read(options, sources, name), beside)
+
+
+def _read(
+    options: dict[str, Any], sources: Sequence[str], name: str | None
+) -> Topology:
+    from placer.formats.jobs.opened import host_hint
+    from placer.formats.machines.machine import read_topology
+
+    named = (*(sources or options["topology"]), options["hardware"])
+    for old, new in RENAMED["topologies"].items():
+        if old in named:
+            teller(options)(
+                f"the preset {old} is {new} now; the old name will be removed"
+            )
+    job, settings = options.get("job"), options.get("settings")
+    return read_topology(
+        sources or options["topology"],
+        hardware=options["hardware"],
+        gpu=options["gpu"],
+        gpus_per_node=options["gpus_per_node"],
+        oversubscription=options["oversubscription"],
+        labels=options["labels"],
+        name=name,
+        hint=lambda: host_hint(job or (), settings, options.get("select")),
+        note=teller(options),
+    )
+
+
+def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
+    """What ``source`` says by itself, with the hardware where that is given."""
+    from placer.formats.machines import machine
+
+    given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
+    if not any(options[name] for name in given):
+        return machine.read_alone(source, teller(options))
+    return read_machine(options, [source])
