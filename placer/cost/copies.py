@@ -107,6 +107,12 @@ class Copies(Fabric):
             )
         ]
 
+    @cached_property
+    def shared_uplinks(self) -> dict[int, FloatArray]:
+        """Capacity of each child's uplink into the tiers where flows share some."""
+        shared = self.whole.shared_uplinks
+        return {t: capacity[self.children[t][1]] for t, capacity in shared.items()}
+
     def copy_of_rows(self, gpus: IntArray) -> IntArray:
         """Copy that each row of GPUs is on; shape (g,)."""
         return self.copy_of_gpu[gpus.reshape(len(gpus), -1)[:, 0]]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
 NODE_GPUS = 8
+# Uplinks are as wide as NICs where nothing but the last digits differs.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +219,23 @@ class Fabric:
             )
             capacities.append(gpus * self.bandwidth[t] / tier.oversubscription)
         return capacities
+
+    @cached_property
+    def shared_uplinks(self) -> Mapping[int, FloatArray]:
+        """Capacity of each child's uplink into the tiers where flows share some.
+
+        One as wide as all NICs below it holds nobody back, whatever each of them sends,
+        and counts as endless; tiers that have such alone are left out.
+        """
+        found = {}
+        for t in self.scale_out_tiers:
+            capacity = self.uplink_capacity[t]
+            gpus = np.bincount(self.child_domain_of_gpu(t), minlength=len(capacity))
+            nics = gpus * self.bandwidth[t:].max()
+            is_narrow = capacity < nics * (1 - ROUNDING)
+            if is_narrow.any():
+                found[t] = np.where(is_narrow, capacity, np.inf)
+        return found
 
     def tier_between(self, gpus: IntArray, others: IntArray) -> IntArray:
         """Lowest tier whose domain holds both GPUs, elementwise.

@@ -230,10 +230,12 @@ class RingFlows:
 
     @cached_property
     def crossings(self) -> list[Crossings]:
-        """Where the hops use uplinks and links, both directions of every tier."""
+        """Where the hops share uplinks and links, both directions of every tier."""
+        shared = self.fabric.shared_uplinks
         uplinks = [
-            Crossings(rows, found.child[rows, columns], self.fabric.uplink_capacity[t])
+            Crossings(rows, found.child[rows, columns], shared[t])
             for t, found in self._crossings.items()
+            if t in shared
             for moved in (found.sent, found.received)
             for rows, columns in [np.nonzero(moved)]
         ]

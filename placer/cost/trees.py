@@ -62,16 +62,17 @@ class Edges:
 
     @cached_property
     def crossings(self) -> list[Crossings]:
-        """Where the flows use uplinks and links, both directions of every tier."""
+        """Where the flows share uplinks and links, both directions of every tier."""
         fabric = self.rings.fabric
         found = []
         by_group = np.argsort(self.group, kind="stable")
-        for t in fabric.scale_out_tiers:
+        for t, capacity in fabric.shared_uplinks.items():
             leaves = by_group[self.tiers[by_group] >= t]
             child = fabric.child_domain_of_gpu(t)
-            for ends in (self.sources[leaves], self.targets[leaves]):
-                capacity = fabric.uplink_capacity[t]
-                found.append(Crossings(self.group[leaves], child[ends], capacity))
+            found += [
+                Crossings(self.group[leaves], child[ends], capacity)
+                for ends in (self.sources[leaves], self.targets[leaves])
+            ]
         for t, links in fabric.links.items():
             link = fabric.link_of(t, self.sources, self.targets)
             on = by_group[link[by_group] >= 0]

@@ -179,6 +179,23 @@ def test_trees_share_uplinks() -> None:
     assert found.seconds == pytest.approx(2 * S / (4 * NIC / 8))
 
 
+@pytest.mark.parametrize(("oversubscription", "buffers"), [(1, 1.5), (2, 3.5)])
+def test_uplinks_as_wide_as_their_nics_hold_no_tree_back(
+    oversubscription: int, buffers: float
+) -> None:
+    """A tree of three racks and one of four meet in a rack of two GPUs.
+
+    There the one has three edges and the other four. Its own NIC sends 3/2 S for the
+    first. Through half of two NICs, all seven halves go as fast as each other.
+    """
+    topology = racks(6, oversubscription, gpus=2)
+    both = groups(topology, np.array([[2, 0, 1, 4], [6, 3, 8, 10]]))
+    seconds = both.all_reduce(S, "tree").bandwidth_seconds
+    assert seconds[0] == pytest.approx(buffers * S / NIC)
+    alone = groups(topology, np.array([[2, 0, 1, 4]])).all_reduce(S, "tree")
+    assert alone.bandwidth_seconds[0] == pytest.approx(1.5 * S / NIC)
+
+
 def parents(count: int) -> list[tuple[list[int], list[int]]]:
     """(children, parents) of both trees, read off the flows towards the parents."""
     edges = double_tree(build_rings(Fabric.of(hosts(count)), np.arange(count)[None]))

@@ -159,7 +159,7 @@ def _pushed_together(limits: Limits) -> Iterator[str]:
         for rank, nodes in limits.nodes_of_rank.items():
             part, there = int(part_of[rank]), frozenset(row[[*nodes]].tolist())
             homes[part] = homes.get(part, there) & there
-            if not homes[part]:
+            if tier >= 0 and not homes[part]:
                 yield _torn(limits, tier, first.get(part, rank), rank)
                 return
             first.setdefault(part, rank)
@@ -195,7 +195,8 @@ def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: str) -> str:
     """That pins bring ranks to some nodes, or with required groups to some domains."""
     topology = limits.topology
     if tier < 0:
-        return f"ranks {ranks} are pinned to {limits.host_names(own)}"
+        hosts = limits.host_names(own) or "hosts that are not there"
+        return f"ranks {ranks} are pinned to {hosts}"
     names = ", ".join(topology.domain_names[tier][domain] for domain in sorted(own))
     tiers = topology.tiers[tier].name + "s" * (len(own) > 1)
     return f"pins and required groups bring ranks {ranks} to {tiers} {names}"

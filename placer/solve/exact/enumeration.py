@@ -92,8 +92,13 @@ def listed_under_rules(
     every = every_placement(problem, budget, problem.limits.marks, most)
     if not (every.complete and problem.nodes_decide):
         return None
-    placed = [Placement.on_nodes(problem.machine, n) for n in every.nodes_of_rank]
-    legal = [p.gpu_of_rank for p in placed if problem.allows(p.gpu_of_rank)]
+    legal = []
+    for node_of_rank in every.nodes_of_rank:
+        if budget.is_over():
+            return None
+        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+        if problem.allows(gpu_of_rank):
+            legal.append(gpu_of_rank)
     avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
     return [g for g, used in zip(legal, avoided, strict=True) if used == min(avoided)]
 

@@ -47,6 +47,8 @@ class Problem:
     ----------
     machine : Machine
         Its nodes in launch order; where nodes have islands, its islands (`by_island`).
+    limits : Limits
+        The job's rules about hosts and failures, in the machine's indices.
     by_name : bool
         Whether the nodes were put in the order of their names, and listed otherwise.
     """
@@ -54,6 +56,7 @@ class Problem:
     machine: Machine
     job: Job
     goal: Objective
+    limits: Limits
     seed: int = 0
     params: Params = field(default_factory=Params)
     by_name: bool = False
@@ -75,7 +78,8 @@ class Problem:
         """
         seen = machine.by_island
         check_requirements(seen, job)
-        return cls(seen, job, objective_of(seen, job, objective), seed)
+        goal = objective_of(seen, job, objective)
+        return cls(seen, job, goal, Limits.of(seen, job), seed)
 
     def on(self, machine: Domains, job: Job) -> Problem:
         """The problem of another machine or job."""
@@ -83,7 +87,8 @@ class Problem:
         if seen is self.machine and job is self.job:
             return self
         goal = objective_of(seen, job, self.goal.name)
-        return replace(self, machine=seen, job=job, goal=goal)
+        limits = Limits.of(seen, job)
+        return replace(self, machine=seen, job=job, goal=goal, limits=limits)
 
     def with_params(self, **changes: Any) -> Problem:
         """The problem, searched with some other `Params`."""
@@ -91,7 +96,16 @@ class Problem:
 
     def searched_anew(self, seed: int, **changes: Any) -> Problem:
         """The problem for another local search; what is compiled is kept."""
-        found = replace(self, seed=seed, params=replace(self.params, **changes))
+        return self._like(seed=seed, params=replace(self.params, **changes))
+
+    def avoiding(self, most_used: int | None) -> Problem:
+        """The problem with so many hosts to avoid that may be used, None for any."""
+        limits = replace(self.limits, most_avoided=most_used)
+        return self._like(limits=limits)
+
+    def _like(self, **fields: Any) -> Problem:
+        """The problem with other fields, on which nothing that is compiled stands."""
+        found = replace(self, **fields)
         compiled = vars(self).keys() - vars(found).keys()
         vars(found).update({name: vars(self)[name] for name in compiled})
         return found
@@ -168,11 +182,6 @@ class Problem:
         if self.job.launcher == "free" or not self.machine.node_tier:
             return True
         return counts_by_island(self.machine) and islands_are_alike(self.machine)
-
-    @cached_property
-    def limits(self) -> Limits:
-        """The job's rules about hosts and failures, in the machine's indices."""
-        return Limits.of(self.machine, self.job)
 
     def avoided(self, gpu_of_rank: IntArray) -> int:
         """How many of the hosts to avoid a placement uses."""

@@ -267,7 +267,7 @@ class Limits:
             found.append(self.avoided_count)
         return found
 
-    @property
+    @cached_property
     def closed(self) -> BoolArray:
         """Whether a node may hold no rank at all; shape (N,)."""
         found = np.zeros(self.topology.num_nodes, dtype=bool)

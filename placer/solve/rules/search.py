@@ -72,14 +72,16 @@ class _RuledSearch:
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.problem, self.tools, self.limits = problem, tools, problem.limits
         self._proofs: dict[bool, Proof] = {}
-        self._begin(0)
+        self.ruled = problem.avoiding(0)
+        self.incumbent = Incumbent(self.ruled, tools.budget, tools.progress)
 
     def _begin(self, most_avoided: int | None) -> None:
-        """Go on with nothing, and so many hosts to avoid that may be used."""
-        kept = self.problem.searched_anew(self.problem.seed)
-        vars(kept)["limits"] = replace(self.limits, most_avoided=most_avoided)
-        self.ruled = kept
-        self.incumbent = Incumbent(kept, self.tools.budget, self.tools.progress)
+        """Go on with so many hosts to avoid, and what was found where it keeps that."""
+        known = self.incumbent
+        self.ruled = self.problem.avoiding(most_avoided)
+        self.incumbent = Incumbent(self.ruled, self.tools.budget, self.tools.progress)
+        if known.gpu_of_rank is not None:
+            self.incumbent.offer(known.method, known.gpu_of_rank)
 
     @property
     def has_placement(self) -> bool:
@@ -119,15 +121,19 @@ class _RuledSearch:
             return False
         if every:
             self._begin(self.problem.avoided(every[0]))
+        is_cut = False
         for gpu_of_rank in every:
+            if is_cut := self._ends():
+                break
             self.incumbent.offer("enumeration", gpu_of_rank)
-        if every:
+        self.incumbent.cut_short |= is_cut and self.tools.budget.is_over()
+        if every and self.has_placement:
             self._prove()
             value, count = self.incumbent.value, self.problem.job.world_size
-            if not is_reached(value, self.incumbent.bound):
+            if not (is_cut or is_reached(value, self.incumbent.bound)):
                 text = f"all {len(every):,} ways to place {count} ranks under the rules"
                 self.incumbent.prove(value, f"{text}, equal domains counted once")
-        return True
+        return not is_cut
 
     def _construct(self, offered: BoolArray) -> None:
         """Offer what constructions make of machines that keep most rules."""
@@ -219,9 +225,7 @@ class _RuledSearch:
             if seating is not None and seating.node_of_rank is not None:
                 self._offer_nodes("seating", seating.node_of_rank)
         if self.has_placement:
-            name, found = self.incumbent.method, self.incumbent.best
-            self._begin(self.problem.avoided(found))
-            self.incumbent.offer(name, found)
+            self._begin(self.problem.avoided(self.incumbent.best))
 
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))

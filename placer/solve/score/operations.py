@@ -125,6 +125,7 @@ class Operations:
             buffer=sizes,
             is_even=is_even,
             thin=self.thin,
+            shared=self.shared,
         )
 
     def _add(self, sort: str, found: AtomGroups, **form: Any) -> Added:
@@ -208,18 +209,22 @@ class Operations:
 
     @cached_property
     def thin(self) -> IntArray:
-        """Of the tiers that matter, those whose uplinks carry less than what sends."""
-        fabric, found = self.fabric, []
-        for i, t in enumerate(self.sites.tiers.tolist()):
-            if i <= self.sites.scale_up:
-                continue
-            child = fabric.child_domain_of_gpu(t)
-            capacity = fabric.uplink_capacity[t]
-            gpus = np.bincount(child, minlength=len(capacity))
-            fastest = fabric.bandwidth[t:].max()
-            if (capacity < gpus * fastest * (1 - 1e-12)).any():
-                found.append(i)
-        return np.array(found, dtype=np.int64)
+        """Of the tiers that matter, those whose uplinks may hold somebody back."""
+        shared = [t in self.fabric.shared_uplinks for t in self.sites.tiers.tolist()]
+        return np.flatnonzero(shared)
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """Capacity of all uplinks for flows that share them, tier after tier."""
+        fabric = self.fabric
+        tiers = self.sites.tiers.tolist()
+        endless = [np.full(len(fabric.uplink_capacity[t]), np.inf) for t in tiers]
+        return np.concatenate(
+            [
+                fabric.shared_uplinks.get(t, e)
+                for t, e in zip(tiers, endless, strict=True)
+            ]
+        )
 
 
 def exchange_form(members: int, sizes: FloatArray, copies: int) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Machine:
             for t in range(len(self.tiers)):
                 child = t, self.child(t, gpu)
                 self.gpus_of_child[child] = self.gpus_of_child.get(child, 0) + 1
+        self.nics_of_child = dict(self.gpus_of_child)  # of GPUs that are there
         islands = [self.island(gpu) for gpu in range(len(self.domains))]
         largest = max(islands.count(island) for island in set(islands))
         for t, built in enumerate(topology.built or ()):
@@ -146,6 +147,17 @@ class Machine:
             found.append((self.tier(one, other), wire, "wire"))
         return found
 
+    def shared(self, one: int, other: int) -> list[Link]:
+        """Those of them that carry less than all NICs below them."""
+        found = []
+        for link in self.links(one, other):
+            tier, child, way = link
+            fastest = max(self.rate(t) for t in range(tier, len(self.tiers)))
+            nics = self.nics_of_child.get((tier, child), 0) * fastest
+            if way == "wire" or self.capacity(link) < nics * (1 - 1e-12):
+                found.append(link)
+        return found
+
     def busy(self, flows: Iterable[Flow]) -> dict[Link, float]:
         """Seconds that each link needs for all flows."""
         bytes_on: dict[Link, float] = {}
@@ -171,7 +183,7 @@ class Machine:
         found = []
         for group, own, limit in zip(hops, nics, alone, strict=True):
             as_far = 0.0
-            by_link = {link: 0.0 for hop in group for link in self.links(*hop)}
+            by_link = {link: 0.0 for hop in group for link in self.shared(*hop)}
             for count, after, left in zip(counts, following, flows, strict=True):
                 if count < own:
                     continue
@@ -193,6 +205,6 @@ class Machine:
         flows: dict[Link, int] = {}
         for group, many in zip(hops, each, strict=True):
             for hop in group:
-                for link in self.links(*hop):
+                for link in self.shared(*hop):
                     flows[link] = flows.get(link, 0) + many
         return flows

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from placer import place
 from placer.base.errors import InfeasibleError
 from placer.documents import parse_document
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least
-from placer.topology.read import parse_topology
+from placer.solve.diagnose.counts import broken_counts
+from placer.topology.read import parse_topology, read_topology
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 from tests.solve.solving import solve
 
@@ -118,3 +122,12 @@ def test_pins_are_counted_against_every_rule(
             rules=rules,
         )
     assert expected in str(caught.value)
+
+
+def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
+    """The line names the ranks, and ties them to nobody."""
+    machine = read_topology("node:2 gpu:4")
+    rules = Rules(pin=(Pin((1,), machine.node_names[1:]),))
+    job = Job("ring", Parallelism(dp=4), weights={"dp": 1.0}, rules=rules)
+    found = list(broken_counts(machine.by_island.select(np.array([0])), job))
+    assert found == ["ranks 1 are pinned to hosts that are not there: 1 ranks, 0 GPUs"]

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import permutations
+from itertools import count, permutations
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
 
 import placer
 from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.read import read_job
-from placer.solve.exact.enumeration import Enumeration, every_placement, fewest
+from placer.job.rules import Rules
+from placer.solve.exact.enumeration import (
+    Enumeration,
+    every_placement,
+    fewest,
+    listed_under_rules,
+)
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.budget import ENDLESS
+from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
-from placer.topology.read import parse_topology
+from placer.topology.read import parse_topology, read_topology
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 ENOUGH = 10**6
@@ -116,6 +123,22 @@ def test_more_ranks_than_units_are_listed_where_placements_are_few() -> None:
     every = every_placement(Problem.of(topology, job, "time"), ENDLESS)
     assert every.complete
     assert len(every.nodes_of_rank) == 126
+
+
+def test_listing_under_rules_ends_with_its_time() -> None:
+    """So it does when all placements are listed, and only some were looked at."""
+    machine = read_topology("node:3 gpu:4")
+    rules = Rules(avoid=machine.node_names[-1:])
+    job = Job("job", Parallelism(dp=8), weights={"dp": 1.0}, rules=rules)
+    problem = Problem.of(machine, replace(job, launcher="free"))
+    asked = count()
+    marks, many = problem.limits.marks, 10_000
+    every_placement(problem, Budget(inf, lambda: next(asked) < 0), marks, many)
+    walked = next(asked)
+    assert listed_under_rules(problem, ENDLESS, many)
+    asked = count()
+    soon = Budget(inf, lambda: next(asked) > walked)
+    assert listed_under_rules(problem, soon, many) is None
 
 
 def test_a_walk_that_is_given_up_says_so() -> None:

@@ -24,6 +24,12 @@ struct Family {
 struct Tie {
   Family sets;
   Ints domain;                  // of each place
+
+  bool holds(int set, const Ints& place) const {
+    const Rows& units = sets.units;
+    const int first = domain[place[*units.begin(set)]];
+    return std::all_of(units.begin(set), units.end(set), [&](int unit) { return domain[place[unit]] == first; });
+  }
 };
 
 struct Limit {
@@ -79,12 +85,17 @@ struct Fence {
     for (Limit& limit : limits) limit.clear();
     place.resize(seats.size());
     move({}, seats);
-    return holds(seats, true);
+    for (const Tie& tie : ties)
+      for (int set = 0; set < tie.sets.units.count(); ++set)
+        if (!tie.holds(set, place)) return false;
+    return has_room(seats);
   }
   bool allows(const Seats& left, const Seats& taken) {
     if (!is_any()) return true;
     move(left, taken);
-    const bool fine = holds(taken, false);
+    bool fine = has_room(taken);
+    for (const Tie& tie : ties)
+      for (const Seat& seat : taken) fine = fine && tie.holds(tie.sets.of_unit[seat.unit], place);
     move(taken, left);
     return fine;
   }
@@ -97,20 +108,12 @@ struct Fence {
   }
 
  private:
-  // Of all units it is enough that each is where the first of its set is.
-  bool holds(const Seats& seats, bool are_all) const {
+  // Whether units may be where they came to, and are not too many there.
+  bool has_room(const Seats& seats) const {
     for (const Seat& seat : seats)
       if (!pin_of_unit.empty() && pin_of_unit[seat.unit] >= 0 &&
           !open[(size_t)pin_of_unit[seat.unit] * places + seat.place])
         return false;
-    for (const Tie& tie : ties)
-      for (const Seat& seat : seats) {
-        const Rows& units = tie.sets.units;
-        const int set = tie.sets.of_unit[seat.unit], domain = tie.domain[seat.place];
-        const int* end = are_all ? units.begin(set) + 1 : units.end(set);
-        for (const int* u = units.begin(set); u != end; ++u)
-          if (tie.domain[place[*u]] != domain) return false;
-      }
     for (const Limit& limit : limits)
       for (const Seat& seat : seats)
         if (!limit.holds(seat)) return false;

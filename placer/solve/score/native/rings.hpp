@@ -16,6 +16,7 @@ struct Rings : Operation {
   Reals steps_outside, steps_inside;  // [domains]
   bool is_even;              // nothing inside a scale-up domain tells its members apart
   Ints thin;                 // tiers whose uplinks groups may have to share
+  Reals shared;              // capacity of uplinks for those who share them
 
   // Atoms by first appearance, or every member where order counts.
   Rings(const Cost& cost, const Given& of)
@@ -23,7 +24,7 @@ struct Rings : Operation {
         lanes(of.ints("lanes")), members(of.number("members")), buffer(of.reals("buffer")),
         moved(of.real("moved")), steps_outside(of.reals("steps_outside")),
         steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), thin(of.ints("thin")),
-        rings(groups), was(groups), pace(groups, 0.0) {
+        shared(of.reals("shared")), rings(groups), was(groups), pace(groups, 0.0) {
     int count = 0;
     for (int s = 0; s < (int)machine.rail.size(); ++s) count = std::max(count, machine.scale_up_domain(s) + 1);
     seen.resize(count);
@@ -227,8 +228,8 @@ struct Rings : Operation {
           for (int t : thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
-              const int child = m.child[t][way ? hop.to : hop.from];
-              const double here = std::max(own, load[way][m.uplink(t, child)] / m.capacity[t][child]);
+              const int uplink = m.uplink(t, m.child[t][way ? hop.to : hop.from]);
+              const double here = std::max(own, load[way][uplink] / shared[uplink]);
               *sums += width * here;
               slowest = std::max(slowest, here);
             }
