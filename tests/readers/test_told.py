@@ -3,24 +3,23 @@
 A case promises something in a sentence (``says``) and gives sources: ``of``, those of
 a machine, recognised by what they hold, or ``read``, one source and the format whose
 reader alone is asked. A source is the name of a text in `tests.readers.cases`, a text
-by itself, something of `BUILT`, or other data, which is written as JSON. ``with`` are
+by itself, something of `BUILT`, or what `tests.texts.Texts` takes. ``with`` are
 options of `placer.read_topology`; all else is what must be found.
 """
 
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from placer.base.errors import InputError
 from placer.base.hostlist import compress
 from placer.formats.machines.registry import read
 from tests.readers import cases
-from tests.texts import FOLDER
+from tests.texts import Texts
+from tests.texts import cases as tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,31 +28,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 Case = dict[str, Any]
-CASES = [
-    pytest.param(case, id=f"{path.stem}: {case['says']}")
-    for path in sorted((FOLDER / "readers/cases").glob("*.yaml"))
-    for case in yaml.safe_load(path.read_text())
-]
-
-
-def text_of(source: Any, indent: int | None = 1) -> str:
-    """The text of a source."""
-    if isinstance(source, str):
-        return str(getattr(cases, source, source))
-    if isinstance(source, dict) and len(source) == 1:
-        (name,) = source
-        if name in BUILT:
-            return BUILT[name](source[name])
-    return json.dumps(source, indent=indent)
-
-
-def changed(words: list[Any]) -> str:
-    """A source, and texts in it with what stands for each instead."""
-    text = text_of(words[0])
-    for old, new in zip(words[1::2], words[2::2], strict=True):
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 def list_of_nodes(items: list[Any]) -> str:
@@ -98,7 +72,6 @@ def hosts_of_one_file(contents: list[dict[str, Any]]) -> str:
 
 
 BUILT = {
-    "changed": changed,
     "nodes of": list_of_nodes,
     "nodes": lambda words: cases.labelled_nodes(*words),
     "behind labels": lambda hosts: cases.labelled(
@@ -116,6 +89,7 @@ BUILT = {
         *map(tuple, content["links"]), **content["tiers"]
     ),
 }
+text_of = Texts(vars(cases), BUILT)
 OF_MACHINES = {
     "tiers": cases.tier_names,
     "joined by NVLink": lambda machine: machine.tiers[machine.scale_up_tier].name,
@@ -190,7 +164,7 @@ def part_of(value: Any, expected: Any) -> Any:
     return {key: part_of(value.get(key), inside) for key, inside in expected.items()}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tables("readers/cases"))
 def test_what_is_read(tmp_path: Path, case: Case) -> None:
     """What the case says is what the reader, or the machine, tells."""
     rest = {key: deepcopy(value) for key, value in case.items() if key != "says"}

@@ -258,13 +258,3 @@ def test_verl_names_why_nothing_starts(tmp_path):
     text = f"if [ $M = a ]; then A=trainer.nnodes=4; fi\n{start} $A"
     told = asked(tmp_path, text, "verl")
     assert ("it depends on M, which nothing sets", "--set M=VALUE, or --gpus N") in told
-
-
-def test_amds_name_for_parameters_gathered_in_fp8(tmp_path):
-    """FP8_PARAMS is what NVIDIA calls FP8_PARAM_GATHER."""
-    text = "export NNODES=1 GPUS_PER_NODE=8 TP=1 MBS=2 GBS=32 SIZE=8b\n"
-    for given, size in (("", 2), ("export FP8_PARAMS=True\n", 1)):
-        path = tmp_path / "config.sh"
-        path.write_text(text + given)
-        found = open_job(f"mlperf:{path}", Options(None, 400.0)).found.facts
-        assert found["bytes.parameter_gather"].value == size
