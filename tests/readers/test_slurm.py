@@ -12,6 +12,8 @@ from tests.readers import cases
 from tests.readers.cases import machine_of
 from tests.texts import table
 
+_, REFUSED = table("readers/slurm.yaml", "refused")
+
 
 def problems_of(text, format_name="slurm"):
     with pytest.raises(InputError) as caught:
@@ -40,36 +42,11 @@ def test_bad_block_sizes(sizes):
     assert sizes_problem(sizes)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("SwitchName=s1 Nodes=n9", 'switch "s1" comes twice'),
-        ("SwitchName=s3 Switches=s9", 'has no child "s9"'),
-        ("SwitchName=s3 Nodes=n9 Switches=s1", "both Nodes and Switches"),
-        ("SwitchName=s3 Nodes=n9 Colour=red", "Colour does not belong"),
-        ("SwitchName=s[3-4] Nodes=n9", "cannot name one switch"),
-        (f"SwitchName={'s' * 65} Nodes=n9", "at most 64 characters"),
-        ("SwitchName=s3 Nodes=ALL", "Nodes=ALL names no node"),
-        ("SwitchName=s3 Nodes=n[1-", "never closed"),
-        ("SwitchName=s3 Nodes=n9 LinkSpeed=1Gb", "a number without a unit"),
-        ("SwitchName=s3;Nodes=n9", "cannot name one switch"),
-        ("SwitchName=s3 Nodes=n9 rest", '"rest" is not understood'),
-        ("SwitchName=s3 Nodes=n9 Nodes=n10", "is not understood"),
-        ("NodeName=n1 CPUs=8", "is not understood"),
-        ("RingName=r0 Nodes=n[1-8]", "rings"),
-        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "above itself"),
-        ("BlockName=b1 Nodes=n1\nBlockName=b2 Nodes=n1", 'node "n1" is in block'),
-        ("BlockName=b1 Nodes=n1\nBlockName=b1 Nodes=n2", 'block "b1" comes twice'),
-        ("BlockSizes=2,x", "expected sizes"),
-        ("BlockSizes=2,6", "power of two"),
-        ("Include nowhere.conf", "nowhere.conf cannot be read"),
-    ],
-)
-def test_what_slurm_refuses(line, message):
+@pytest.mark.parametrize(("line", "ours"), [row[:2] for row in REFUSED])
+def test_what_is_refused(line, ours):
     """Each fatal fault has a sentence and stands at the line it is on."""
     problems = problems_of(cases.TREE + line)
-    assert any(message in problem.message for problem in problems)
-    first = next(problem for problem in problems if message in problem.message)
+    first = next(problem for problem in problems if ours in problem.message)
     assert first.line >= 5 or "s1" in line
 
 
