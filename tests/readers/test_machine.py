@@ -118,19 +118,6 @@ def test_uplinks_that_cannot_be(tmp_path, ratios, message):
     assert problem_of(machine_of, tmp_path, cases.TREE, **given).message == message
 
 
-def test_complete_topology_takes_no_hardware():
-    """A preset has its own figures: hardware beside it is an error."""
-    problem = problem_of(placer.read_topology, "nvl72", hardware="nvl72")
-    assert problem.key == "hardware"
-    assert problem.hint.startswith("leave it out")
-
-
-def test_complete_topology_stands_alone(tmp_path):
-    """A preset cannot be joined with another source."""
-    sources = ["nvl72", written(tmp_path, cases.TREE)]
-    assert problem_of(placer.read_topology, sources).key == "topology"
-
-
 @pytest.mark.parametrize("name", ["nvl72", "rack:2 node:3 gpu:4"])
 def test_old_sources_read_as_before(name):
     """Presets and synthetic strings need nothing new."""
@@ -139,43 +126,14 @@ def test_old_sources_read_as_before(name):
     assert placer.read_topology(name).sha256 == read_topology(name).sha256
 
 
-@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_sources"))
-def test_bad_sources(source, message, hint):
-    """A format that does not exist is named, with the nearest."""
-    problem = problem_of(placer.read_topology, source, hardware="nvl72")
+@pytest.mark.parametrize(*table("readers/machine.yaml", "sources_that_are_refused"))
+def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hint):
+    """A preset takes no more; a file is told what is wrong, or the prefix it needs."""
+    path = written(tmp_path, text, "file.txt")
+    source = [each.replace("PATH", path) for each in source]
+    problem = problem_of(placer.read_topology, source, hardware=hardware)
     assert message in problem.message
-    assert hint in problem.hint
-
-
-def test_wrong_prefix(tmp_path):
-    """A file of another format than the prefix says is refused with the right one."""
-    path = written(tmp_path, cases.AWS)
-    problem = problem_of(placer.read_topology, f"slurm:{path}", hardware="nvl72")
-    assert problem.hint == f"it looks like aws:{path}"
-
-
-def test_file_of_no_known_format(tmp_path):
-    """What no reader knows is read as a topology file, with that format's message."""
-    path = written(tmp_path, "hello: world\n", "x.yaml")
-    assert (
-        'the key "format" is missing' in problem_of(placer.read_topology, path).message
-    )
-
-
-def test_yaml_of_another_program(tmp_path):
-    """A mapping that is no topology file is pointed to the formats that are read."""
-    text = "apiVersion: v1\nkind: List\n"
-    problem = problem_of(placer.read_topology, written(tmp_path, text))
-    assert '"format" is missing' in problem.message
-    assert "placer topology formats" in problem.hint
-
-
-def test_host_list_without_prefix(tmp_path):
-    """A file of host names, which could be many things, is told its prefix."""
-    path = written(tmp_path, "n1\nn2\n", "hosts.txt")
-    hint = problem_of(placer.read_topology, path).hint
-    assert f"hosts:{path}" in hint
-    assert f"names:{path}" in hint
+    assert hint.replace("PATH", path) in problem.hint
 
 
 def test_problems_of_all_sources_at_once(tmp_path):
@@ -183,22 +141,6 @@ def test_problems_of_all_sources_at_once(tmp_path):
     with pytest.raises(InputError) as caught:
         machine_of(tmp_path, "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1))
     assert len({problem.source for problem in caught.value.problems}) == 2
-
-
-@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_maps_of_names"))
-def test_bad_maps_of_names(tmp_path, text, message):
-    """What is wrong with a map of names is said."""
-    source = f"names:{written(tmp_path, text)}"
-    problem = problem_of(placer.read_topology, source, hardware=cases.H100)
-    assert message in problem.message
-
-
-def test_file_that_looks_like_two_formats(tmp_path):
-    """Content of two formats asks for the prefix; with it the file is read as that."""
-    path = written(tmp_path, cases.TREE + cases.SCONTROL)
-    problem = problem_of(placer.read_topology, path, hardware=cases.H100)
-    assert problem.message == "it looks like each of slurm, scontrol"
-    assert problem.hint == f"say which: slurm:{path}"
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\x1b[4m"])
