@@ -1,10 +1,11 @@
 """What tables say of sources: ``tests/data/readers/cases``.
 
 A case promises something in a sentence (``says``) and gives sources: ``of``, those of
-a machine, recognised by what they hold, or ``read``, one source and the format whose
-reader alone is asked. A source is the name of a text in `tests.readers.cases`, a text
-by itself, something of `BUILT`, or what `tests.texts.Texts` takes. ``with`` are
-options of `placer.read_topology`; all else is what must be found.
+a machine, recognised by what they hold, and ``captured``, names of more of them; or
+``read``, one source and the format whose reader alone is asked. A source is the name of
+a text in `tests.readers.cases`, a text by itself, something of `BUILT`, or what
+`tests.texts.Texts` takes. ``with`` are options of `placer.read_topology`; all else is
+what must be found.
 """
 
 from __future__ import annotations
@@ -128,7 +129,9 @@ OF_FINDINGS = {
 PARTS = ("domains", "sizes")
 
 
-def found_of(folder: Path, case: Case) -> tuple[Topology | Findings, list[str]]:
+def found_of(
+    folder: Path, case: Case, samples: Path
+) -> tuple[Topology | Findings, list[str]]:
     """The machine or the findings, and the notes; takes the input out of the case."""
     if "read" in case:
         ((name, source),) = case.pop("read").items()
@@ -142,7 +145,8 @@ def found_of(folder: Path, case: Case) -> tuple[Topology | Findings, list[str]]:
         path = folder / "hardware.yaml"
         path.write_text(options["hardware"])
         options["hardware"] = str(path)
-    texts = [text_of(source) for source in case.pop("of")]
+    texts = [text_of(source) for source in case.pop("of", ())]
+    texts += [(samples / name).read_text() for name in case.pop("captured", ())]
     return cases.machine_of(folder, *texts, **options)
 
 
@@ -165,19 +169,24 @@ def part_of(value: Any, expected: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", tables("readers/cases"))
-def test_what_is_read(tmp_path: Path, case: Case) -> None:
+def test_what_is_read(
+    tmp_path: Path, case: Case, request: pytest.FixtureRequest
+) -> None:
     """What the case says is what the reader, or the machine, tells."""
+    samples = tmp_path
+    if "captured" in case:
+        samples = request.getfixturevalue("samples")
     rest = {key: deepcopy(value) for key, value in case.items() if key != "says"}
     if "problem" in rest:
         with pytest.raises(InputError) as caught:
-            found_of(tmp_path, rest)
+            found_of(tmp_path, rest, samples)
         check_problem(caught.value, rest)
         return
-    found, notes = found_of(tmp_path, rest)
+    found, notes = found_of(tmp_path, rest, samples)
     for words, is_said in (("notes", True), ("silent", False)):
         for part in rest.pop(words, ()):
             assert any(part in note for note in notes) == is_said, (part, notes)
-    told = OF_MACHINES if "of" in case else OF_FINDINGS
+    told = OF_FINDINGS if "read" in case else OF_MACHINES
     for key, expected in rest.items():
         value = told[key](found)
         assert (part_of(value, expected) if key in PARTS else value) == expected, key
