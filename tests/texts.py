@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 FOLDER = Path(__file__).parent / "data"
+Build = Callable[[Any], str]
 
 
 def data(name: str) -> str:
@@ -26,3 +29,52 @@ def file_text(format: str, /, **keys: Any) -> str:
     """A file of a format with these keys, called ``small`` unless they say it."""
     head = {"format": f"placer/{format}", "version": 1, "name": "small"}
     return json.dumps(head | keys)
+
+
+def cases(folder: str) -> list[Any]:
+    """Every case of the tables of a folder, called by its table and what it says.
+
+    A case that has ``each`` stands for several, each with what it adds; ``texts`` of a
+    table are texts that its cases name.
+    """
+    found = []
+    for path in sorted((FOLDER / folder).glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        known = {"texts": content["texts"]} if "texts" in content else {}
+        for case in content["cases"]:
+            for more in case.pop("each", [{}]):
+                title = f"{path.stem}: {case['says']}"
+                found.append(pytest.param(known | case | more, id=title))
+    return found
+
+
+class Texts:
+    """Texts by what a table says of them.
+
+    That is the name of a text, the text itself, ``{text: [one, after, another]}``,
+    ``{changed: [text, old, new, ...]}``, something that is built, or data, which is
+    written as JSON.
+    """
+
+    def __init__(self, known: Mapping[str, Any], built: Mapping[str, Build]) -> None:
+        self.known = known
+        self.built = {"text": self._joined, "changed": self._changed} | dict(built)
+
+    def __call__(self, source: Any, indent: int | None = 1) -> str:
+        if isinstance(source, str):
+            return str(self.known.get(source, source))
+        if isinstance(source, dict) and len(source) == 1:
+            ((name, words),) = source.items()
+            if name in self.built:
+                return self.built[name](words)
+        return json.dumps(source, indent=indent)
+
+    def _joined(self, parts: list[Any]) -> str:
+        return "".join(map(self, parts))
+
+    def _changed(self, words: list[Any]) -> str:
+        text = self(words[0])
+        for old, new in zip(words[1::2], words[2::2], strict=True):
+            assert self(old) in text, old
+            text = text.replace(self(old), self(new))
+        return text

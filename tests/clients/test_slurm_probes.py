@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clients.doors import tell_domains
 from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
-from tests.injob.stand_ins import UUID, program, smi_xml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +26,7 @@ DEGREES = (
 @pytest.fixture
 def racks(slurm: Slurm, tmp_path: Path) -> Slurm:
     """The cluster with an nvidia-smi: node k is in NVLink domain k mod 4."""
-    for k in range(4):
-        text = smi_xml(*["1"] * GPUS, uuid=UUID.format(k + 1))
-        (tmp_path / f"rack{k}.xml").write_text(text)
-    program(
-        tmp_path,
-        "nvidia-smi",
-        f"cat {tmp_path}/rack$((${{SLURMD_NODENAME#n}} % 4)).xml",
-    )
+    tell_domains(tmp_path, 4, "SLURMD_NODENAME", GPUS)
     path = f"{tmp_path}:{slurm.environ['PATH']}"
     code = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environ = slurm.environ | {"PATH": path, "PYTHONPATH": code}

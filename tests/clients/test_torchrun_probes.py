@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients import local_nodes as local
+from tests.clients.doors import tell_domains
 from tests.clients.torch_jobs import need_torchrun
-from tests.injob.stand_ins import UUID, program, smi_xml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,12 +35,7 @@ class Agents:
     """Agents of two workers each on this machine, node k in NVLink domain k mod 4."""
 
     def __init__(self, folder: Path) -> None:
-        for k in range(4):
-            text = smi_xml("1", "1", uuid=UUID.format(k + 1))
-            (folder / f"rack{k}.xml").write_text(text)
-        program(
-            folder, "nvidia-smi", f"cat {folder}/rack$((${{PLACER_HOST#n}} % 4)).xml"
-        )
+        tell_domains(folder, 4)
         (folder / "worker.sh").write_text(WORKER)
         self.folder = folder
         self.seats_file = folder / "seats"

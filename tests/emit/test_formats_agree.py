@@ -158,12 +158,15 @@ def test_every_format_is_read_back() -> None:
     [
         *(CONTIGUOUS, FREE, INTERLEAVED, [("one", 0)]),
         *([("a", 2), ("a", 0), ("b", 0)], [("a.x", 0), ("a.y", 0)]),
+        # DeepSpeed's local rank is the rank modulo the processes of its node.
+        *([("a", 0), ("b", 0), ("b", 1)], [("a", 1), ("b", 2), ("b", 0), ("b", 1)]),
+        [*(("a", k) for k in range(4)), ("b", 0), ("b", 1)],
         # Islands of even and of odd GPUs, one after the other.
         [(host, gpu) for host in "ab" for gpu in (0, 2, 1, 3)],
     ],
     ids=[
         *("contiguous", "free", "interleaved", "one", "unequal", "domains"),
-        "islands",
+        *("unaligned", "turned", "aligned", "islands"),
     ],
 )
 def test_worked_maps(format: str, seats: list[Seat]) -> None:

@@ -142,6 +142,16 @@ def test_objects_are_called_as_the_job(job: str, name: str) -> None:
     assert object_name(plan) == name
 
 
+@pytest.mark.parametrize("format", [name for name in MANIFESTS if "-j" in name])
+@pytest.mark.parametrize("host", ["no", "1e3", "0x10", "007", "null", "127.0.0.1"])
+def test_names_stay_texts(format: str, host: str) -> None:
+    """A node called like a number or a truth value is quoted wherever it stands."""
+    text = emit(plan_of([(host, 0), ("other", 0)]), format)
+    manifest = text[text.rindex("\n---\n") :]
+    assert manifest.count(f'"{host}"') == 1
+    assert "&id" not in manifest
+
+
 @pytest.mark.parametrize("format", SCRIPTS)
 def test_scripts_are_valid_bash(format: str) -> None:
     """``bash -n`` accepts the scripts with every odd name in them."""

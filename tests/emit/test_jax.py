@@ -16,21 +16,6 @@ def emitted(folder: Path, seats: list[Seat], **sizes: int) -> Path:
     return Path(emit(plan, "jax", folder / "jax"))
 
 
-def test_documents_by_hand(tmp_path: Path) -> None:
-    """Processes are nodes by lowest rank; axes stand outermost first.
-
-    ``tp-cp-ep-dp-pp`` numbers tp fastest and pp slowest, so that in an array, whose
-    last axis is the fastest, pp comes first. Rank 1 is GPU 0 of b, the first node.
-    """
-    folder = emitted(tmp_path, [("b", 1), ("b", 0), ("a", 0), ("a", 1)], tp=2, pp=2)
-    assert (folder / "devices.json").read_text() == (
-        '{"format": "placer/jax-devices", "version": 1,\n'
-        ' "axes": {"pp": 2, "dp": 1, "cp": 1, "tp": 2},\n'
-        ' "processes": ["b", "a"],\n'
-        ' "devices": [\n  [0, 1],\n  [0, 0],\n  [1, 0],\n  [1, 1]\n]}\n'
-    )
-
-
 def test_the_mesh_has_the_job_s_axes(tmp_path: Path) -> None:
     """A rank's position in the mesh is its coordinate: 2 x tp 2 x ... by hand."""
     folder = emitted(tmp_path, FREE, tp=2, dp=2, pp=2)

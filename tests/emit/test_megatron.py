@@ -88,23 +88,6 @@ def emitted(order: str, **sizes: int) -> str:
     return emit(plan, "megatron")
 
 
-def test_flags_by_hand() -> None:
-    """Two stages of tp 2, two replicas, in the default order: no mapping flag."""
-    text = emitted("tp-cp-ep-dp-pp", tp=2, pp=2, dp=2, vp=3)
-    assert text.split("MEGATRON_ARGS=(\n")[1] == (
-        "  --tensor-model-parallel-size 2\n"
-        "  --pipeline-model-parallel-size 2\n"
-        "  --context-parallel-size 1\n"
-        "  --expert-model-parallel-size 1\n"
-        "  --expert-tensor-parallel-size 2\n"
-        "  --num-virtual-stages-per-pipeline-rank 3\n"
-        ")\n"
-    )
-    other = emitted("tp-cp-ep-pp-dp", tp=2, pp=2, dp=2)
-    assert other.endswith("parallel-size 2\n  --use-tp-pp-dp-mapping\n)\n")
-    assert "experts" not in other
-
-
 MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 
 

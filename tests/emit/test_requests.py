@@ -78,57 +78,10 @@ def within(section: dict[str, Any]) -> int | None:
     return None if found is None else found["highestTierAllowed"]
 
 
-# Two racks of two nodes each in one block; n0 and n1 share a rack.
-EVEN = tiered(["r0", "r0", "r1", "r1"], gpus=2, scale_up=2)
 # Racks of four and two nodes: node ranks 0-1, 2-3, 4-5 share a rack each.
 UNEVEN = tiered(["r0"] * 4 + ["r1"] * 2, list("aaaabb"))
 # Racks of two and one.
 ODD = tiered(["r0", "r0", "r1"])
-
-
-def test_even_racks() -> None:
-    """Two nodes a rack are a segment of two; the block is one domain for all."""
-    assert options(EVEN) == {
-        "nodes": "4",
-        "ntasks-per-node": "2",
-        "gpus-per-node": "2",
-        "exclusive": "",
-        "segment": "2",
-    }
-    assert notes(EVEN, "slurm-request") == ["all nodes share one domain of block."]
-    assert "##SBATCH --consolidate-segments" in emit(EVEN, "slurm-request")
-    assert kueue(EVEN) == {
-        "required-topology": "<label of block>",
-        "slice-required-topology": "<label of rack>",
-        "slice-size": "2",
-    }
-    assert kai(EVEN) == (
-        {
-            "topology": "<name of the Topology>",
-            "topology-required-placement": "<label of block>",
-        },
-        {
-            "segment-size": "2",
-            "segment-topology-required-placement": "<label of rack>",
-        },
-    )
-    assert notes(EVEN, "kueue-request") == notes(EVEN, "kai-request") == []
-
-
-def test_even_racks_in_volcano() -> None:
-    """The job stays in the block, tier 2, and parts of two nodes in a rack, tier 1."""
-    spec, members = volcano(EVEN)
-    assert within(spec) == 2
-    assert (spec["minAvailable"], spec["schedulerName"]) == (4, "volcano")
-    (task,) = spec["tasks"]
-    assert task["replicas"] == 4
-    part = task["partitionPolicy"]
-    assert (part["totalPartitions"], part["partitionSize"], within(part)) == (2, 2, 1)
-    assert members == {
-        "j-tier1-0": ["n0", "n1"],
-        "j-tier1-1": ["n2", "n3"],
-        "j-tier2-0": ["j-tier1-0", "j-tier1-1"],
-    }
 
 
 @given(tiered_plans())

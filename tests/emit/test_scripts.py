@@ -211,6 +211,15 @@ def test_env_needs_a_command(tmp_path: Path) -> None:
     assert "no command to run" in run.error
 
 
+def test_deepspeed_runs_once_a_node(tmp_path: Path) -> None:
+    """A second process of a host stops, and so does a host outside the plan."""
+    script = script_of(tmp_path, "deepspeed-node", [("a", 0), ("b", 0), ("b", 1)])
+    second = run_script(script, "train.py", SLURMD_NODENAME="b", SLURM_LOCALID="1")
+    assert second.status == 1
+    assert "DeepSpeed starts the others, run this once a node" in second.error
+    assert run_script(script, "train.py", PLACER_HOST="c").status == 1
+
+
 def test_host_without_address_is_named(tmp_path: Path) -> None:
     """A batch script of agents ends at once where the host of rank 0 has no address."""
     script = script_of(tmp_path, "sbatch-torchrun", PERMUTED)

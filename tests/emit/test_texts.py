@@ -38,6 +38,15 @@ from tests.emit.readback import FREE, INTERLEAVED, OF_PLANS, plan_of, texts
             "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, deepspeed-node, "
             "jax, kubernetes-pinned, ray, json, csv",
         ),
+        (
+            "deepspeed",
+            [("a", 0), ("b", 0), ("b", 1)],
+            "deepspeed makes the local rank of rank modulo ranks of the node, but b "
+            "holds 1, 2; formats that can: torchrun, torchrun-wrapper, torchrun-map, "
+            "env, sbatch, sbatch-torchrun, slurm-hostfile, openmpi-seq, "
+            "openmpi-rankfile, hydra, deepspeed-node, jax, kubernetes-pinned, ray, "
+            "json, csv",
+        ),
     ],
 )
 def test_refusals(format: str, seats: list[tuple[str, int]], message: str) -> None:
@@ -73,6 +82,26 @@ def test_broken_plans(format: str, plan: Plan, message: str, tmp_path: Path) -> 
     with pytest.raises(EmitError, match=message):
         emit(plan, format, tmp_path / "files")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("format", "name", "nodes", "message"),
+    [
+        ("kubernetes-pinned", "node-{:05}.x.example", 4000, "pinned nodes make an obj"),
+        ("kubernetes-job", "x" * 40 + "{:05}", 16_000, "a ConfigMap holds 1,048,576"),
+        # An argument of Linux is shorter still.
+        ("deepspeed-node", "rack-{:05}.example", 4000, "use torchrun"),
+    ],
+)
+def test_plans_that_are_too_large(
+    format: str, name: str, nodes: int, message: str
+) -> None:
+    """A text longer than what takes it is refused, with what fits."""
+    seats = [(name.format(k), gpu) for k in range(nodes) for gpu in range(4)]
+    with pytest.raises(EmitError, match=message):
+        emit(plan_of(seats), format)
+    assert emit(plan_of(seats), "kubernetes-jobset" if nodes < 16_000 else "csv")
 
 
 def test_unknown_format() -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.base.errors import InputError
+from placer.documents.recognise import recognise
 from placer.formats.machines.machine import read_topology
-from placer.formats.machines.registry import read
+from placer.formats.machines.registry import FORMATS, read
 from tests.injob.stand_ins import PROBES
-from tests.readers.slices import device, resource_slice
 from tests.texts import data
 
 if TYPE_CHECKING:
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 # GPUs a node 8 and NVLink inside the node only; 4 and NVLink racks.
 H100 = "dgx-h100-4x8"
 GB200 = "azure-gb200-mlperf-v6"
+# Two islands of four GPUs a node.
+HIVES = """\
+format: placer/topology
+version: 1
+name: xgmi
+tiers:
+  - {name: hive, size: 4, bandwidth: 150GB/s, latency: 1us, scale_up: true}
+  - {name: node, size: 2, bandwidth: 20GB/s, latency: 3us}
+  - {name: cluster, bandwidth: 25GB/s, latency: 5us}
+layout: "cluster:1 node:1"
+"""
 
 TREE = data("machines/tree.conf")
 TWO_SPINES = data("machines/two-spines.conf")
@@ -81,6 +92,39 @@ def nodes(*items: object) -> str:
     return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
 
 
+def labelled_nodes(count: int, sizes: Mapping[str, int]) -> str:
+    """Nodes n0, n1, ... with labels of which a value holds so many neighbours."""
+    return nodes(
+        *(
+            node(f"n{i}", {key: f"v{i // size}" for key, size in sizes.items()})
+            for i in range(count)
+        )
+    )
+
+
+def resource_slice(name, devices, driver="gpu.nvidia.com", generation=1, count=1):
+    """A slice of one node's pool, as ``kubectl get resourceslices -o json`` has it."""
+    pool = {"name": name, "generation": generation, "resourceSliceCount": count}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{name}-{driver}-{generation}"},
+        "spec": {"driver": driver, "nodeName": name, "pool": pool, "devices": devices},
+    }
+
+
+def device(number, kind="gpu", taint=""):
+    """A device of a type, and with a taint that keeps pods off."""
+    attributes = {
+        "type": {"string": kind},
+        "resource.kubernetes.io/pciBusID": {"string": f"0000:{number:02x}:00.0"},
+    }
+    found = {"name": f"{kind}-{number}", "attributes": attributes}
+    return found | (
+        {"taints": [{"key": taint, "effect": "NoExecute"}]} if taint else {}
+    )
+
+
 KUBERNETES = data("machines/kubernetes.json")
 
 SLICES = nodes(
@@ -128,6 +172,23 @@ FABRIC = labelled(
 MATRIX = data("machines/topo-m.txt")
 GLUED = data("machines/topo-m-glued.txt")
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
+# GPUs whose NUMA nodes stand in a column of their own.
+NEAR = (
+    "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+    "GPU0\t X \tNV18\tPIX\tSYS\t0-7\t0\t\tN/A\n"
+    "GPU1\tNV18\t X \tSYS\tPIX\t8-15\t1\t\tN/A\n"
+    "NIC0\tPIX\tSYS\t X \tSYS\t\t\t\t\nNIC1\tSYS\tPIX\tSYS\t X \t\t\t\t\n"
+    "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n"
+)
+
+
+def matrix(*rows: str) -> str:
+    """What nvidia-smi topo -m prints of GPUs with these cells."""
+    names = [f"GPU{i}" for i in range(len(rows))]
+    lines = [
+        "\t".join([name, *row.split()]) for name, row in zip(names, rows, strict=True)
+    ]
+    return "\n".join(["\t" + "\t".join([*names, "CPU Affinity"]), *lines]) + "\n"
 
 
 def link_types(count: int, joined: Callable[[int, int], bool]) -> str:
@@ -273,6 +334,14 @@ def rail_fabric(
     return fabric
 
 
+SLURM_CONF = """\
+ClusterName=c1
+NodeName=DEFAULT State=UNKNOWN Gres=gpu:nvidia_h200:8 CPUs=112
+NodeName=n[1-8] \\
+RealMemory=2000000   # all of them
+NodeName=cpu1 Gres=(null)
+PartitionName=batch Nodes=ALL Default=YES
+"""
 SLURM_NODES = "NodeName=n1 Gres=gpu:h100:8\nNodeName=n2 Gres=gpu:h100:8\n"
 TEXTS = {
     "slurm-nodes": SLURM_NODES,
@@ -318,6 +387,14 @@ ONE_NODE = ("topo-m", "rocm-smi")
 HARDWARE = dict.fromkeys(("ibnetdiscover", "aws", "gcp", "oci"), H100)
 
 
+def prefix_of(text: str) -> str:
+    """The format to say of a text that does not show it."""
+    if recognise(text, FORMATS.values()):
+        return ""
+    first = next(line for line in text.split("\n") if line[:1] != "#")
+    return "names:" if len(first.split()) == 2 else "hosts:"
+
+
 def machine_of(
     folder: Path, *texts: str, hardware: str = GB200, **options: object
 ) -> tuple[Topology, list[str]]:
@@ -326,8 +403,7 @@ def machine_of(
     for number, text in enumerate(texts):
         path = folder / f"source{number}"
         path.write_text(text)
-        prefix = {NAMES: "names:", HOSTS: "hosts:"}.get(text, "")
-        sources.append(f"{prefix}{path}")
+        sources.append(f"{prefix_of(text)}{path}")
     notes: list[str] = []
     machine = read_topology(sources, hardware=hardware, note=notes.append, **options)
     return machine, notes

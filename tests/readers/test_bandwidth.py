@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from placer.formats.machines.clusters import clusters_of
 from placer.formats.machines.registry import read
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, refusal, tier_names
+from tests.readers.cases import machine_of, nodes_of_domains, refusal
 
 
 def matrix(unit, names, speed):
@@ -21,36 +21,6 @@ def matrix(unit, names, speed):
         for i, a in enumerate(names)
     ]
     return "\n".join([",".join([unit, *names]), *rows]) + "\n"
-
-
-def test_tiers_of_hosts(tmp_path):
-    """Pairs at 400 and pairs at 50 GB/s: two groups, and the medians as bandwidths.
-
-    The slower direction counts: 400 and 395 inside, 50, 50, 50 and 49 between.
-    """
-    machine, notes = machine_of(tmp_path, cases.BANDWIDTH)
-    assert tier_names(machine) == ["node", "rack", "measured"]
-    assert nodes_of_domains(machine, "rack") == {"g1": ["a", "b"], "g2": ["c", "d"]}
-    assert [tier.bandwidth for tier in machine.tiers[1:]] == [397.5e9, 50e9]
-    assert [tier.efficiency for tier in machine.tiers[1:]] == [1, 1]
-    assert any("2 groups of the 4 hosts, 397.5 GB/s per GPU" in note for note in notes)
-    assert any("bandwidth as measured" in text for text in machine.sources)
-
-
-def test_groups_on_single_hosts_are_scale_out(tmp_path):
-    """On hardware without NVLink between nodes a fast group is only near."""
-    machine, _ = machine_of(tmp_path, cases.BANDWIDTH, hardware=cases.H100)
-    assert tier_names(machine) == ["node", "group-1", "measured"]
-    assert machine.scale_up_tier == 0
-
-
-def test_unit_that_says_too_little(tmp_path):
-    """Without "per GPU" the figures tell tiers apart and the hardware's stand."""
-    text = cases.BANDWIDTH.replace("GB/s per GPU", "GB/s")
-    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
-    plain, _ = machine_of(tmp_path, cases.HOSTS, hardware=cases.H100)
-    assert machine.tiers[-1].bandwidth == plain.tiers[-1].bandwidth
-    assert any("not used as bandwidths" in note for note in notes)
 
 
 def test_matrix_of_gpus(tmp_path):
@@ -109,13 +79,6 @@ def test_chain_is_no_tier():
         lambda a, b: 50 if (min(a, b), max(a, b)) in fast else 10,
     )
     assert "a chain, no tier" in refusal("bandwidth", text).message
-
-
-def test_missing_pairs():
-    """Pairs that were not measured are counted; one direction is enough."""
-    text = "GB/s,a,b,c\na,,50,\nb,,,\nc,50,n/a,\n"
-    notes = read("bandwidth", text, "source").notes
-    assert "pairs without a measurement: 1" in notes
 
 
 @settings(max_examples=40)

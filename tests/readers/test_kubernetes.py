@@ -1,12 +1,15 @@
-"""Node labels of Kubernetes."""
+"""Labels of Kubernetes nodes, and what pods must say to run on them."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from placer.base.errors import InputError
+from placer.cli.main import main
+from placer.formats.machines.node_labels import is_like_topology
 from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
@@ -16,37 +19,11 @@ from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_
 from tests.texts import table
 
 
-def with_labels(key, values, more=()):
-    """Nodes n0, n1, ... with one label, and others that all share."""
-    return nodes(
-        *(
-            node(f"n{i}", dict(more) | ({key: value} if value else {}))
-            for i, value in enumerate(values)
-        )
-    )
-
-
-def test_labels_of_topograph_and_the_gpu_operator(tmp_path):
-    """Cliques of two nodes are racks, spines hold four; leaves repeat the cliques."""
-    machine, notes = machine_of(tmp_path, cases.KUBERNETES)
-    assert tier_names(machine) == ["node", "rack", "spine", "cluster"]
-    assert nodes_of_domains(machine, "rack")["5000.0"] == ["gpu-0", "gpu-1"]
-    assert machine.num_gpus == 8 * 4
-    assert any(
-        note.startswith("leaf of") and "same as clique" in note for note in notes
-    )
-
-
 @pytest.mark.parametrize(*table("readers/kubernetes.yaml", "label_families"))
 def test_label_families(tmp_path, keys, tiers):
     """Every family gives its levels, closest first (AWS counts from the top)."""
     start, inner, outer = keys
-    text = nodes(
-        *(
-            node(f"n{i}", {start + inner: f"a{i // 2}", start + outer: f"b{i // 4}"})
-            for i in range(8)
-        )
-    )
+    text = cases.labelled_nodes(8, {start + inner: 2, start + outer: 4})
     machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
     assert tier_names(machine) == ["node", *tiers, "cluster"]
     assert [len(names) for names in machine.domain_names] == [8, 4, 2, 1]
@@ -55,97 +32,52 @@ def test_label_families(tmp_path, keys, tiers):
 @pytest.mark.parametrize(*table("readers/kubernetes.yaml", "nvlink_labels"))
 def test_nvlink_labels(tmp_path, key):
     """Each label of an NVLink domain makes the rack of a machine of racks."""
-    machine, _ = machine_of(tmp_path, with_labels(key, ["a", "a", "b", "b"]))
-    assert nodes_of_domains(machine, "rack") == {"a": ["n0", "n1"], "b": ["n2", "n3"]}
+    machine, _ = machine_of(tmp_path, cases.labelled_nodes(4, {key: 2}))
+    assert nodes_of_domains(machine, "rack") == {"v0": ["n0", "n1"], "v1": ["n2", "n3"]}
     assert machine.scale_up_tier == 1
 
 
-def test_clique_against_single_hosts(tmp_path):
-    """A clique of two nodes on hardware without NVLink between nodes is refused."""
-    text = with_labels("nvidia.com/gpu.clique", ["a", "a"])
-    with pytest.raises(InputError, match="no NVLink between nodes, but clique"):
-        machine_of(tmp_path, text, hardware=cases.H100)
+@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "counts_in_labels"))
+def test_counts_in_labels(labels, count):
+    """Where no node offers GPUs, as without their status, labels count; TPUs do not."""
+    listed = [node("n0", labels), node("cpu", {})]
+    for item in listed:
+        item["status"] = {"allocatable": {"cpu": "96"}}
+    found = read("kubernetes", nodes(*listed), "nodes.json")
+    gpus = {name: facts.gpus for name, facts in found.nodes.items()}
+    assert gpus == {"n0": count, "cpu": None if count is None else 0}
+    assert any("counted by labels" in n for n in found.notes) == (count is not None)
 
 
-def test_missing_label_is_a_hole(tmp_path):
-    """A node without the label, or with OCI's word for unknown, shares no domain."""
-    key = "oci.oraclecloud.com/rdma.local_block_id"
-    text = with_labels(key, ["a", "", "a", "no-imds-data", "b", "b"])
-    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
-    assert nodes_of_domains(machine, "local-block") == {
-        "a": ["n0", "n2"],
-        "n1": ["n1"],
-        "n3": ["n3"],
-        "b": ["n4", "n5"],
-    }
-    assert any("unknown for 2 of 6 nodes, kept apart: n1, n3" in note for note in notes)
+@pytest.mark.parametrize(
+    *table("readers/kubernetes.yaml", "keys_that_look_like_topology")
+)
+def test_keys_that_look_like_topology(key, is_like):
+    """Racks, switches and NVLink do; zones, hosts and products do not."""
+    assert is_like_topology(key) is is_like
 
 
-def test_holes_of_nodes_out_of_use_are_no_news(tmp_path):
-    """Nodes without GPUs or out of use need no label: no note asks for it."""
-    items = [
-        cases.node("n0", {"nvidia.com/gpu.clique": "a"}),
-        cases.node("n1", {"nvidia.com/gpu.clique": "a"}),
-        cases.node("n2", {}, unschedulable=True),
-    ]
-    none = cases.node("n3", {}) | {"status": {"allocatable": {}}}
-    _, notes = machine_of(tmp_path, cases.nodes(*items, none))
-    assert not any("unknown for" in note for note in notes)
+def test_label_on_the_command_line(tmp_path):
+    """``--label KEY=TIER``, more than once; what it means is printed to stderr."""
+    path = tmp_path / "nodes.json"
+    text = cases.labelled_nodes(8, {"example.com/row": 4, "example.com/rack": 2})
+    path.write_text(text)
+    words = ["topo", "convert", str(path), "--hardware", cases.H100]
+    words += ["--label", "example.com/row=row", "--label", "example.com/rack=rack"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0
+    assert "8 nodes, 32 GPUs; 2 rows, 4 racks\n" in done.stderr
+    assert {"name": "row"}.items() <= json.loads(done.stdout)["tiers"][2].items()
+    quiet = CliRunner().invoke(main, [*words, "-q"])
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
-def test_old_and_new_topograph():
-    """Labels of two versions of topograph on one node are refused."""
-    labels = {
-        "network.topology.nvidia.com/leaf": "a",
-        "fabric.topograph.run/tier-0": "b",
-    }
-    with pytest.raises(InputError, match="an old and a new topograph"):
-        read("kubernetes", nodes(node("n0", labels)), "nodes.json")
-
-
-def test_gpus(tmp_path):
-    """GPUs come from what the node offers; a node that offers none is left out."""
-    items = [node(f"n{i}", {}) for i in range(3)]
-    items[1]["status"] = {"allocatable": {"nvidia.com/gpu": "3"}}
-    items[2]["status"] = {"allocatable": {"cpu": "8"}}
-    machine, notes = machine_of(tmp_path, nodes(*items), hardware=cases.H100)
-    assert machine.gpus_of_node.tolist() == [4, 3]
-    assert machine.unavailable == {"n2": "no GPUs"}
-    assert "nodes left out, no GPUs: 1 (n2)" in notes
-
-
-def test_gpus_unknown_everywhere(tmp_path):
-    """Without a device plugin the count is that of the hardware or of the option."""
-    items = [node(f"n{i}", {}) for i in range(2)]
-    for item in items:
-        item["status"] = {}
-    text = nodes(*items)
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    assert machine.gpus_of_node.tolist() == [8, 8]
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100, gpus_per_node=2)
-    assert machine.gpus_of_node.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "nodes_out_of_use"))
-def test_nodes_out_of_use(tmp_path, spec, status, reason):
-    """A node that takes no pods is unavailable, with the reason."""
-    out = node("n0", {}, **spec)
-    out["status"] |= status
-    machine, notes = machine_of(
-        tmp_path, nodes(out, node("n1", {}), node("n2", {})), hardware=cases.H100
-    )
-    assert machine.unavailable == {"n0": reason}
-    assert f"nodes left out, {reason}: 1 (n0)" in notes
-    assert machine.node_names == ("n1", "n2")
-
-
-def test_tolerable_taint(tmp_path):
-    """The taint that keeps other pods off GPU nodes is only a note."""
-    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-    text = nodes(*(node(f"n{i}", {}, taints=[taint]) for i in range(2)))
-    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
-    assert machine.num_nodes == 2
-    assert any("tolerate the taint nvidia.com/gpu, nodes: 2" in note for note in notes)
+@pytest.mark.parametrize("text", ["rack", "=rack", "a=b\n"])
+def test_bad_label_options(text):
+    """What is no KEY=TIER is a usage error."""
+    words = ["topo", "show", "dgx-h100-4x8", "--label", text]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
 
 
 def test_what_pods_must_say_is_kept(tmp_path):
@@ -215,14 +147,3 @@ def test_labels_of_a_topology_file_are_of_its_tiers():
         "kubernetes.taints[0].hosts",
         "kubernetes.resources[0]",
     }
-
-
-def test_instance_ids_join_clouds(tmp_path):
-    """Provider ids name the instances of an AWS answer as hosts."""
-    text = nodes(
-        *(node(f"gpu-{i}", {}, providerID=f"aws:///use1-az1/i-{i}") for i in range(8))
-    )
-    machine, _ = machine_of(tmp_path, text, cases.AWS, hardware=cases.H100)
-    assert machine.node_names == tuple(f"gpu-{i}" for i in range(8))
-    assert "network-node-2" in tier_names(machine)
-    assert machine.num_gpus == 8 * 4

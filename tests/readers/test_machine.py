@@ -5,26 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 import placer
 from placer.base.errors import InputError
 from placer.cli.main import main
 from placer.documents.recognise import recognise
-from placer.formats.machines.combine import combine
-from placer.formats.machines.findings import Findings, Level, NodeFacts
-from placer.formats.machines.registry import FORMATS
+from placer.formats.machines.registry import FORMATS, read
 from placer.topology.compact import compact_document
 from tests.readers import cases
 from tests.readers.cases import (
     machine_of,
-    nodes_of_domains,
     problem_of,
-    tier_names,
 )
 from tests.texts import table
 
@@ -101,13 +94,6 @@ def test_hardware_that_does_not_fit(tmp_path, hardware, message):
     assert message in problem.message
 
 
-def test_unknown_nvlink_is_noted(tmp_path):
-    """Racks of NVLink that no source describes are not made up, and a note says so."""
-    machine, notes = machine_of(tmp_path, cases.TREE)
-    assert machine.scale_up_tier == 0
-    assert any("no source says which nodes share NVLink" in note for note in notes)
-
-
 def test_uplinks_of_the_user(tmp_path):
     """A ratio replaces the hardware's at one tier, and the sources say so."""
     given = {"hardware": "dgx-h100-32x8", "oversubscription": {"spine": 3}}
@@ -132,27 +118,6 @@ def test_uplinks_that_cannot_be(tmp_path, ratios, message):
     assert problem_of(machine_of, tmp_path, cases.TREE, **given).message == message
 
 
-def test_more_gpus_than_the_hardware_has_are_noted(tmp_path):
-    """Nodes with more GPUs than those of the hardware may be of another kind."""
-    _, notes = machine_of(tmp_path, cases.TREE, gpus_per_node=8)
-    assert any("a node has 8 GPUs, at most 4 on" in note for note in notes)
-    _, notes = machine_of(tmp_path, cases.TREE, gpus_per_node=2)
-    assert not any("at most" in note for note in notes)
-
-
-def test_complete_topology_takes_no_hardware():
-    """A preset has its own figures: hardware beside it is an error."""
-    problem = problem_of(placer.read_topology, "nvl72", hardware="nvl72")
-    assert problem.key == "hardware"
-    assert problem.hint.startswith("leave it out")
-
-
-def test_complete_topology_stands_alone(tmp_path):
-    """A preset cannot be joined with another source."""
-    sources = ["nvl72", written(tmp_path, cases.TREE)]
-    assert problem_of(placer.read_topology, sources).key == "topology"
-
-
 @pytest.mark.parametrize("name", ["nvl72", "rack:2 node:3 gpu:4"])
 def test_old_sources_read_as_before(name):
     """Presets and synthetic strings need nothing new."""
@@ -161,43 +126,14 @@ def test_old_sources_read_as_before(name):
     assert placer.read_topology(name).sha256 == read_topology(name).sha256
 
 
-@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_sources"))
-def test_bad_sources(source, message, hint):
-    """A format that does not exist is named, with the nearest."""
-    problem = problem_of(placer.read_topology, source, hardware="nvl72")
+@pytest.mark.parametrize(*table("readers/machine.yaml", "sources_that_are_refused"))
+def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hint):
+    """A preset takes no more; a file is told what is wrong, or the prefix it needs."""
+    path = written(tmp_path, text, "file.txt")
+    source = [each.replace("PATH", path) for each in source]
+    problem = problem_of(placer.read_topology, source, hardware=hardware)
     assert message in problem.message
-    assert hint in problem.hint
-
-
-def test_wrong_prefix(tmp_path):
-    """A file of another format than the prefix says is refused with the right one."""
-    path = written(tmp_path, cases.AWS)
-    problem = problem_of(placer.read_topology, f"slurm:{path}", hardware="nvl72")
-    assert problem.hint == f"it looks like aws:{path}"
-
-
-def test_file_of_no_known_format(tmp_path):
-    """What no reader knows is read as a topology file, with that format's message."""
-    path = written(tmp_path, "hello: world\n", "x.yaml")
-    assert (
-        'the key "format" is missing' in problem_of(placer.read_topology, path).message
-    )
-
-
-def test_yaml_of_another_program(tmp_path):
-    """A mapping that is no topology file is pointed to the formats that are read."""
-    text = "apiVersion: v1\nkind: List\n"
-    problem = problem_of(placer.read_topology, written(tmp_path, text))
-    assert '"format" is missing' in problem.message
-    assert "placer topology formats" in problem.hint
-
-
-def test_host_list_without_prefix(tmp_path):
-    """A file of host names, which could be many things, is told its prefix."""
-    path = written(tmp_path, "n1\nn2\n", "hosts.txt")
-    hint = problem_of(placer.read_topology, path).hint
-    assert f"hosts:{path}" in hint
-    assert f"names:{path}" in hint
+    assert hint.replace("PATH", path) in problem.hint
 
 
 def test_problems_of_all_sources_at_once(tmp_path):
@@ -207,191 +143,12 @@ def test_problems_of_all_sources_at_once(tmp_path):
     assert len({problem.source for problem in caught.value.problems}) == 2
 
 
-def test_names_map_instances_to_hosts(tmp_path):
-    """Ids become host names, and sources under both names join."""
-    tree = cases.TREE.replace("n[1-4]", "gpu-[0-3]").replace("n[5-8]", "gpu-[4-7]")
-    machine, _ = machine_of(tmp_path, cases.AWS, cases.NAMES, tree, hardware=cases.H100)
-    assert machine.node_names == tuple(f"gpu-{i}" for i in range(8))
-    assert "network-node-2" in tier_names(machine)
-
-
-def test_name_of_a_node_is_no_alias(tmp_path):
-    """A host name label that is another node's name does not rename that node."""
-    labels = {"kubernetes.io/hostname": "n1"}
-    text = cases.nodes(cases.node("n0", labels), cases.node("n1", labels))
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    assert machine.node_names == ("n0", "n1")
-
-
-def test_two_hosts_for_one_id(tmp_path):
-    """Sources that give an id different host names disagree."""
-    items = [cases.node("gpu-9", {}, providerID="aws:///z/i-3")]
-    problem = problem_of(machine_of, tmp_path, cases.NAMES, cases.nodes(*items))
-    assert problem.message == '"i-3" is "gpu-3" elsewhere, "gpu-9" here'
-
-
-def test_one_host_for_two_ids(tmp_path):
-    """Two instances cannot be one host."""
-    names = written(tmp_path, "i-0 gpu-0\ni-1 gpu-0\n", "names")
-    sources = [written(tmp_path, cases.AWS), f"names:{names}"]
-    problem = problem_of(placer.read_topology, sources, hardware=cases.H100)
-    assert 'both host "gpu-0"' in problem.message
-
-
-@pytest.mark.parametrize(*table("readers/machine.yaml", "bad_maps_of_names"))
-def test_bad_maps_of_names(tmp_path, text, message):
-    """What is wrong with a map of names is said."""
-    source = f"names:{written(tmp_path, text)}"
-    problem = problem_of(placer.read_topology, source, hardware=cases.H100)
-    assert message in problem.message
-
-
-def test_file_that_looks_like_two_formats(tmp_path):
-    """Content of two formats asks for the prefix; with it the file is read as that."""
-    path = written(tmp_path, cases.TREE + cases.SCONTROL)
-    problem = problem_of(placer.read_topology, path, hardware=cases.H100)
-    assert problem.message == "it looks like each of slurm, scontrol"
-    assert problem.hint == f"say which: slurm:{path}"
-
-
 @pytest.mark.parametrize("name", ["", "a\nb", "\x1b[4m"])
 def test_bad_machine_names(tmp_path, name):
     """A name that a topology file could not hold is refused."""
     source = written(tmp_path, cases.TREE)
     options = {"hardware": cases.H100, "name": name}
     assert problem_of(placer.read_topology, source, **options).key == "name"
-
-
-def test_hostile_domain_names(tmp_path):
-    """A control character in a label is no name of a domain and reaches no terminal."""
-    text = cases.SCONTROL.replace("leaf1 ", "l\x1b[4m ")
-    problem = problem_of(machine_of, tmp_path, text, hardware=cases.H100)
-    assert "\x1b" not in str(problem)
-
-
-def test_ids_that_are_no_host_names(tmp_path):
-    """An id with characters that no host name has asks for a map."""
-    text = cases.AWS.replace('"i-3"', '"ocid1..x"')
-    problem = problem_of(machine_of, tmp_path, text, hardware=cases.H100)
-    assert "'ocid1..x' is no host name" in problem.message
-    assert "names:FILE" in problem.hint
-
-
-def test_sources_without_a_common_node(tmp_path):
-    """Instance ids beside host names do not join, and the error shows both."""
-    problem = problem_of(machine_of, tmp_path, cases.AWS, cases.TREE)
-    assert "no node in common" in problem.message
-    assert "'n1' here, 'i-0' there" in problem.hint
-
-
-def test_missing_nodes_are_noted(tmp_path):
-    """Nodes that only one source has are kept, apart from all others, and listed."""
-    blocks = cases.BLOCKS.replace("n[7-8]", "n7")
-    machine, notes = machine_of(tmp_path, cases.TREE, blocks)
-    assert nodes_of_domains(machine, "rack")["n8"] == ["n8"]
-    assert any("1 of 8 nodes are not in" in note and "n8" in note for note in notes)
-
-
-def test_disagreement_names_the_domain(tmp_path):
-    """A block over two leaves that also hold others is an error with the counts.
-
-    Leaves n1-n4 and n5-n8, block b2 = n4, n5 and n6.
-    """
-    blocks = "BlockName=b1 Nodes=n[1-3]\nBlockName=b2 Nodes=n[4-6]\n"
-    problem = problem_of(machine_of, tmp_path, cases.TREE, blocks)
-    assert "cut across each other" in problem.message
-    assert '1 node in "east", 2 nodes in "s2"' in problem.message
-
-
-def found(source, levels, **nodes):
-    """Findings with these levels, and domains of nodes split at blanks (- unknown)."""
-    facts = {
-        name: NodeFacts(tuple("" if d == "-" else d for d in text.split()))
-        for name, text in nodes.items()
-    }
-    return Findings(source, tuple(levels), facts)
-
-
-def test_unknown_domain_follows_the_inner_one():
-    """A node without a leaf lies where the nodes of its NVLink domain lie."""
-    levels = [Level("clique", True), Level("leaf")]
-    one = found("f", levels, a="c l1", b="c -", d="e l1", f="g -")
-    tree = combine([one], multi_node_nvlink=True)
-    leaf = tree.levels[1]
-    assert [leaf.names[d] for d in leaf.domain_of_node] == ["l1", "l1", "l1", "g"]
-    assert any(
-        "leaf" in note and "take" in note and ": b" in note for note in tree.notes
-    )
-    assert any("leaf" in note and "apart: f" in note for note in tree.notes)
-
-
-def test_holes_that_hide_a_disagreement():
-    """Domains that only touch through filled holes still must not be torn.
-
-    x shares rack r with y, so it takes y's leaf l; but z of that leaf is in another
-    spine than x.
-    """
-    levels = [Level("rack", True), Level("leaf"), Level("spine")]
-    one = found("f", levels, x="r - s2", y="r l -", z="q l s1")
-    with pytest.raises(InputError, match="cut across"):
-        combine([one], multi_node_nvlink=True)
-
-
-def test_order_of_sources_does_not_matter(tmp_path):
-    """Tree first or blocks first gives the same tiers and sizes."""
-    one, _ = machine_of(tmp_path, cases.TREE, cases.BLOCKS)
-    other, _ = machine_of(tmp_path, cases.BLOCKS, cases.TREE)
-    assert one.tiers == other.tiers
-    assert one.sha256 == other.sha256
-
-
-@given(st.data())
-def test_nested_divisions_come_back(data):
-    """Random nested levels, given in any order with holes, come out nested.
-
-    Oracle: whoever shared a known domain at a level still does, and nobody shares one
-    with a node of another known domain.
-    """
-    depth = data.draw(st.integers(1, 3))
-    count = data.draw(st.integers(1, 12))
-    paths = [
-        data.draw(st.tuples(*[st.integers(0, 1)] * depth), label="path")
-        for _ in range(count)
-    ]
-    # Level k is the first depth - k steps of the path.
-    full = [
-        ["d" + "".join(map(str, path[: depth - k])) for k in range(depth)]
-        for path in paths
-    ]
-    shown = [
-        [d if data.draw(st.integers(0, 9)) else "" for d in domains] for domains in full
-    ]
-    order = data.draw(st.permutations(range(depth)))
-    source = Findings(
-        "f",
-        tuple(Level(f"level{k}") for k in order),
-        {
-            f"n{i}": NodeFacts(tuple(domains[k] for k in order))
-            for i, domains in enumerate(shown)
-        },
-    )
-    try:
-        tree = combine([source], multi_node_nvlink=False)
-    except InputError:
-        assert any("" in domains for domains in shown)
-        return
-    inner = np.arange(count)
-    for layer in tree.levels:
-        outer = layer.domain_of_node
-        assert all(len(set(outer[inner == d])) == 1 for d in set(inner))
-        assert len(set(outer)) < len(set(inner))
-        k = int(layer.name[-1])
-        for i in range(count):
-            for j in range(i):
-                if shown[i][k] and shown[j][k]:
-                    same = shown[i][k] == shown[j][k]
-                    assert (outer[i] == outer[j]) == same
-        inner = outer
 
 
 def test_warnings_in_the_library(tmp_path):
@@ -481,3 +238,34 @@ def test_standard_input():
         result = CliRunner().invoke(main, arguments, input=cases.TREE)
         assert result.exit_code == 0, result.stderr
         assert json.loads(result.stdout)["name"] == "stdin"
+
+
+@pytest.mark.parametrize("prefix", ["{}: ", "  {}: ", "gpu-{}.rack.local: "])
+def test_labels_of_hosts(prefix):
+    """Lines behind pdsh's or srun's labels, in any order, are put together by host."""
+    lines = [
+        prefix.format(host) + line
+        for line in cases.MATRIX.split("\n")
+        for host in (1, 2)
+    ]
+    findings = read("topo-m", "\n".join(lines), "source")
+    names = [prefix.format(host).strip(": ") for host in (1, 2)]
+    assert {
+        name: facts.gpus for name, facts in findings.nodes.items()
+    } == dict.fromkeys(names, 2)
+    assert findings.nvlink is True
+    assert findings.numbers == names[0].isdecimal()
+
+
+def test_one_file_a_host(tmp_path):
+    """Files without labels are of the hosts they are called after."""
+    paths = []
+    for name in ("gpu-a", "gpu-b"):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(cases.fabric_query("9", "9"))
+        paths.append(path)
+    machine = placer.read_topology(paths, hardware=cases.GB200, note=lambda _: None)
+    assert machine.gpus_of_node.tolist() == [2, 2]
+    assert list(cases.nodes_of_domains(machine, "rack").values()) == [
+        ["gpu-a", "gpu-b"]
+    ]

@@ -9,13 +9,6 @@ import pytest
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
 from tests.readers import cases
-from tests.readers.cases import machine_of
-
-
-def lines_of(tmp_path, *texts, **options):
-    """What stands behind the name of each source, and the notes in order."""
-    _, notes = machine_of(tmp_path, *texts, **options)
-    return [note.partition(": ")[2] for note in notes if f":{tmp_path}" in note]
 
 
 @pytest.mark.parametrize("name", cases.TEXTS)
@@ -34,27 +27,6 @@ def test_every_format_has_a_line(name, tmp_path):
     read_topology(sources, hardware=hardware, note=notes.append)
     (line,) = [note for note in notes if note.startswith(f"{name}:{path}: ")]
     assert any(word in line for word in (" nodes, ", " names", " labels in order"))
-
-
-def test_nodes_gpus_domains_and_assumptions(tmp_path):
-    """Of 8 nodes; their GPUs, and NVLink of the blocks, come from the hardware."""
-    tree, blocks = lines_of(tmp_path, cases.TREE, cases.BLOCKS)
-    assert tree == (
-        "8 nodes, 32 GPUs; 2 leaves, 1 spine; "
-        "assumed 4 GPUs a node, as on azure-gb200-mlperf-v6"
-    )
-    assert blocks == (
-        "8 nodes, 32 GPUs; 4 blocks, 2 blocks-2; "
-        "assumed 4 GPUs a node, NVLink within a block, as on azure-gb200-mlperf-v6"
-    )
-
-
-def test_what_was_given_or_counted_is_not_assumed(tmp_path):
-    """GPUs of an option, or of another source, and NVLink that a source is sure of."""
-    (line,) = lines_of(tmp_path, cases.TREE, hardware=cases.H100, gpus_per_node=4)
-    assert line == "8 nodes, 32 GPUs; 2 leaves, 1 spine"
-    (line,) = lines_of(tmp_path, cases.KUBERNETES)
-    assert line == "8 nodes, 32 GPUs; 4 cliques, 4 leaves, 2 spines"
 
 
 def test_no_warning_of_a_good_file(tmp_path):

@@ -29,7 +29,9 @@ def at(job, key):
     value = job
     for name in key.split("."):
         value = getattr(value, name)
-    return "-".join(value) if name == "order" else value
+    if name == "order":
+        return "-".join(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def check(job, expected):

@@ -1,4 +1,4 @@
-"""Shapes that frameworks make of what their files say, worked out by hand."""
+"""What is wrong in a file, what stands for nothing in it, and code that is not run."""
 
 from __future__ import annotations
 
@@ -8,60 +8,10 @@ import pytest
 
 from placer.formats.jobs.job import Options, open_job
 from tests.sources import texts
-from tests.sources.reading import check, given, problems_of
+from tests.sources.reading import MODEL, given, problems_of
 from tests.texts import table
 
 REST = given("sequence", "micro_batch", "micro_batches")
-
-
-@pytest.mark.parametrize(*table("sources/shapes.yaml", "a_gate_of_neox_takes_a_third"))
-def test_a_gate_of_neox_takes_a_third(job_of, lines, ffn):
-    """Two thirds of what is said, half of it for the gate, then up to a multiple."""
-    for activation in ("swiglu", "geglu"):
-        more = f'"activation": "{activation}", {lines}'.rstrip(", ")
-        text = texts.NEOX.replace('"no-weight', f'{more}, "no-weight')
-        check(job_of("neox", text, gpus=16), {"model.ffn": ffn, "model.gated": True})
-
-
-@pytest.mark.parametrize(
-    ("line", "ffn"), [("", 2048), ('"expansion_factor": 3,', 1536)]
-)
-def test_a_feed_forward_of_neox_without_a_gate(job_of, line, ffn):
-    """What is said, or four widths."""
-    text = texts.NEOX.replace('"no-weight', f'{line} "no-weight')
-    check(job_of("neox", text, gpus=16), {"model.ffn": ffn, "model.gated": False})
-
-
-@pytest.mark.parametrize(
-    ("block", "layers"), [("gemma2", 16), ("gemma3", 8), ("llama4", 8), ("olmo3", 8)]
-)
-def test_layers_of_a_block_of_maxtext(job_of, block, layers):
-    """A block of Gemma 2 is a local and a global layer; those of others are one."""
-    text = f'{texts.MAXTEXT}decoder_block: "{block}"\n'
-    check(job_of("maxtext", text, gpus=32), {"model.layers": layers})
-
-
-@pytest.mark.parametrize(
-    ("block", "words"),
-    [("qwen3_next", "gated delta nets"), ("deepseek4", "compressed attention")],
-)
-def test_blocks_of_maxtext_that_are_not_modelled(job_of, block, words):
-    """A hybrid is refused by its name, whatever its sizes."""
-    text = f'{texts.MAXTEXT}decoder_block: "{block}"\n'
-    (problem,) = problems_of(job_of, "maxtext", text, gpus=32)
-    assert block in problem.message
-    assert words in problem.message
-
-
-def test_the_gpus_of_maxtext_are_asked_for(job_of):
-    """Shards that are said make the GPUs a multiple of them, with tensor ranks."""
-    text = texts.MAXTEXT.replace("dcn_data_parallelism: 2", "ici_fsdp_parallelism: 8")
-    (problem,) = problems_of(job_of, "maxtext", text)
-    assert problem.hint == "--gpus N, a multiple of 32"
-    (problem,) = problems_of(job_of, "maxtext", text, gpus=48)
-    assert "tp 4 x fsdp 8 x expert 1 = 32 does not divide the 48" in problem.message
-    mode = {"parallelism.dp": 8, "data_parallel.sharding": "zero3"}
-    check(job_of("maxtext", text, gpus=32), mode)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +42,6 @@ def test_zero_is_as_if_a_key_were_missing(job_of, kind, zero):
     assert with_zero == without
 
 
-def test_a_size_that_no_model_lacks_is_not_zero(job_of):
-    """Without layers, width or heads there is no model."""
-    text = texts.SHAPE.replace('"num_hidden_layers": 8', '"num_hidden_layers": 0')
-    (problem,) = problems_of(job_of, "hf", text, gpus=16, given=REST)
-    assert problem.key == "num_hidden_layers"
-
-
 REGISTRY = """from MODULE import model_registry
 
 
@@ -126,7 +69,37 @@ def test_a_model_of_torchtitan_is_not_another(tmp_path, folder, module, name, la
         assert "the shape of 4B is not in the file" in str(problems[0])
 
 
-def test_the_gpus_of_torchtitan_are_a_multiple_of_its_replicas(job_of):
-    """Two replicas over tp 2, cp 2 and pp 2."""
-    (problem,) = problems_of(job_of, "torchtitan", texts.TORCHTITAN)
-    assert problem.hint == "--gpus N, a multiple of 16"
+def test_a_wrong_value_is_told_with_its_place(job_of):
+    """All of them at once, each with line, column and key."""
+    text = texts.NANOTRON.replace("dp: 4", "dp: four").replace("pp: 2", "pp: 0")
+    problems = problems_of(job_of, "nanotron", text)
+    found = {(p.line, p.column, p.key) for p in problems}
+    assert {(2, 7, "parallelism.dp"), (3, 7, "parallelism.pp")} <= found
+
+
+def test_python_is_never_run(job_of, tmp_path):
+    """Code of a registry has no effect."""
+    touched = tmp_path / "touched"
+    code = f"open({str(touched)!r}, 'w').write('x')\n" + texts.TORCHTITAN_PYTHON
+    job_of("torchtitan", code, gpus=8, select="deepseek_v3_16b")
+    assert not touched.exists()
+
+
+def test_a_policy_that_is_not_modelled_is_told(tmp_path):
+    """Activations of a memory budget are nobody's list of modules."""
+    path = tmp_path / "deepseek_v3.py"
+    text = texts.TORCHTITAN_PYTHON
+    path.write_text(text.replace("FullAC.Config()", "MemoryBudgetAC.Config()"))
+    options = Options(gpus=8, tflops=400, select="deepseek_v3_16b")
+    told = open_job(f"torchtitan:{path}", options).found.not_modelled
+    assert any("MemoryBudgetAC" in remark.reason for remark in told)
+
+
+def test_records_that_hold_others_many_times_over(job_of):
+    """Sixty records, each twice in the next, are read all the same."""
+    pairs = [(f"a{number}", f"a{number + 1}") for number in range(60)]
+    line = "; ".join(f"cfg.{b} = {{'{b}': cfg.{a}, 'x': cfg.{a}}}" for a, b in pairs)
+    text = texts.BRIDGE_PYTHON.replace("    cfg.train", f"    {line}\n    cfg.train", 1)
+    name = "toy_70b_pretrain_64gpu_h100_bf16_config"
+    job = job_of("nemo", text, gpus=64, select=name, given=MODEL)
+    assert (job.parallelism.tp, job.micro_batches) == (4, 16)

@@ -1,7 +1,12 @@
-"""Jobs worked out by hand: of captured files, where there are any, and of our own.
+"""What tables say of jobs' sources: ``tests/data/sources/cases``.
 
-What was worked out, from the file and its framework's rules, is
-``tests/data/jobs/worked-out.yaml``.
+A case promises something in a sentence (``says``) and gives a source: ``read``, its
+format and text, which is the name of a text in `tests.sources.texts` or what
+`tests.texts.Texts` takes, with the shape ``join`` and the files ``beside`` it; or
+``files``, captured ones. ``rest`` names keys that are given as in
+`tests.sources.reading.REST`, ``given`` others. What must come of it is ``job``, by the
+keys of its file; ``asks``, the keys that are asked for; or a ``problem`` with its
+``hint``.
 """
 
 from __future__ import annotations
@@ -9,23 +14,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from placer.formats.jobs.job import Options, open_job
+from placer.job.adapters import trained_parameters
 from placer.job.models import attention_parameters, padded_vocabulary
-from tests.sources.reading import at, problems_of
-from tests.texts import FOLDER, data
+from tests.sources import texts
+from tests.sources.reading import at, given, problems_of
+from tests.texts import Texts
+from tests.texts import cases as tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CASES = yaml.safe_load(data("jobs/worked-out.yaml"))
+Case = dict[str, Any]
 DERIVED = {
     "attention parameters": lambda job: attention_parameters(job.model),
+    "trained parameters": lambda job: trained_parameters(job.model, job.adapters),
     "rows of the embedding": lambda job: padded_vocabulary(
         job.model, job.parallelism.tp
     ),
 }
+MODEL = tuple(f"model.{key}" for key in ("layers", "hidden", "heads", "ffn", "vocab"))
 
 
 def leaves(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -37,26 +47,44 @@ def leaves(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield above + key, value
 
 
-def title(case: dict[str, Any]) -> str:
-    return case.get("text") or "+".join(case["files"])
+def sources_of(case: Case, folder: Path) -> list[str]:
+    """The sources of a case, written to a folder."""
+    text_of = Texts(vars(texts) | case.get("texts", {}), {})
+    for name, source in case.get("beside", {}).items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text_of(source))
+    ((name, source),) = case["read"].items()
+    path = folder / case.get("called", "source")
+    path.write_text(text_of(source))
+    if "join" not in case:
+        return [f"{name}:{path}"]
+    (folder / "config.json").write_text(text_of(case["join"]))
+    return [f"{name}:{path}", f"hf:{folder}/config.json"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=title)
+def settings_of(case: Case) -> dict[str, str]:
+    """What is given beside the sources of a case."""
+    keys = [MODEL if key == "model" else (key,) for key in case.get("rest", ())]
+    found = given(*(key for some in keys for key in some)) | case.get("given", {})
+    return {key: str(value) for key, value in found.items()}
+
+
+@pytest.mark.parametrize("case", tables("sources/cases"))
 def test_the_job_is_the_one_worked_out_by_hand(
-    case: dict[str, Any], request: pytest.FixtureRequest
+    case: Case, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Each value, or each thing that the files leave open is asked for."""
     if "files" in case:
         folder = request.getfixturevalue("samples") / "jobs"
         specs = [str(folder / name) for name in case["files"]]
     else:
-        specs = [f"{case['format']}:{FOLDER / 'jobs' / case['text']}"]
-        specs += [f"hf:{FOLDER / 'jobs' / case['join']}"] if "join" in case else []
-    given = case.get("given", {})
-    options = Options(case.get("gpus"), 400.0, None, given, case.get("select"))
-    if "asks" in case:
+        specs = sources_of(case, tmp_path)
+    gpus, select = case.get("gpus"), case.get("select")
+    options = Options(gpus, 400.0, None, settings_of(case), select)
+    if "job" not in case:
         problems = problems_of(lambda: open_job(specs, options).job())
-        assert [problem.key for problem in problems] == case["asks"]
+        check_problems(problems, case)
         return
     job = open_job(specs, options).job()
     expected = dict(leaves(case["job"]))
@@ -64,3 +92,12 @@ def test_the_job_is_the_one_worked_out_by_hand(
         key: DERIVED[key](job) if key in DERIVED else at(job, key) for key in expected
     }
     assert found == expected
+
+
+def check_problems(problems: Any, case: Case) -> None:
+    """They are of these keys; the first has these words, this hint and this line."""
+    if "asks" in case:
+        assert [problem.key for problem in problems] == case["asks"]
+    assert case.get("problem", "") in problems[0].message
+    assert case.get("hint", "") in problems[0].hint
+    assert case.get("line", problems[0].line) == problems[0].line

@@ -1,21 +1,25 @@
-"""Switches that are no tree: several above the same ones, and trees apart."""
+"""How nodes are divided: switches that are no tree, trees apart, holes in levels."""
 
 from __future__ import annotations
 
 import json
 import random
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placer.base.errors import InputError
+from placer.formats.machines.combine import combine
+from placer.formats.machines.findings import Findings, Level, NodeFacts
 from placer.formats.machines.registry import read
 from placer.report.machine_text import draw
 from placer.topology.allocation import allocate
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, tier_names
-from tests.texts import table
+from tests.readers.cases import machine_of, tier_names
 
 APART = """\
 SwitchName=a Switches=leaf[1-2]
@@ -46,16 +50,6 @@ def divisions(findings):
         }
         for k in range(len(findings.levels))
     ]
-
-
-def test_two_spines_over_the_same_leaves_are_one(tmp_path):
-    """The usual fabric: every leaf hangs on both spines, so all nodes share a tier."""
-    machine, notes = machine_of(tmp_path, cases.TWO_SPINES, hardware=cases.H100)
-    assert tier_names(machine) == ["node", "leaf", "spine"]
-    assert nodes_of_domains(machine, "spine") == {
-        "spine1+spine2": ["n1", "n2", "n3", "n4"]
-    }
-    assert any("are one domain: spine1+spine2" in note for note in notes)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -89,40 +83,6 @@ def test_several_switches_for_one_change_no_domain(seed):
     assert divisions(read("slurm", fabric(dict(lines)), "many.conf")) == expected
 
 
-def test_leaves_with_the_same_nodes_are_one(tmp_path):
-    """Hosts on two leaves each, as with two rails, are joined by what is above."""
-    text = fabric(
-        {
-            "rail1": ["n1", "n2"],
-            "rail2": ["n2", "n1"],
-            "rail3": ["n3", "n4"],
-            "up": ["rail2", "rail3"],
-        }
-    )
-    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
-    assert tier_names(machine) == ["node", "leaf", "spine"]
-    assert nodes_of_domains(machine, "leaf")["rail1+rail2"] == ["n1", "n2"]
-    assert not any("several switches" in note for note in notes)
-
-
-@pytest.mark.parametrize(
-    *table("readers/switches.yaml", "every_reader_of_switches_takes_two_spines")
-)
-def test_every_reader_of_switches_takes_two_spines(name, text):
-    """Whoever writes the switches, those over the same ones are one domain."""
-    findings = read(name, text, "source")
-    assert {facts.domains[-1] for facts in findings.nodes.values()} == {"s1+s2"}
-    assert any("are one domain: s1+s2" in note for note in findings.notes)
-
-
-def test_names_of_joined_switches_are_their_own():
-    """A switch called as two others together is not taken for them."""
-    text = fabric({"a": ["l1"], "b": ["l1"], "a+b": ["l2"], "l1": ["n1"], "l2": ["n2"]})
-    findings = read("slurm", text, "topology.conf")
-    first, second = (facts.domains[1] for facts in findings.nodes.values())
-    assert first != second
-
-
 def test_trees_that_no_switch_joins(tmp_path):
     """Both are read, a note says so, and no job has hosts of both.
 
@@ -146,20 +106,6 @@ def test_trees_that_no_switch_joins(tmp_path):
     assert allocate(machine, exclude="n[1-4]").num_nodes == 4
 
 
-def test_nodes_that_topograph_knows_no_switch_of(tmp_path):
-    """They share nothing, and Slurm runs no job on them and on others: left out.
-
-    NVIDIA/topograph e2b62507, pkg/topology/graph.go; alone they are all there is.
-    """
-    text = "SwitchName=no-topology Nodes=cpu[1-2]\n"
-    machine, notes = machine_of(tmp_path, cases.TWO_SPINES + text, hardware=cases.H100)
-    assert machine.node_names == ("n1", "n2", "n3", "n4")
-    assert "nodes left out, no switch known: 2 (cpu1, cpu2)" in notes
-    assert allocate(machine) is machine
-    alone, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    assert alone.node_names == ("cpu1", "cpu2")
-
-
 def test_trees_stay_apart_in_a_topology_file(tmp_path):
     """What was read and written is read again as such; the digest tells the two."""
     machine, _ = machine_of(tmp_path, APART, hardware=cases.H100)
@@ -181,3 +127,94 @@ def test_trees_of_one_leaf_each_stay_apart(tmp_path, nodes):
     machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
     with pytest.raises(InputError, match="nothing joins"):
         allocate(machine)
+
+
+def found(source, levels, **nodes):
+    """Findings with these levels, and domains of nodes split at blanks (- unknown)."""
+    facts = {
+        name: NodeFacts(tuple("" if d == "-" else d for d in text.split()))
+        for name, text in nodes.items()
+    }
+    return Findings(source, tuple(levels), facts)
+
+
+def test_unknown_domain_follows_the_inner_one():
+    """A node without a leaf lies where the nodes of its NVLink domain lie."""
+    levels = [Level("clique", True), Level("leaf")]
+    one = found("f", levels, a="c l1", b="c -", d="e l1", f="g -")
+    tree = combine([one], multi_node_nvlink=True)
+    leaf = tree.levels[1]
+    assert [leaf.names[d] for d in leaf.domain_of_node] == ["l1", "l1", "l1", "g"]
+    assert any(
+        "leaf" in note and "take" in note and ": b" in note for note in tree.notes
+    )
+    assert any("leaf" in note and "apart: f" in note for note in tree.notes)
+
+
+def test_holes_that_hide_a_disagreement():
+    """Domains that only touch through filled holes still must not be torn.
+
+    x shares rack r with y, so it takes y's leaf l; but z of that leaf is in another
+    spine than x.
+    """
+    levels = [Level("rack", True), Level("leaf"), Level("spine")]
+    one = found("f", levels, x="r - s2", y="r l -", z="q l s1")
+    with pytest.raises(InputError, match="cut across"):
+        combine([one], multi_node_nvlink=True)
+
+
+def test_order_of_sources_does_not_matter(tmp_path):
+    """Tree first or blocks first gives the same tiers and sizes."""
+    one, _ = machine_of(tmp_path, cases.TREE, cases.BLOCKS)
+    other, _ = machine_of(tmp_path, cases.BLOCKS, cases.TREE)
+    assert one.tiers == other.tiers
+    assert one.sha256 == other.sha256
+
+
+@given(st.data())
+def test_nested_divisions_come_back(data):
+    """Random nested levels, given in any order with holes, come out nested.
+
+    Oracle: whoever shared a known domain at a level still does, and nobody shares one
+    with a node of another known domain.
+    """
+    depth = data.draw(st.integers(1, 3))
+    count = data.draw(st.integers(1, 12))
+    paths = [
+        data.draw(st.tuples(*[st.integers(0, 1)] * depth), label="path")
+        for _ in range(count)
+    ]
+    # Level k is the first depth - k steps of the path.
+    full = [
+        ["d" + "".join(map(str, path[: depth - k])) for k in range(depth)]
+        for path in paths
+    ]
+    shown = [
+        [d if data.draw(st.integers(0, 9)) else "" for d in domains] for domains in full
+    ]
+    order = data.draw(st.permutations(range(depth)))
+    source = Findings(
+        "f",
+        tuple(Level(f"level{k}") for k in order),
+        {
+            f"n{i}": NodeFacts(tuple(domains[k] for k in order))
+            for i, domains in enumerate(shown)
+        },
+    )
+    try:
+        tree = combine([source], multi_node_nvlink=False)
+    except InputError:
+        assert any("" in domains for domains in shown)
+        return
+    inner = np.arange(count)
+    for layer in tree.levels:
+        outer = layer.domain_of_node
+        assert all(len(set(outer[inner == d])) == 1 for d in set(inner))
+        assert len(set(outer)) < len(set(inner))
+        k = int(layer.name[-1])
+        for i in range(count):
+            for j in range(i):
+                if shown[i][k] and shown[j][k]:
+                    same = shown[i][k] == shown[j][k]
+                    assert (outer[i] == outer[j]) == same
+        inner = outer
