@@ -25,7 +25,7 @@ def test_half_a_machine_of_2500_nodes():
 @pytest.mark.slow
 @pytest.mark.parametrize("require", [RACK, {"tp": "node"}], ids=["rack", "node"])
 def test_ten_jobs_on_18432_nodes(require):
-    """Each within 2 % of its bound, pipelines whole or cut."""
+    """Each within 1 % of its bound, pipelines whole or cut."""
     machine = racks({f"r{i:04}": 18 for i in range(1_024)})
     busy = random.Random(1).sample(machine.node_names, 500)
     jobs = [
@@ -33,7 +33,7 @@ def test_ten_jobs_on_18432_nodes(require):
         for i, dp in enumerate((128, 128, 64, 64, 64, 32, 32, 16, 8, 8))
     ]
     found = allocate(machine, jobs, busy=sorted(busy), time_limit=300)
-    assert all(job.value <= 1.02 * job.lower_bound for job in found.jobs)
+    assert all(job.value <= 1.01 * job.lower_bound for job in found.jobs)
 
 
 @pytest.mark.slow
