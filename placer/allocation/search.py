@@ -20,6 +20,7 @@ from placer.allocation.offers import Offers
 from placer.allocation.shared import Uses
 from placer.allocation.together import (
     Together,
+    exchanged,
     in_turn,
     least_together,
     left_beside,
@@ -132,8 +133,7 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     if int(question.free.sum()) <= SEARCHED_NODES:
         best = on_fewest_leaves(offers, uses, best)
     best = with_useful_rest(offers, uses, best)
-    if _effort(question) == QUICK:
-        best = _on_own_nodes(offers, uses, leasts, best)
+    best = _on_own_nodes(offers, uses, leasts, best)
     least = min(least, best.cost)
     why = _stop_reason(offers, is_reached(best.cost, least))
     return Found(best, tuple(alone), least, argument, why)
@@ -298,10 +298,12 @@ def _one_by_one(
 def _on_own_nodes(
     offers: Offers, uses: Uses, leasts: Sequence[float], best: Together
 ) -> Together:
-    """By all methods each job that constructions left far from its bound.
+    """By all methods each job that constructions alone left far from its bound.
 
     On the nodes that it has, the farthest first; all share what time is left.
     """
+    if _effort(offers.question) != QUICK:
+        return best
     far = _dearer(best, leasts, DIFFERENCE)
     far.sort(key=lambda index: leasts[index] / best.offers[index].cost)
     for place, index in enumerate(far):
@@ -338,9 +340,7 @@ def _again(
     found = offers.best(index, nodes, share, effort, left, to_come=to_come)
     if found is None:
         return best
-    changed = [*best.offers]
-    changed[index] = found
-    return _better(best, together(question, uses, changed))
+    return _better(best, exchanged(question, uses, best, index, found))
 
 
 def no_room(offers: Offers) -> InfeasibleError:

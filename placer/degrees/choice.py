@@ -86,6 +86,11 @@ class Choice(NamedTuple):
         """Samples of a step."""
         return self.dp * self.micro_batch * self.micro_batches
 
+    @property
+    def sizes(self) -> Choice:
+        """Its sizes alone, as `Legal.shapes` has them."""
+        return self._replace(recompute="none", sharding="ddp", shard_size=0)
+
     def parallelism(self) -> dict[str, int]:
         """The axes of the choice, as a job file has them."""
         sizes = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
