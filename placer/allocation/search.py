@@ -1,7 +1,7 @@
 """The search: job after job in many orders, then one by one again, then all ways.
 
 A cost that equals the sum of what each job would cost alone is proved to be the least.
-Small questions are walked through in full (`exact`), which proves them too.
+On small machines every way to part the nodes is walked, which proves more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.allocation.budgets import less
-from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
 from placer.allocation.offers import Offers
@@ -122,11 +121,6 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         best = ways.best
         if ways.is_complete:
             least, argument = max(least, ways.least), "every way to part the nodes"
-    if best is not None and not is_reached(best.cost, least):
-        placements = EveryPlacement(offers, uses, alone, best).walked()
-        best = placements.best or best
-        if placements.is_complete:
-            least, argument = best.cost, "every placement of all jobs"
     if best is None:
         raise no_room(offers)
     # On huge machines constructions differ by more than steps that look alike.
