@@ -231,8 +231,9 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     question = offers.question
     jobs = len(question.jobs)
     to_come = jobs * (1 + (jobs > 1)) - index
+    effort = _effort(question)
     found = offers.best(
-        index, question.free, uses.kept, _effort(question), to_come=to_come
+        index, question.free, share=uses.kept, effort=effort, to_come=to_come
     )
     return alone.least if found is None else max(alone.least, found.least_beside)
 
@@ -331,7 +332,9 @@ def _again(
     question = offers.question
     _, left = left_beside(question, best.others(index))
     share = uses.shares(best.offers)[index]
-    found = offers.best(index, nodes, share, effort, left, to_come=to_come)
+    found = offers.best(
+        index, nodes, share=share, effort=effort, allowed=left, to_come=to_come
+    )
     if found is None:
         return best
     return _better(best, exchanged(question, uses, best, index, found))
