@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -150,14 +148,11 @@ class Allocation:
 
     def to_csv(self) -> str:
         """The rows as CSV: a header, then a line a job; values as in JSON."""
-        text = io.StringIO()
-        rows = self.rows
-        for row in rows:
-            row["nodes_by_domain"] = json.dumps(row["nodes_by_domain"])
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue()
+        from placer.report.columns import csv_text
+
+        by_domain = "nodes_by_domain"
+        rows = ({**row, by_domain: json.dumps(row[by_domain])} for row in self.rows)
+        return csv_text([*rows])
 
     def summary(self) -> str:
         """The result as text for people, at most 80 columns wide."""

@@ -1,10 +1,13 @@
-"""Plain text in columns, and wrapped to the width of a terminal."""
+"""Plain text in columns, wrapped to the width of a terminal, and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 WIDTH = 80
 
@@ -118,3 +121,13 @@ def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
         first, *rest = wrapped(text, "    ", max(5, width - len(indent))) or [""]
         yield indent + first
         yield from (indent + part for part in rest)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV: a header of all keys, then a line a row; numbers as in JSON."""
+    text = io.StringIO()
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(text, keys, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,9 +1,7 @@
-"""The rows of a sweep as a table for people, and as CSV."""
+"""The rows of a sweep as a table for people."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,16 +64,6 @@ def _table(rows: Sequence[Row], swept: Sequence[str]) -> list[list[str]]:
     keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
     head = [label(key) for key in keys]
     return [head, *([cell(row, key) for key in keys] for row in rows)]
-
-
-def sweep_csv(rows: Sequence[Row]) -> str:
-    """The rows as CSV: a header, then a line a row; numbers as in JSON."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def label(key: str) -> str:

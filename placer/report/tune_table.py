@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.units import format_bytes, format_seconds
 from placer.report.assumed_text import assumed_lines, fixed_warning
-from placer.report.columns import columns, narrowed, paragraphs, wrapped
+from placer.report.columns import columns, csv_text, narrowed, paragraphs, wrapped
 from placer.report.plan_html import html_table
 from placer.report.tune_words import (
     AXES,
@@ -108,11 +106,7 @@ def tune_csv(rows: Sequence[Row]) -> str:
         }
         for row in rows
     ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(flat[0]), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
+    return csv_text(flat)
 
 
 def _table(rows: Sequence[Row]) -> list[list[str]]:

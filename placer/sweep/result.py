@@ -11,8 +11,8 @@ from placer.base.units import format_seconds
 from placer.draw.picture import Picture
 from placer.job.fixed import fixed_share
 from placer.report.assumed_text import assumed_lines, fixed_warning
-from placer.report.columns import paragraphs
-from placer.report.sweep_table import sweep_csv, sweep_html, sweep_text
+from placer.report.columns import csv_text, paragraphs
+from placer.report.sweep_table import sweep_html, sweep_text
 
 if TYPE_CHECKING:
     from placer.api.result import Result
@@ -98,4 +98,4 @@ class Sweep:
 
     def to_csv(self) -> str:
         """A header, then a line a row; numbers as in JSON."""
-        return sweep_csv(self.rows)
+        return csv_text(self.rows)
