@@ -8,7 +8,7 @@ nodes bounds what it costs on fewer, and is reached on more. So few ways are pla
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.kinds import Counts, Kinds
-from placer.allocation.walk import Walk
+from placer.allocation.together import Together, together
 from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.allocation.offers import Offer
+    from collections.abc import Sequence
+
+    from placer.allocation.offers import Offer, Offers
+    from placer.allocation.question import Question
+    from placer.allocation.shared import Uses
     from placer.solve.problem.effort import Effort
 
 # Ways that are looked at, and parts that are listed for that, at the most.
@@ -34,17 +38,30 @@ PLACED = {0: 600, QUICK: 16}
 
 
 @dataclass(eq=False)
-class EveryWay(Walk):
-    """The walk through all ways.
+class EveryWay:
+    """The walk through all ways, from the best offer of each job alone.
 
     Attributes
     ----------
+    offers : Offers
+    uses : Uses
+    alone : sequence of Offer
+    best : Together or None
+        The best that is known.
+    is_complete : bool
+        Whether nothing is left out that may be better.
     least : float
         No way costs less.
     """
 
+    offers: Offers
+    uses: Uses
+    alone: Sequence[Offer]
+    best: Together | None
+    is_complete: bool = field(default=True, init=False)
+    least: float = field(default=inf, init=False)
+
     def __post_init__(self) -> None:
-        self.least = inf
         self._kinds = Kinds(self.question)
         ranks = max(wanted.job.world_size for wanted in self.question.jobs)
         self._effort: Effort = 0 if ranks <= FEW_RANKS else QUICK
@@ -52,6 +69,19 @@ class EveryWay(Walk):
         self._looked = self._listed = 0
         self._placed_before = self.offers.count
         self._seen: set[Hashable] = set()
+
+    @property
+    def question(self) -> Question:
+        """What the jobs ask for."""
+        return self.offers.question
+
+    @property
+    def _limit(self) -> float:
+        """What costs as much is no better than the best."""
+        return inf if self.best is None else self.best.cost * (1 - EXACT)
+
+    def _weight(self, index: int) -> float:
+        return self.question.jobs[index].weight
 
     def walked(self) -> EveryWay:
         """The walk at its end."""
@@ -102,7 +132,10 @@ class EveryWay(Walk):
         """A way that is parted to the end."""
         self.least = min(self.least, bound)
         found = [self._offer(index, part) for index, part in enumerate(parts)]
-        self._meet(self._kinds.dealt([offer for offer in found if offer is not None]))
+        dealt = self._kinds.dealt([offer for offer in found if offer is not None])
+        now = together(self.question, self.uses, dealt)
+        if now.cost < self._limit:
+            self.best = now
 
     def _parts(self, index: int, left: Counts) -> Iterator[Counts]:
         """What a job may take so that the others may still fit."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.together import left_beside, with_offer
+from placer.allocation.together import left_beside, moved_to
 from placer.cost import JITTER
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class _Leaves:
         self._offers, self._uses, self._best = offers, uses, best
         self._index, self._limits = index, limits
         question, machine = offers.question, offers.question.machine
-        free, self._allowed = left_beside(question, best.others(index))
+        free, _ = left_beside(question, best.others(index))
         self._free = question.open_to(index, free)
         tier, rows = leaf_tier(machine), machine.domain_of_node
         self._row = rows[tier]
@@ -115,18 +115,10 @@ class _Leaves:
 
     def _on(self, size: int) -> Together | None:
         """An allocation with this job on so many leaves at most; None if none is."""
-        own = self._best.offers[self._index]
         for leaves in islice(self._sets(size), PLACED):
-            found = self._offers.best(
-                self._index,
-                self._free & np.isin(self._row, leaves),
-                allowed=self._allowed,
-                enough=own.solution.value,
-                is_needed=True,
-            )
-            question, best = self._offers.question, self._best
-            after = with_offer(
-                question, self._uses, best, self._index, found, self._limits
+            nodes = self._free & np.isin(self._row, leaves)
+            _, after = moved_to(
+                self._offers, self._uses, self._best, self._index, nodes, self._limits
             )
             if after is not None:
                 return after

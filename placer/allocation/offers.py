@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.solution import Progress, Solution
     from placer.topology.model import Topology
+
+
+class Asked(TypedDict, total=False):
+    """What `Offers.best` takes, too."""
+
+    share: tuple[FloatArray, ...] | None
+    effort: Effort
+    allowed: Allowance | None
+    enough: float
+    is_needed: bool
+    is_bounded: bool
+    to_come: int
 
 
 # Free nodes of a machine on which nothing less than a proof will do.
@@ -125,17 +137,7 @@ class Offers:
         return found
 
     def best(
-        self,
-        index: int,
-        nodes: BoolArray,
-        share: tuple[FloatArray, ...] | None = None,
-        effort: Effort = QUICK,
-        allowed: Allowance | None = None,
-        enough: float = 0.0,
-        *,
-        is_needed: bool = False,
-        is_bounded: bool = False,
-        to_come: int = 1,
+        self, index: int, nodes: BoolArray, **asked: Unpack[Asked]
     ) -> Offer | None:
         """The offer of a job for some nodes; None where they cannot hold it.
 
@@ -145,17 +147,7 @@ class Offers:
         time is left with all ``to_come``.
         """
         try:
-            return self.needed(
-                index,
-                nodes,
-                share,
-                effort,
-                allowed,
-                enough,
-                is_needed=is_needed,
-                is_bounded=is_bounded,
-                to_come=to_come,
-            )
+            return self.needed(index, nodes, **asked)
         except InfeasibleError:
             return None
 
@@ -163,11 +155,11 @@ class Offers:
         self,
         index: int,
         nodes: BoolArray,
+        *,
         share: tuple[FloatArray, ...] | None = None,
         effort: Effort = QUICK,
         allowed: Allowance | None = None,
         enough: float = 0.0,
-        *,
         is_needed: bool = False,
         is_bounded: bool = False,
         to_come: int = 1,

@@ -1,7 +1,7 @@
 """The search: job after job in many orders, then one by one again, then all ways.
 
 A cost that equals the sum of what each job would cost alone is proved to be the least.
-Small questions are walked through in full (`exact`), which proves them too.
+On small machines every way to part the nodes is walked, which proves more.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.allocation.budgets import less
-from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
 from placer.allocation.offers import Offers
 from placer.allocation.shared import Uses
 from placer.allocation.together import (
     Together,
+    exchanged,
     in_turn,
     least_together,
     left_beside,
@@ -28,6 +28,7 @@ from placer.allocation.together import (
 from placer.allocation.useful_rest import with_useful_rest
 from placer.base.errors import InfeasibleError
 from placer.base.units import plural
+from placer.cost import DIFFERENCE
 from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
     from placer.allocation.shared import Use
+    from placer.base.arrays import BoolArray
     from placer.solve.problem.effort import Effort
 
 
@@ -119,17 +121,13 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         best = ways.best
         if ways.is_complete:
             least, argument = max(least, ways.least), "every way to part the nodes"
-    if best is not None and not is_reached(best.cost, least):
-        placements = EveryPlacement(offers, uses, alone, best).walked()
-        best = placements.best or best
-        if placements.is_complete:
-            least, argument = best.cost, "every placement of all jobs"
     if best is None:
         raise no_room(offers)
     # On huge machines constructions differ by more than steps that look alike.
     if int(question.free.sum()) <= SEARCHED_NODES:
         best = on_fewest_leaves(offers, uses, best)
     best = with_useful_rest(offers, uses, best)
+    best = _on_own_nodes(offers, uses, leasts, best)
     least = min(least, best.cost)
     why = _stop_reason(offers, is_reached(best.cost, least))
     return Found(best, tuple(alone), least, argument, why)
@@ -233,8 +231,9 @@ def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
     question = offers.question
     jobs = len(question.jobs)
     to_come = jobs * (1 + (jobs > 1)) - index
+    effort = _effort(question)
     found = offers.best(
-        index, question.free, uses.kept, _effort(question), to_come=to_come
+        index, question.free, share=uses.kept, effort=effort, to_come=to_come
     )
     return alone.least if found is None else max(alone.least, found.least_beside)
 
@@ -280,27 +279,65 @@ def _one_by_one(
         for index in range(len(question.jobs)):
             if offers.budget.is_over():
                 return best
-            open_jobs = [
-                later
-                for later, one in enumerate(best.offers)
-                if best.values[later] + one.cost - one.solution.value
-                > enough[later] * (1 + EXACT)
-            ]
-            if index not in open_jobs:
-                continue
-            to_come = len(open_jobs) - open_jobs.index(index)
-            free, left = left_beside(question, best.others(index))
-            share = uses.shares(best.offers)[index]
-            found = offers.best(
-                index, free, share, _effort(question), left, to_come=to_come
-            )
-            if found is not None:
-                changed = [*best.offers]
-                changed[index] = found
-                best = _better(best, together(question, uses, changed))
+            dear = _dearer(best, enough, EXACT)
+            if index in dear:
+                nodes, _ = left_beside(question, best.others(index))
+                to_come = len(dear) - dear.index(index)
+                effort = _effort(question)
+                best = _again(offers, uses, best, index, nodes, effort, to_come)
         if best.cost >= before * (1 - EXACT):
             break
     return best
+
+
+def _on_own_nodes(
+    offers: Offers, uses: Uses, leasts: Sequence[float], best: Together
+) -> Together:
+    """By all methods each job that constructions alone left far from its bound.
+
+    On the nodes that it has, the farthest first; all share what time is left.
+    """
+    if _effort(offers.question) != QUICK:
+        return best
+    far = _dearer(best, leasts, DIFFERENCE)
+    far.sort(key=lambda index: leasts[index] / best.offers[index].cost)
+    for place, index in enumerate(far):
+        if offers.budget.is_over():
+            break
+        nodes, to_come = best.offers[index].nodes, len(far) - place
+        best = _again(offers, uses, best, index, nodes, NORMAL, to_come)
+    return best
+
+
+def _dearer(best: Together, leasts: Sequence[float], share: float) -> list[int]:
+    """Jobs that cost more than so much each, by more than a share."""
+    return [
+        index
+        for index, one in enumerate(best.offers)
+        if best.values[index] + one.cost - one.solution.value
+        > leasts[index] * (1 + share)
+    ]
+
+
+def _again(
+    offers: Offers,
+    uses: Uses,
+    best: Together,
+    index: int,
+    nodes: BoolArray,
+    effort: Effort,
+    to_come: int,
+) -> Together:
+    """An allocation with one job searched again on some nodes, where that helps."""
+    question = offers.question
+    _, left = left_beside(question, best.others(index))
+    share = uses.shares(best.offers)[index]
+    found = offers.best(
+        index, nodes, share=share, effort=effort, allowed=left, to_come=to_come
+    )
+    if found is None:
+        return best
+    return _better(best, exchanged(question, uses, best, index, found))
 
 
 def no_room(offers: Offers) -> InfeasibleError:

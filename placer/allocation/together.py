@@ -62,26 +62,41 @@ def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Togethe
     return Together(tuple(offers), values, cost)
 
 
-def with_offer(
-    question: Question,
+def exchanged(
+    question: Question, uses: Uses, best: Together, index: int, found: Offer
+) -> Together:
+    """An allocation with another offer for one job."""
+    changed = [*best.offers]
+    changed[index] = found
+    return together(question, uses, changed)
+
+
+def moved_to(
+    offers: Offers,
     uses: Uses,
     best: Together,
     index: int,
-    found: Offer | None,
+    nodes: BoolArray,
     limits: Sequence[float],
-) -> Together | None:
-    """What another offer for one job makes of an allocation.
+) -> tuple[Offer | None, Together | None]:
+    """The offer for one job on other nodes, and what it makes of an allocation.
 
-    None where there is none, it moves as the old one does not, or a job would cost more
-    than its limit.
+    No allocation where it moves as the old one does not, or a job would cost more than
+    its limit. What the job costs now is enough.
     """
-    if found is None or found.moved != best.offers[index].moved:
-        return None
-    changed = [*best.offers]
-    changed[index] = found
-    after = together(question, uses, changed)
+    question, now = offers.question, best.offers[index]
+    found = offers.best(
+        index,
+        nodes,
+        allowed=left_beside(question, best.others(index))[1],
+        enough=now.solution.value,
+        is_needed=True,
+    )
+    if found is None or found.moved != now.moved:
+        return found, None
+    after = exchanged(question, uses, best, index, found)
     pairs = zip(after.values, limits, strict=True)
-    return after if all(value <= most for value, most in pairs) else None
+    return found, after if all(value <= most for value, most in pairs) else None
 
 
 def left_beside(

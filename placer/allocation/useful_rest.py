@@ -23,12 +23,12 @@ import numpy as np
 
 from placer.allocation.fewest_leaves import leaves_first, leaves_of
 from placer.allocation.kinds import Kinds, shapes
-from placer.allocation.together import Together, left_beside, with_offer
+from placer.allocation.together import Together, left_beside, moved_to
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.allocation.offers import Offer, Offers
+    from placer.allocation.offers import Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Uses
     from placer.base.arrays import BoolArray, IntArray
@@ -80,7 +80,6 @@ class _Walk:
         """An allocation in which one job leaves more; the same where none is found."""
         question, offers = self.question, self.offers
         now = self._left(best.used)
-        _, allowed = left_beside(question, best.others(index))
         every = _every_set(self.rest, question, best, index)
         most = PLACED_OF_ALL if every else PLACED
         alone = ((nodes, nodes) for nodes in _sets(question, best, index))
@@ -101,29 +100,18 @@ class _Walk:
             if shape in too_slow:
                 continue
             placed += 1
-            found = offers.best(
-                index,
-                nodes,
-                allowed=allowed,
-                enough=best.offers[index].solution.value,
-                is_needed=True,
-            )
+            found, after = moved_to(offers, self.uses, best, index, nodes, self.limits)
             if found is None or found.solution.value > self.limits[index]:
                 too_slow.add(shape)
                 slow_sets.append(nodes)
-            after = self._with(best, index, found)
-            if after is not None:
+            if (
+                found is not None
+                and after is not None
+                and not self._takes_more_leaves(best, index, found.nodes)
+                and self._left(after.used) > now
+            ):
                 return after
         return best
-
-    def _with(self, best: Together, index: int, found: Offer | None) -> Together | None:
-        """What one job's offer makes of an allocation; None where that is no better."""
-        if found is None or self._takes_more_leaves(best, index, found.nodes):
-            return None
-        after = with_offer(self.question, self.uses, best, index, found, self.limits)
-        if after is None or self._left(after.used) <= self._left(best.used):
-            return None
-        return after
 
     def _takes_more_leaves(self, best: Together, index: int, nodes: BoolArray) -> bool:
         """Whether a job would have more leaves, where these count more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from placer.base.errors import Problem
 from placer.base.naming import named
 from placer.degrees.choice import JOINED
 from placer.degrees.frameworks import FRAMEWORKS
+from placer.documents import closest
 from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ def _not_there(space: Space, model: Model) -> Iterator[Problem]:
 
 
 def _unknown(key: str, name: str, known: Collection[str], of: str = "") -> Problem:
-    near = get_close_matches(name, known, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+    hint = closest(name, known) or f"known: {', '.join(known)}"
     owner = f" of {of}" if of else ""
     return Problem(f'no {key}{owner} "{name}"', key=key, hint=hint)

@@ -86,6 +86,11 @@ class Choice(NamedTuple):
         """Samples of a step."""
         return self.dp * self.micro_batch * self.micro_batches
 
+    @property
+    def sizes(self) -> Choice:
+        """Its sizes alone, as `Legal.shapes` has them."""
+        return self._replace(recompute="none", sharding="ddp", shard_size=0)
+
     def parallelism(self) -> dict[str, int]:
         """The axes of the choice, as a job file has them."""
         sizes = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
@@ -180,14 +185,14 @@ def recompute_keys(name: str) -> dict[str, Any]:
     What only another mode has goes back to its default.
     """
     usual = Memory()
-    if name == "full":
-        return {"recompute": name, "recompute_modules": usual.recompute_modules}
     keys: dict[str, Any] = {
         "recompute": name,
         "recompute_modules": usual.recompute_modules,
-        "recompute_method": usual.recompute_method,
-        "recompute_layers": usual.recompute_layers,
     }
+    if name == "full":
+        return keys
+    keys["recompute_method"] = usual.recompute_method
+    keys["recompute_layers"] = usual.recompute_layers
     if name not in ("none", "op"):
         keys["recompute"] = "selective"
         keys["recompute_modules"] = tuple(name.split(JOINED))

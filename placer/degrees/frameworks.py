@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import lcm
+from math import lcm, prod
 from typing import TYPE_CHECKING, Literal
 
 from placer.degrees.choice import overlaps_stages
@@ -85,41 +85,21 @@ def _experts_divide(of: Legal, choice: Choice) -> bool:
     return of.model.experts % choice.ep == 0 and of.model.expert_ffn % choice.etp == 0
 
 
-def _experts_share_ranks(_of: Legal, choice: Choice) -> bool:
-    return choice.tp * choice.cp * choice.dp % (choice.ep * choice.etp) == 0
+def _pieces(of: Legal, choice: Choice) -> tuple[int, int]:
+    """Of the sequence: two for each context rank, and those of tensor ranks."""
+    own = 2 * choice.cp if choice.cp > 1 else 1
+    return own, choice.tp if of.job.tensor_parallel.sequence else 1
 
 
-def _sequence(of: Legal, choice: Choice) -> bool:
-    """Context ranks take two pieces each, which tensor ranks cut together."""
-    pieces = 2 * choice.cp if choice.cp > 1 else 1
-    return of.job.sequence % lcm(pieces, choice.cp * _slices(of, choice)) == 0
-
-
-def _sequence_pieces(of: Legal, choice: Choice) -> bool:
-    """Tensor ranks cut each of the two pieces of a context rank."""
-    pieces = 2 * choice.cp if choice.cp > 1 else 1
-    return of.job.sequence % (pieces * _slices(of, choice)) == 0
-
-
-def _slices(of: Legal, choice: Choice) -> int:
-    return choice.tp if of.job.tensor_parallel.sequence else 1
+def _cut_together(of: Legal, choice: Choice) -> bool:
+    """Tensor ranks cut the pieces of a context rank together."""
+    pieces, slices = _pieces(of, choice)
+    return of.job.sequence % lcm(pieces, choice.cp * slices) == 0
 
 
 def _exchanged_heads(of: Legal, choice: Choice) -> bool:
     exchanges = of.job.context_parallel.communication == "a2a" and choice.cp > 1
     return not exchanges or of.model.heads // choice.tp % choice.cp == 0
-
-
-def _sequence_heads(of: Legal, choice: Choice) -> bool:
-    return of.model.heads % (choice.tp * choice.cp) == 0
-
-
-def _whole_experts(of: Legal, choice: Choice) -> bool:
-    return not of.model.experts or choice.etp == 1
-
-
-def _experts_of_replicas(_of: Legal, choice: Choice) -> bool:
-    return choice.dp % choice.ep == 0
 
 
 def _whole_layers(of: Legal, choice: Choice) -> bool:
@@ -128,27 +108,11 @@ def _whole_layers(of: Legal, choice: Choice) -> bool:
     return layers % (choice.pp * choice.vp) == 0 and ends_fit
 
 
-def _about_equal_layers(of: Legal, choice: Choice) -> bool:
-    return choice.pp * choice.vp <= of.model.layers
-
-
 def _interleaving(of: Legal, choice: Choice) -> bool:
     if choice.vp == 1:
         return True
     least = 2 if overlaps_stages(of.job, choice.vp) else 3
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
-
-
-def _chunks_of_stages(_of: Legal, choice: Choice) -> bool:
-    return choice.vp == 1 or choice.pp > 1
-
-
-def _no_chunks(_of: Legal, choice: Choice) -> bool:
-    return choice.vp == 1
-
-
-def _experts_in_slices(of: Legal, choice: Choice) -> bool:
-    return not of.model.experts or choice.tp == 1 or of.job.tensor_parallel.sequence
 
 
 def _shards_without_pipeline(_of: Legal, choice: Choice) -> bool:
@@ -169,47 +133,41 @@ def _experts_in_shards(_of: Legal, choice: Choice) -> bool:
     return ranks % choice.ep == 0
 
 
-def _experts_in_copies(_of: Legal, choice: Choice) -> bool:
-    """Replicas of experts are divided by the number of copies, too."""
-    ranks = choice.tp * choice.shard_size
-    return choice.sharding != "hsdp" or ranks % (choice.ep * choice.etp) == 0
-
-
-def _experts_not_sharded(of: Legal, choice: Choice) -> bool:
-    """ZeRO-3 has experts by AutoEP alone, which knows no tp and no Ulysses."""
-    sharded = of.model.experts and choice.sharding == "zero3"
-    return not sharded or choice.tp * choice.cp == 1
-
-
 def _whole_rounds(_of: Legal, choice: Choice) -> bool:
     """PyTorch interleaves in rounds of at least pp micro-batches, all of one size."""
     rounds = max(1, choice.micro_batches // choice.pp)
     return choice.vp == 1 or choice.micro_batches % rounds == 0
 
 
-def _few_chunks(_of: Legal, choice: Choice) -> bool:
-    return choice.vp <= 2
-
-
 _UNEVEN = "a sequence that tp and cp do not cut evenly"
 _UNHELD = "experts that a shard group does not hold"
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
-    _UNEVEN: _sequence_pieces,
+    # Tensor ranks cut each piece of a context rank.
+    _UNEVEN: lambda of, c: of.job.sequence % prod(_pieces(of, c)) == 0,
     "heads that tp and cp do not divide": _exchanged_heads,
 }
 _EXPERTS: dict[str, Rule] = {
     "experts that ep or etp does not divide": _experts_divide,
-    "experts that do not share the ranks": _experts_share_ranks,
+    "experts that do not share the ranks": lambda _, c: (
+        c.tp * c.cp * c.dp % (c.ep * c.etp) == 0
+    ),
 }
 _LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers}
-_CHUNKS: dict[str, Rule] = {"interleaving without a pipeline": _chunks_of_stages}
+_CHUNKS: dict[str, Rule] = {
+    "interleaving without a pipeline": lambda _, c: c.vp == 1 or c.pp > 1
+}
 
 FRAMEWORKS: dict[str, Framework] = {
     "megatron": Framework(
         ("ddp", "zero1", "zero3", "hsdp"),
-        _DEGREES | {_UNEVEN: _sequence},
-        _EXPERTS | {"experts with tp but no sequence parallelism": _experts_in_slices},
+        _DEGREES | {_UNEVEN: _cut_together},
+        _EXPERTS
+        | {
+            "experts with tp but no sequence parallelism": lambda of, c: (
+                not of.model.experts or c.tp == 1 or of.job.tensor_parallel.sequence
+            )
+        },
         _LAYERS,
         {
             "interleaving without enough stages, or with micro-batches that are not a "
@@ -217,17 +175,21 @@ FRAMEWORKS: dict[str, Framework] = {
         },
         {
             "sharded parameters with a pipeline": _shards_without_pipeline,
-            _UNHELD: _experts_in_copies,
+            # Replicas of experts are divided by the number of copies, too.
+            _UNHELD: lambda _, c: (
+                c.sharding != "hsdp" or c.tp * c.shard_size % (c.ep * c.etp) == 0
+            ),
         },
         recomputes=("none", "cheap", "full"),
     ),
     "torchtitan": Framework(
         ("ddp", "zero3", "hsdp"),
         _DEGREES,
-        _EXPERTS | {"experts that tp cuts": _whole_experts},
+        _EXPERTS
+        | {"experts that tp cuts": lambda of, c: not of.model.experts or c.etp == 1},
         {
-            "more stages than layers": _about_equal_layers,
-            "more than two chunks a rank": _few_chunks,
+            "more stages than layers": lambda of, c: c.pp * c.vp <= of.model.layers,
+            "more than two chunks a rank": lambda _, c: c.vp <= 2,
             **_CHUNKS,
         },
         {"micro-batches that are not cut into equal rounds": _whole_rounds},
@@ -239,12 +201,21 @@ FRAMEWORKS: dict[str, Framework] = {
     ),
     "deepspeed": Framework(
         ("ddp", "zero1", "zero2", "zero3"),
-        _DEGREES | {"heads that tp and Ulysses do not divide": _sequence_heads},
-        _EXPERTS | {"experts that replicas do not share": _experts_of_replicas},
-        _LAYERS | {"interleaving": _no_chunks},
+        _DEGREES
+        | {
+            "heads that tp and Ulysses do not divide": lambda of, c: (
+                of.model.heads % (c.tp * c.cp) == 0
+            )
+        },
+        _EXPERTS
+        | {"experts that replicas do not share": lambda _, c: c.dp % c.ep == 0},
+        _LAYERS | {"interleaving": lambda _, c: c.vp == 1},
         states={
             "sharded gradients with a pipeline": _shards_without_pipeline,
-            "sharded experts with tp or Ulysses": _experts_not_sharded,
+            # ZeRO-3 has experts by AutoEP alone, which knows no tp and no Ulysses.
+            "sharded experts with tp or Ulysses": lambda of, c: (
+                not of.model.experts or c.sharding != "zero3" or c.tp * c.cp == 1
+            ),
         },
         interleaves=False,
         counts_ends=False,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from placer.degrees.entries import Entry, Known
 from placer.degrees.kinds import methods
+from placer.degrees.waiting import Entry, Known
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice

@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING
 
 from placer.cost.footprint.stages import restart_bytes
 from placer.degrees import fronts
-from placer.degrees.entries import NEXT, Entry, Known, entry_of, sizes_of
 from placer.degrees.evaluate import Answer, Question, is_enough
 from placer.degrees.found import Found, Row, State
 from placer.degrees.kinds import classes, told_apart
 from placer.degrees.room import Room, needed
-from placer.degrees.waiting import Waiting, every
+from placer.degrees.waiting import NEXT, Entry, Known, Waiting, every
 from placer.job.recompute import experts_again, flops_again, layers_again
 
 if TYPE_CHECKING:
@@ -196,9 +195,9 @@ class Search:
         self._waiting.add(found)
 
     def _own_sizes(self, own: Choice | None, there: set[Choice]) -> Iterator[Entry]:
-        if own is not None and sizes_of(own) not in there:
+        if own is not None and own.sizes not in there:
             for shape in self.legal.only(own).shapes():
-                if shape == sizes_of(own):
+                if shape == own.sizes:
                     yield self._sizes(shape)
 
     def _sizes(self, shape: Choice) -> Entry:
@@ -209,7 +208,7 @@ class Search:
         """Place one choice: the job's own, or else the first that fits into memory."""
         order = self._early()
         if own is not None:
-            mine = self._waiting.of(sizes_of(own), own)
+            mine = self._waiting.of(own.sizes, own)
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
             if self._answers or stop():
@@ -386,7 +385,7 @@ class Search:
             else:
                 answer = answer.after(self._answers.get(entry.choice, answer))
                 self._answers[entry.choice] = answer
-                self._put_back(entry_of(entry.choice, answer))
+                self._put_back(Entry.placed(entry.choice, answer))
 
     def _put_back(self, entry: Entry) -> None:
         if entry.known is Known.SKETCHED:

@@ -5,14 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from placer.degrees.entries import Entry, Known
+from placer.degrees.evaluate import is_searched
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
+    from placer.degrees.evaluate import Answer, Wanted
+
+
+class Known(IntEnum):
+    """What the bound of a choice rests on; of equal bounds, the best known first."""
+
+    PLACED = 0
+    SKETCHED = 1
+    BOUND = 2
+    LINKS = 3
+    FITS = 4
+    TRAFFIC = 5
+    SIZES = 6
+    STAGES = 7
+
+
+# What to ask about a choice of which so much is known.
+NEXT: dict[Known, Wanted] = {
+    Known.FITS: "links",
+    Known.LINKS: "bound",
+    Known.BOUND: "placement",
+    Known.SKETCHED: "search",
+}
+
+
+class Entry(NamedTuple):
+    """A choice with its bound, s; entries are asked in their order."""
+
+    bound_s: float
+    known: Known
+    choice: Choice
+
+    @classmethod
+    def placed(cls, choice: Choice, answer: Answer) -> Entry:
+        """What is known of a choice that was placed."""
+        if is_searched(choice, answer):
+            return cls(answer.step_time_s, Known.PLACED, choice)
+        return cls(answer.lower_bound_s, Known.SKETCHED, choice)
 
 
 def every(_entry: Entry) -> bool:

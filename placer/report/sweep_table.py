@@ -1,4 +1,4 @@
-"""The rows of a sweep as a table for people, and as CSV."""
+"""The rows of a sweep as a table for people."""
 
 from __future__ import annotations
 

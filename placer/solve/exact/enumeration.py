@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, IntArray
+from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.capacity import node_capacity
@@ -108,7 +108,6 @@ def every_placement(
     budget: Budget,
     marks: IntArray | None = None,
     most: int | None = None,
-    closed: BoolArray | None = None,
 ) -> Every:
     """All placements of a job of few units; none of a larger one.
 
@@ -118,8 +117,6 @@ def every_placement(
         Numbers that also tell nodes apart.
     most : int, optional
         Placements that are listed; by default as many as for a job without rules.
-    closed : ndarray of bool, shape (N,), optional
-        Nodes that hold nothing. They may still tell domains apart, so give them marks.
     """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free, ranks = job.launcher == "free", job.world_size
@@ -129,9 +126,7 @@ def every_placement(
         return Every([], complete=False)
     most = most or problem.params.listed[problem.goal.name]
     alike, anyhow = Symmetry(topology, marks), colocation_of(topology, job, 1)
-    room = topology.gpus_of_node.copy()
-    if closed is not None:
-        room[closed] = 0
+    room = topology.gpus_of_node
     may_be_anywhere = is_free and len(np.unique(anyhow.label[0])) == ranks
     if not (is_small or (may_be_anywhere and fewest(alike, room, ranks) < most)):
         return Every([], complete=False)

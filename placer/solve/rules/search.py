@@ -142,7 +142,7 @@ class _RuledSearch:
             return
         planned = list(attempts(self.problem, offered))
         for i, attempt in enumerate(planned):
-            if self.has_placement:
+            if self.has_placement and (self.tools.wants_any or not self.limits.at_most):
                 return
             if self._ends():
                 self.incumbent.cut_short = True
@@ -152,7 +152,11 @@ class _RuledSearch:
                 self._attempt(attempt, offered, share)
 
     def _attempt(self, attempt: Attempt, offered: BoolArray, budget: Budget) -> None:
-        """Construct placements on one part of the machine, and mend them."""
+        """Construct placements on one part of the machine, and mend them.
+
+        Where there is one already, fills alone: replicas in pieces may beat whole ones.
+        """
+        is_first = not self.has_placement
         inner, plain = attempt.inner, self.problem.without_rules
         problem = plain.on(inner.topology, attempt.job)
         mend = mender(
@@ -169,6 +173,8 @@ class _RuledSearch:
                 for name, found in fills(problem, self.limits.at_most):
                     if (mended := mend(found)) is not None:
                         self.incumbent.offer(name, inner.gpu_in_whole(mended))
+        if not is_first:
+            return
         terms = Terms(mend, self._bound)
         solution = self.tools.search(
             problem.with_params(local_search=False),
