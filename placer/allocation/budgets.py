@@ -24,23 +24,12 @@ Allowance = tuple[int, ...]
 
 
 class Limit(NamedTuple):
-    """One number of a budget that all jobs together must keep.
-
-    Attributes
-    ----------
-    budget : Budget
-    inside : ndarray of bool, shape (N,)
-        The nodes that count.
-    of_replicas : bool
-        Whether replicas are counted, or GPUs with ranks.
-    most : int
-        What the jobs to be placed may use of it.
-    """
+    """One number of a budget that all jobs together must keep."""
 
     budget: Budget
-    inside: BoolArray
-    of_replicas: bool
-    most: int
+    inside: BoolArray  # (N,): the nodes that count
+    of_replicas: bool  # whether replicas are counted, or GPUs with ranks
+    most: int  # what the jobs to be placed may use of it
 
     def most_of(self, job: Job) -> int:
         """What a job can use at the most, wherever it is."""

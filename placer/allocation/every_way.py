@@ -39,27 +39,15 @@ PLACED = {0: 600, QUICK: 16}
 
 @dataclass(eq=False)
 class EveryWay:
-    """The walk through all ways, from the best offer of each job alone.
-
-    Attributes
-    ----------
-    offers : Offers
-    uses : Uses
-    alone : sequence of Offer
-    best : Together or None
-        The best that is known.
-    is_complete : bool
-        Whether nothing is left out that may be better.
-    least : float
-        No way costs less.
-    """
+    """The walk through all ways, from the best offer of each job alone."""
 
     offers: Offers
     uses: Uses
     alone: Sequence[Offer]
-    best: Together | None
+    best: Together | None  # the best that is known
+    # Whether nothing is left out that may be better.
     is_complete: bool = field(default=True, init=False)
-    least: float = field(default=inf, init=False)
+    least: float = field(default=inf, init=False)  # no way costs less
 
     def __post_init__(self) -> None:
         self._kinds = Kinds(self.question)

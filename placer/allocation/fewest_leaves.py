@@ -72,10 +72,7 @@ def on_fewest_leaves(offers: Offers, uses: Uses, best: Together) -> Together:
 class _Leaves:
     """The leaves of one job of an allocation.
 
-    Parameters
-    ----------
-    limits : sequence of float
-        The most that each job may cost.
+    ``limits``: the most that each job may cost.
     """
 
     def __init__(

@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 
 
 class Graded(NamedTuple):
-    """One job on granted nodes, and what it might have had.
+    """One job on granted nodes, and what it might have had."""
 
-    Attributes
-    ----------
-    granted, free, imaginable : Offer
-        On the granted nodes; on the best of those that were free; on the best of all.
-    stranded : float
-        Nodes that the granted ones strand more than those of ``free``.
-    """
-
+    # granted, free and imaginable: on the granted nodes; on the best of those that were
+    # free; on the best of all.
     granted: Offer
     free: Offer
     imaginable: Offer
-    stranded: float
+    stranded: float  # nodes that the granted ones strand more than those of ``free``
 
 
 def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:

@@ -30,20 +30,11 @@ if TYPE_CHECKING:
 
 
 class Slices(NamedTuple):
-    """A request by shape.
+    """A request by shape."""
 
-    Attributes
-    ----------
-    tier : int
-        Tier a domain of which each slice lies in.
-    size : int
-        Nodes of a slice.
-    within : int
-        Tier a domain of which all nodes lie in; the outermost asks for nothing.
-    """
-
-    tier: int
-    size: int
+    tier: int  # tier a domain of which each slice lies in
+    size: int  # nodes of a slice
+    # Tier a domain of which all nodes lie in; the outermost asks for nothing.
     within: int
 
 

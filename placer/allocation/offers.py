@@ -54,47 +54,27 @@ SMALL_NODES = 64
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A job on its nodes.
+    """A job on its nodes."""
 
-    Attributes
-    ----------
-    job : Job
-        In the rank order of the placement.
-    solution : Solution
-        Its placement, on the whole machine.
-    nodes : ndarray of bool, shape (N,)
-        What it takes, spare nodes among it.
-    cost, least : float
-        The value of the placement with the price of moving, and a bound on that.
-    moved : bool
-        Whether it leaves the nodes it ran on.
-    uses : tuple of int
-        What it uses of each limit of the question.
-    least_beside : float
-        A bound on the cost where others leave no more than the share of the uplinks
-        that it was searched with; 0 where it was searched alone.
-    """
-
-    job: Job
-    solution: Solution
-    nodes: BoolArray
+    job: Job  # in the rank order of the placement
+    solution: Solution  # its placement, on the whole machine
+    nodes: BoolArray  # (N,): what it takes, spare nodes among it
+    # cost and least: the value of the placement with the price of moving, and a bound
+    # on that.
     cost: float
     least: float
-    moved: bool = False
-    uses: Allowance = ()
+    moved: bool = False  # whether it leaves the nodes it ran on
+    uses: Allowance = ()  # what it uses of each limit of the question
+    # A bound on the cost where others leave no more than the share of the uplinks that
+    # it was searched with; 0 where it was searched alone.
     least_beside: float = 0.0
 
 
 class Offers:
     """The offers of all jobs of a question, each worked out once.
 
-    Parameters
-    ----------
-    question : Question
-    budget : Budget
-        Of the searches.
-    progress : callable
-        Told the job of each search before it, and how many have begun.
+    ``budget``: of the searches. ``progress``: told the job of each search before it,
+    and how many have begun.
     """
 
     def __init__(

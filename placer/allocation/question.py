@@ -82,80 +82,38 @@ def _items(given: Mapping[str, float] | str) -> Iterator[tuple[str, str, int, in
 
 
 class Running(NamedTuple):
-    """Where a job runs now.
+    """Where a job runs now."""
 
-    Attributes
-    ----------
-    solution : Solution
-        On the whole machine.
-    nodes : ndarray of bool, shape (N,)
-        All that it holds.
-    price : float
-        What leaving them costs, in the unit of the objective.
-    """
-
-    solution: Solution
-    nodes: BoolArray
-    price: float
+    solution: Solution  # on the whole machine
+    nodes: BoolArray  # (N,): all that it holds
+    price: float  # what leaving them costs, in the unit of the objective
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """A job that wants nodes.
+    """A job that wants nodes."""
 
-    Attributes
-    ----------
-    name : str
-        Of this job among the others.
-    job : Job
-        Under all its rules.
-    weight : float
-        What a second of its step counts.
-    running : Running or None
-        Where it runs, if it does and may move.
-    """
-
-    name: str
-    job: Job
-    weight: float = 1.0
-    running: Running | None = None
+    name: str  # of this job among the others
+    job: Job  # under all its rules
+    weight: float = 1.0  # what a second of its step counts
+    running: Running | None = None  # where it runs, if it does and may move
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Jobs, and the nodes they may have.
+    """Jobs, and the nodes they may have."""
 
-    Attributes
-    ----------
-    machine : Topology
-        All nodes that can be used, whoever has them.
-    free : ndarray of bool, shape (N,)
-        Those that the jobs may have.
-    jobs : tuple of Wanted
-    apart : int or None
-        Tier no domain of which two jobs may share.
-    tolerance : float
-        How much longer a step may be for a more useful rest, as a share.
-    objective : str or None
-    seed : int
-    limits : tuple of Limit
-        Of budgets, which the jobs must keep together.
-    demand : tuple of (int, int)
-        Nodes of one domain that jobs to come want, and how often.
-    staying : ndarray of bool, shape (N,), or None
-        Nodes of jobs that stay where they are.
-    """
-
-    machine: Topology
-    free: BoolArray
+    machine: Topology  # all nodes that can be used, whoever has them
+    free: BoolArray  # (N,): those that the jobs may have
     jobs: tuple[Wanted, ...]
-    apart: int | None = None
+    apart: int | None = None  # tier no domain of which two jobs may share
+    # How much longer a step may be for a more useful rest, as a share.
     tolerance: float = 0.0
     objective: str | None = None
     seed: int = 0
-    limits: tuple[Limit, ...] = ()
-    demand: Demand = DEMAND
-    staying: BoolArray | None = None
+    limits: tuple[Limit, ...] = ()  # of budgets, which the jobs must keep together
+    demand: Demand = DEMAND  # nodes of one domain that jobs to come want, and how often
+    staying: BoolArray | None = None  # (N,): nodes of jobs that stay where they are
 
     @property
     def is_demand_known(self) -> bool:

@@ -54,26 +54,13 @@ _NAMED = 4
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found.
-
-    Attributes
-    ----------
-    together : Together
-    alone : tuple of Offer
-        Each job with all free nodes to itself.
-    least : float
-        A lower bound on the cost.
-    argument : str
-        What that rests on.
-    stop_reason : str
-        ``proved``, ``searched``, ``time-limit`` or ``interrupted``.
-    """
+    """What a search found."""
 
     together: Together
-    alone: tuple[Offer, ...]
-    least: float
-    argument: str
-    stop_reason: str
+    alone: tuple[Offer, ...]  # each job with all free nodes to itself
+    least: float  # a lower bound on the cost
+    argument: str  # what that rests on
+    stop_reason: str  # ``proved``, ``searched``, ``time-limit`` or ``interrupted``
 
     @property
     def is_optimal(self) -> bool:

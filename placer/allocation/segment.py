@@ -25,25 +25,16 @@ _SLICE = "kueue.x-k8s.io/podset-slice"
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment, and what it keeps in a domain.
+    """A segment, and what it keeps in a domain."""
 
-    Attributes
-    ----------
-    nodes, size : int
-        Of the job, and of a segment.
-    keeps : tuple of str
-        Axes whose groups it keeps whole, those most worth it first.
-    parts : int
-        Ranks of an ep group that share a domain, where it lies in equal parts; else 0.
-    least : int
-        The smallest segment that keeps as much.
-    """
-
+    # nodes and size: of the job, and of a segment.
     nodes: int
     size: int
+    # Axes whose groups it keeps whole, those most worth it first.
     keeps: tuple[str, ...]
+    # Ranks of an ep group that share a domain, where it lies in equal parts; else 0.
     parts: int
-    least: int
+    least: int  # the smallest segment that keeps as much
 
     @property
     def text(self) -> str:

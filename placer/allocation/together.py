@@ -22,21 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The jobs of a question on their nodes.
+    """The jobs of a question on their nodes."""
 
-    Attributes
-    ----------
-    offers : tuple of Offer
-        Of each job.
-    values : tuple of float
-        Of each placement while the others run.
-    cost : float
-        Weighted sum of the values and of the prices of moving.
-    """
-
-    offers: tuple[Offer, ...]
-    values: tuple[float, ...]
-    cost: float
+    offers: tuple[Offer, ...]  # of each job
+    values: tuple[float, ...]  # of each placement while the others run
+    cost: float  # weighted sum of the values and of the prices of moving
 
     @property
     def used(self) -> BoolArray:

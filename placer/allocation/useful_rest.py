@@ -60,10 +60,7 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
 class _Walk:
     """Sets of nodes placed, the most useful rest first.
 
-    Parameters
-    ----------
-    limits : list of float
-        The most that each job may cost.
+    ``limits``: the most that each job may cost.
     """
 
     def __init__(

@@ -25,20 +25,12 @@ NVLS_STEPS = 25 / 3.4
 
 
 class Switch(NamedTuple):
-    """How NCCL uses an NVLink switch that reduces.
+    """How NCCL uses an NVLink switch that reduces."""
 
-    Attributes
-    ----------
-    efficiency : float
-        Buffer a second, in units of the rate of one GPU's NVLink.
-    between : float
-        The same of what goes in and out of a domain, where NICs are no limit.
-    channels : int
-        Each a block of threads that moves its part of the buffer chunk by chunk.
-    """
-
-    efficiency: float
+    efficiency: float  # buffer a second, in units of the rate of one GPU's NVLink
+    # The same of what goes in and out of a domain, where NICs are no limit.
     between: float
+    # Each a block of threads that moves its part of the buffer chunk by chunk.
     channels: int
 
 
@@ -57,29 +49,20 @@ NVLS_TREE_CUTS = ((65536, 4), (32768, 1))
 
 
 class Route(NamedTuple):
-    """What groups of one size find on their way.
+    """What groups of one size find on their way."""
 
-    Attributes
-    ----------
-    members : int
-        n.
-    domains, fewest : ndarray, shape (g,)
-        N, and the members in the domain that has the fewest (q).
-    in_racks : bool
-        Whether an NVLink switch joins more GPUs than those of one node.
-    inner_pace, outer_pace : ndarray, shape (g,), s/B
-        Of the slowest hop inside a domain and between two, all NICs of the group and
-        all groups together; 0 where the group has no such hop.
-    inner_latency, outer_latency : ndarray, shape (g,), s
-        Mean over such hops.
-    """
-
-    members: int
+    members: int  # n
+    # domains and fewest, (g,): N, and the members in the domain that has the fewest
+    # (q).
     domains: IntArray
     fewest: IntArray
-    in_racks: bool
+    in_racks: bool  # whether an NVLink switch joins more GPUs than those of one node
+    # inner_pace and outer_pace, (g,), s/B: of the slowest hop inside a domain and
+    # between two, all NICs of the group and all groups together; 0 where the group has
+    # no such hop.
     inner_pace: FloatArray
     outer_pace: FloatArray
+    # inner_latency and outer_latency, (g,), s: mean over such hops.
     inner_latency: FloatArray
     outer_latency: FloatArray
 

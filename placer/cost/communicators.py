@@ -33,23 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveCost:
-    """What a collective costs.
+    """What a collective costs."""
 
-    Attributes
-    ----------
-    algorithms : ndarray of str, shape (g,)
-    seconds : ndarray, shape (g,)
-    bandwidth_seconds : ndarray, shape (g,)
-        The part that grows with the buffer; the rest is latency.
-    bytes_by_tier : ndarray, shape (T,), bytes
-        Sent by all groups, by the tier of the hop.
-    load : LinkLoad
-    """
-
-    algorithms: npt.NDArray[np.str_]
-    seconds: FloatArray
+    algorithms: npt.NDArray[np.str_]  # (g,)
+    seconds: FloatArray  # (g,)
+    # (g,): the part that grows with the buffer; the rest is latency.
     bandwidth_seconds: FloatArray
-    bytes_by_tier: FloatArray
+    bytes_by_tier: FloatArray  # (T,), bytes: sent by all groups, by the tier of the hop
     load: LinkLoad
 
     @property

@@ -23,19 +23,11 @@ class Copies(Fabric):
     """The GPUs of a machine that groups use on copies of it, as a fabric.
 
     The machine has no links of its own between domains.
-
-    Attributes
-    ----------
-    whole : Fabric
-        The machine.
-    number : int
-        K.
-    gpu, copy_of_gpu : ndarray, shape (G,)
-        GPU of the machine, and its copy; copies ascend.
     """
 
-    whole: Fabric = field(kw_only=True)
-    number: int = field(kw_only=True)
+    whole: Fabric = field(kw_only=True)  # the machine
+    number: int = field(kw_only=True)  # K
+    # gpu and copy_of_gpu, (G,): GPU of the machine, and its copy; copies ascend.
     gpu: IntArray = field(kw_only=True)
     copy_of_gpu: IntArray = field(kw_only=True)
 

@@ -30,19 +30,11 @@ TRAFFIC = "traffic"
 
 @dataclass(frozen=True, eq=False)
 class GroupTime:
-    """What a custom group costs in a step.
+    """What a custom group costs in a step."""
 
-    Attributes
-    ----------
-    seconds : float, s
-    group_seconds : ndarray, shape (communicators,), s
-        One run of each.
-    tell_traffic : callable
-        What its ``traffic`` is worked out by when it is asked for.
-    """
-
-    seconds: float
-    group_seconds: FloatArray
+    seconds: float  # s
+    group_seconds: FloatArray  # (communicators,), s: one run of each
+    # What its ``traffic`` is worked out by when it is asked for.
     tell_traffic: Callable[[], Traffic | None]
 
     @cached_property

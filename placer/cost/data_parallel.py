@@ -25,24 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Windows:
-    """The compute that data-parallel traffic can hide behind.
+    """The compute that data-parallel traffic can hide behind."""
 
-    Attributes
-    ----------
-    forward_s, backward_s : float, s
-        One chunk of one micro-batch, ``t_f`` and ``t_b``.
-    forwards, backwards : int
-        Micro-batches that pass a chunk before the next chunk: ``min(m, p)``, or 1 when
-        each of them gathers its parameters, or reduces its gradients.
-    buckets : float
-        ``n_k``, at least 1.
-    """
-
+    # forward_s and backward_s, s: one chunk of one micro-batch, ``t_f`` and ``t_b``.
     forward_s: float
     backward_s: float
+    # forwards and backwards: micro-batches that pass a chunk before the next chunk:
+    # ``min(m, p)``, or 1 when each of them gathers its parameters, or reduces its
+    # gradients.
     forwards: int
     backwards: int
-    buckets: float
+    buckets: float  # ``n_k``, at least 1
 
     @property
     def forward_window_s(self) -> float:

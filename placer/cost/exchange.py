@@ -23,18 +23,10 @@ KERNEL_SHARE = 0.82
 
 @dataclass(frozen=True, eq=False)
 class ExchangeCost:
-    """What an exchange costs.
+    """What an exchange costs."""
 
-    Attributes
-    ----------
-    seconds : ndarray
-        Per group (all-to-all) or per flow (send).
-    bytes_by_tier : ndarray, shape (T,), bytes
-    load : LinkLoad
-    """
-
-    seconds: FloatArray
-    bytes_by_tier: FloatArray
+    seconds: FloatArray  # per group (all-to-all) or per flow (send)
+    bytes_by_tier: FloatArray  # (T,), bytes
     load: LinkLoad
 
 

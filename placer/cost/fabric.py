@@ -28,28 +28,17 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """Rates and domains, ready for array arithmetic.
-
-    Attributes
-    ----------
-    topology : Machine
-    bandwidth : ndarray, shape (T,), B/s
-        What one GPU reaches at each tier: line rate times efficiency.
-    latency : ndarray, shape (T,), s
-    scale_up_tier : int
-        Largest NVLink tier, -1 when there is none.
-    detour : ndarray, shape (T,), s
-        What a hop to another rail of a tier takes besides: it goes over NVLink to the
-        GPU that is on the rail first (PXN in NCCL); 0 on tiers without rails.
-    links : mapping of int to PairLinks
-        Links between named child domains, of the tiers that have some.
-    """
+    """Rates and domains, ready for array arithmetic."""
 
     topology: Machine
+    # (T,), B/s: what one GPU reaches at each tier: line rate times efficiency.
     bandwidth: FloatArray
-    latency: FloatArray
-    scale_up_tier: int
+    latency: FloatArray  # (T,), s
+    scale_up_tier: int  # largest NVLink tier, -1 when there is none
+    # (T,), s: what a hop to another rail of a tier takes besides: it goes over NVLink
+    # to the GPU that is on the rail first (PXN in NCCL); 0 on tiers without rails.
     detour: FloatArray
+    # Links between named child domains, of the tiers that have some.
     links: Mapping[int, PairLinks] = field(default_factory=dict)
 
     @classmethod

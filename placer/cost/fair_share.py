@@ -18,18 +18,12 @@ from placer.base.arrays import FloatArray, IntArray
 
 
 class Crossings(NamedTuple):
-    """Hops of groups over the uplinks of one tier in one direction.
+    """Hops of groups over the uplinks of one tier in one direction."""
 
-    Attributes
-    ----------
-    group, link : ndarray, shape (e,)
-        Group, and uplink, of every hop; groups ascend.
-    capacity : ndarray, shape (links,), B/s
-    """
-
+    # group and link, (e,): group, and uplink, of every hop; groups ascend.
     group: IntArray
     link: IntArray
-    capacity: FloatArray
+    capacity: FloatArray  # (links,), B/s
 
     def raise_to(self, values: FloatArray, of_group: FloatArray) -> None:
         """Raise each group's value to the largest of its hops."""

@@ -28,70 +28,42 @@ REPLICATE = "_replicate"  # groups of equal shards, after the name of the shard 
 
 @dataclass(frozen=True, eq=False)
 class SyncTime:
-    """Reduction and gather of each chunk, on the slowest group of each stage.
+    """Reduction and gather of each chunk, on the slowest group of each stage."""
 
-    Attributes
-    ----------
-    reduce, gather : ndarray, shape (P, V), s
-        The last reduction and the first gather of a step.
-    again_reduce : ndarray, shape (P, V), s
-        That of every other micro-batch, where each has its own.
-    first_bucket : float, s
-        Gather of one bucket of the first chunk on the first stage.
-    embedding : float, s
-        Reduction of tied embeddings between first and last stage, in every step.
-    group_seconds : mapping of str to ndarray, shape (groups,), s
-        Reduction of one full chunk in each group of `sync_groups`.
-    traffic : Traffic or None
-        In one step; None when nobody shares parameters.
-    """
-
+    # reduce and gather, (P, V), s: the last reduction and the first gather of a step.
     reduce: FloatArray
     gather: FloatArray
+    # (P, V), s: that of every other micro-batch, where each has its own.
     again_reduce: FloatArray
-    first_bucket: float
+    first_bucket: float  # s: gather of one bucket of the first chunk on the first stage
+    # s: reduction of tied embeddings between first and last stage, in every step.
     embedding: float
+    # (groups,), s: reduction of one full chunk in each group of `sync_groups`.
     group_seconds: Mapping[str, FloatArray]
-    traffic: Traffic | None
+    traffic: Traffic | None  # in one step; None when nobody shares parameters
 
 
 class _Pass(NamedTuple):
-    """One collective on each chunk of the groups of an axis.
+    """One collective on each chunk of the groups of an axis."""
 
-    Attributes
-    ----------
-    seconds : ndarray, shape (P, V), s
-        Slowest group of each stage.
-    group_seconds : ndarray, shape (g,), s
-        Each group, on a full chunk.
-    traffic : Traffic
-        Once over all chunks.
-    """
-
-    seconds: FloatArray
-    group_seconds: FloatArray
-    traffic: Traffic
+    seconds: FloatArray  # (P, V), s: slowest group of each stage
+    group_seconds: FloatArray  # (g,), s: each group, on a full chunk
+    traffic: Traffic  # once over all chunks
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Groups that share parameters, and how much.
+    """Groups that share parameters, and how much."""
 
-    Attributes
-    ----------
-    shards, across : ndarray, shape (g, n)
-        Groups that shard the parameters; those that hold the same shard (HSDP).
-    trained, gathered : ndarray, shape (P, V)
-        Parameters whose gradients are reduced; those that are gathered.
-    first_bucket : float
-        Parameters of one bucket of the first chunk.
-    """
-
+    # shards and across, (g, n): groups that shard the parameters; those that hold the
+    # same shard (HSDP).
     shards: IntArray
     across: IntArray | None
+    # trained and gathered, (P, V): parameters whose gradients are reduced; those that
+    # are gathered.
     trained: FloatArray
     gathered: FloatArray
-    first_bucket: float
+    first_bucket: float  # parameters of one bucket of the first chunk
 
 
 def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> SyncTime:

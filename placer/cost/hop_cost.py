@@ -26,13 +26,7 @@ def hop_cost(topology: Domains, job: Job, placement: Placement) -> float:
 
 
 class HopCost:
-    """The hop cost of one job on one machine.
-
-    Parameters
-    ----------
-    topology : Topology or Machine
-    job : Job
-    """
+    """The hop cost of one job on one machine."""
 
     def __init__(self, topology: Domains, job: Job) -> None:
         self.axes = hop_edges(job)

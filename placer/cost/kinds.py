@@ -36,27 +36,14 @@ MEMBERS_AT_ONCE = 1_000_000
 
 
 class Batch(NamedTuple):
-    """Communicators of one size that run the same collective, kind after kind.
-
-    Attributes
-    ----------
-    collective : str
-    kinds : ndarray, shape (K,)
-    size_bytes : ndarray, shape (K,)
-        Buffer of a rank.
-    members : ndarray, shape (g, n)
-    at : ndarray, shape (g,)
-        Kind of each group, counted in the batch; ascending.
-    rows : ndarray, shape (g,)
-        Which of its kind's communicators each is.
-    """
+    """Communicators of one size that run the same collective, kind after kind."""
 
     collective: str
-    kinds: IntArray
-    size_bytes: FloatArray
-    members: IntArray
-    at: IntArray
-    rows: IntArray
+    kinds: IntArray  # (K,)
+    size_bytes: FloatArray  # (K,): buffer of a rank
+    members: IntArray  # (g, n)
+    at: IntArray  # (g,): kind of each group, counted in the batch; ascending
+    rows: IntArray  # (g,): which of its kind's communicators each is
 
 
 class _Sent(NamedTuple):
@@ -73,22 +60,14 @@ class _Sent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KindTimes:
-    """What kinds of groups cost on a placed network.
-
-    Attributes
-    ----------
-    fabric : Fabric
-    group_seconds : list of ndarray, each shape (communicators,), s
-        One run of each communicator of each kind.
-    sent_bytes : list of (ndarray, ndarray)
-        Kinds, and what each sends in a step by tier, run after run; (runs,), (T, runs).
-    sent : mapping of int to list of _Sent
-        Of each tier with uplinks, in the order in which runs follow each other.
-    """
+    """What kinds of groups cost on a placed network."""
 
     fabric: Fabric
+    # (communicators,), s: one run of each communicator of each kind.
     group_seconds: list[FloatArray]
+    # Kinds, and what each sends in a step by tier, run after run; (runs,), (T, runs).
     sent_bytes: list[tuple[IntArray, FloatArray]]
+    # Of each tier with uplinks, in the order in which runs follow each other.
     sent: dict[int, list[_Sent]]
 
     def traffic(self, kind: int) -> Traffic | None:

@@ -26,20 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LinkLoad:
-    """Bytes on every uplink of every tier and on every link, both directions.
+    """Bytes on every uplink of every tier and on every link, both directions."""
 
-    Attributes
-    ----------
-    up, down : list of ndarray, bytes
-        ``up[t][d]`` leaves child domain ``d`` of tier ``t``; ``down[t][d]`` enters it.
-        Arrays of NVLink tiers are empty.
-    between : mapping of int to ndarray, bytes
-        On the links of every tier that has some, each direction by itself
-        (`PairLinks`).
-    """
-
+    # up and down, bytes: ``up[t][d]`` leaves child domain ``d`` of tier ``t``;
+    # ``down[t][d]`` enters it. Arrays of NVLink tiers are empty.
     up: list[FloatArray]
     down: list[FloatArray]
+    # Bytes: on the links of every tier that has some, each direction by itself
+    # (`PairLinks`).
     between: Mapping[int, FloatArray] = field(default_factory=dict)
 
     def scaled(self, factor: float | FloatArray) -> LinkLoad:
@@ -66,16 +60,9 @@ class LinkLoad:
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Bytes of one axis and step.
+    """Bytes of one axis and step."""
 
-    Attributes
-    ----------
-    bytes_by_tier : ndarray, shape (T,), bytes
-        Sent by all ranks, by the tier of the hop.
-    load : LinkLoad
-    """
-
-    bytes_by_tier: FloatArray
+    bytes_by_tier: FloatArray  # (T,), bytes: sent by all ranks, by the tier of the hop
     load: LinkLoad
 
     @classmethod
@@ -103,23 +90,14 @@ class PairLinks:
     """The links between child domains of one tier, L of them, each in two directions.
 
     ``l`` goes from the first domain to the second, ``l + L`` back.
-
-    Attributes
-    ----------
-    sources, targets : ndarray, shape (2L,)
-        Child domains at both ends.
-    capacity : ndarray, shape (2L,), B/s
-    more_latency : ndarray, shape (2L,), s
-        What a hop takes longer than the tier says.
-    children : int
-        Child domains of the tier.
     """
 
+    # sources and targets, (2L,): child domains at both ends.
     sources: IntArray
     targets: IntArray
-    capacity: FloatArray
-    more_latency: FloatArray
-    children: int
+    capacity: FloatArray  # (2L,), B/s
+    more_latency: FloatArray  # (2L,), s: what a hop takes longer than the tier says
+    children: int  # child domains of the tier
 
     @classmethod
     def by_tier(cls, topology: Machine) -> dict[int, PairLinks]:

@@ -92,16 +92,10 @@ def hop_by_hop(
 
 @dataclass(frozen=True, eq=False)
 class PlacedNetwork:
-    """The network as ranks on given GPUs see it.
-
-    Attributes
-    ----------
-    fabric : Fabric
-    gpu_of_rank : ndarray, shape (R,)
-    """
+    """The network as ranks on given GPUs see it."""
 
     fabric: Fabric
-    gpu_of_rank: IntArray
+    gpu_of_rank: IntArray  # (R,)
     # Groups met so far by the identity of their array, which is kept alive here.
     _known: dict[int, tuple[IntArray, Communicators]] = field(
         default_factory=dict, init=False, repr=False

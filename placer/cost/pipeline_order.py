@@ -19,28 +19,18 @@ from typing import NamedTuple
 
 
 class Operation(NamedTuple):
-    """One forward or backward chunk of one micro-batch on one rank.
-
-    Attributes
-    ----------
-    stage : int
-    work : int
-        ``stage`` for a forward, ``p + stage`` for a backward; ``2 p`` and ``2 p + 1``
-        for those of the first chunk, ``2 p + 2`` and ``2 p + 3`` of the last.
-    source : int
-        Key of the operation whose result it needs; -1 for none.
-    key : int
-        Its own key; -1 when nobody needs its result. One group of micro-batches later
-        all keys are larger by ``g``.
-    link : int
-        The link its result travels on: ``r`` from rank ``r`` to the next, ``p + r``
-        back; -1 when it stays on its rank.
-    """
+    """One forward or backward chunk of one micro-batch on one rank."""
 
     stage: int
+    # ``stage`` for a forward, ``p + stage`` for a backward; ``2 p`` and ``2 p + 1`` for
+    # those of the first chunk, ``2 p + 2`` and ``2 p + 3`` of the last.
     work: int
-    source: int
+    source: int  # key of the operation whose result it needs; -1 for none
+    # Its own key; -1 when nobody needs its result. One group of micro-batches later all
+    # keys are larger by ``g``.
     key: int
+    # The link its result travels on: ``r`` from rank ``r`` to the next, ``p + r`` back;
+    # -1 when it stays on its rank.
     link: int
 
 

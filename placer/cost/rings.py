@@ -25,25 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """The rings of some groups: g groups of n members.
-
-    Attributes
-    ----------
-    fabric : Fabric
-    gpus : ndarray, shape (g, n)
-        Members in ring order.
-    hop_tier : ndarray, shape (g, n)
-        Tier of the hop from each member to the next, cyclically.
-    domains : ndarray, shape (g,)
-        Scale-up domains that the group touches.
-    nics : ndarray, shape (g,)
-        NICs it drives in each: its members in the domain that has the fewest.
-    """
+    """The rings of some groups: g groups of n members."""
 
     fabric: Fabric
-    gpus: IntArray
+    gpus: IntArray  # (g, n): members in ring order
+    # (g, n): tier of the hop from each member to the next, cyclically.
     hop_tier: IntArray
-    domains: IntArray
+    domains: IntArray  # (g,): scale-up domains that the group touches
+    # (g,): NICs it drives in each: its members in the domain that has the fewest.
     nics: IntArray
 
     def rows(self, chosen: BoolArray) -> Rings:
@@ -178,16 +167,10 @@ class _Crossing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RingFlows:
-    """A byte on every hop of groups whose members' GPUs are rows in ring order.
-
-    Attributes
-    ----------
-    fabric : Fabric
-    gpus : ndarray, shape (g, n)
-    """
+    """A byte on every hop of groups whose members' GPUs are rows in ring order."""
 
     fabric: Fabric
-    gpus: IntArray
+    gpus: IntArray  # (g, n)
 
     @cached_property
     def _crossings(self) -> dict[int, _Crossing]:

@@ -25,17 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RoleTime:
-    """What a role takes in a cycle.
-
-    Attributes
-    ----------
-    role : Role
-    steps : tuple of Step
-        Of each instance.
-    """
+    """What a role takes in a cycle."""
 
     role: Role
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # of each instance
 
     @property
     def seconds(self) -> float:
@@ -102,13 +95,7 @@ def _of_instance(network: Network, first_rank: int) -> Network:
 
 @dataclass(frozen=True, eq=False)
 class OfInstance:
-    """The network as the ranks of one instance see it, numbered from 0.
-
-    Attributes
-    ----------
-    whole : Network
-    first_rank : int
-    """
+    """The network as the ranks of one instance see it, numbered from 0."""
 
     whole: Network
     first_rank: int

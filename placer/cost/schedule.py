@@ -39,51 +39,33 @@ SAME = 1e-12  # relative difference that rounding may make
 
 
 class Stages(NamedTuple):
-    """One replica's pipeline.
+    """One replica's pipeline."""
 
-    Attributes
-    ----------
-    forward, backward : tuple of float, length p, s
-        Time of one chunk of one micro-batch on each pipeline rank.
-    hop : tuple of float, length p, s
-        Message from each rank to the next; the last entry closes the ring.
-    ends : tuple of float, length 4, s
-        Forward and backward of the very first chunk, then of the very last; a pipeline
-        of one chunk has but the first.
-    """
-
+    # forward and backward, length p, s: time of one chunk of one micro-batch on each
+    # pipeline rank.
     forward: tuple[float, ...]
     backward: tuple[float, ...]
+    # Length p, s: message from each rank to the next; the last entry closes the ring.
     hop: tuple[float, ...]
+    # Length 4, s: forward and backward of the very first chunk, then of the very last;
+    # a pipeline of one chunk has but the first.
     ends: tuple[float, ...]
 
 
 @dataclass
 class PipelineWalk(Generic[Time]):
-    """What has been done so far; times are floats, or arrays of many replicas.
+    """What has been done so far; times are floats, or arrays of many replicas."""
 
-    Attributes
-    ----------
-    work_s, hop_s : sequence, length 2 p + 4 and 2 p, s
-        Time of each kind of work and each link of `Operation`.
-    overlap : bool
-        Whether a rank computes on while its message travels.
-    largest : callable
-        Maximum of two times.
-    clock : list, length p
-        When each rank has finished what it was given.
-    free : dict
-        When each link has, unless its sender has waited for it.
-    arrived : dict
-        When results arrive that nobody has used yet, by key.
-    """
-
+    # work_s and hop_s, length 2 p + 4 and 2 p, s: time of each kind of work and each
+    # link of `Operation`.
     work_s: Sequence[Time]
     hop_s: Sequence[Time]
-    overlap: bool
-    largest: Callable[[Time, Time], Time]
-    clock: list[Time]
+    overlap: bool  # whether a rank computes on while its message travels
+    largest: Callable[[Time, Time], Time]  # maximum of two times
+    clock: list[Time]  # length p: when each rank has finished what it was given
+    # When each link has, unless its sender has waited for it.
     free: dict[int, Time] = field(default_factory=dict)
+    # When results arrive that nobody has used yet, by key.
     arrived: dict[int, Time] = field(default_factory=dict)
 
     def do(self, block: Block) -> None:

@@ -32,20 +32,13 @@ EXPERT_CALL_S = 0.13e-3
 
 @dataclass(frozen=True, eq=False)
 class StageTime:
-    """What one axis adds.
+    """What one axis adds."""
 
-    Attributes
-    ----------
-    forward, backward : ndarray, shape (D, P), s
-        Added to a full chunk's forward and backward; for ``pp`` both hold the hop to
-        the next stage.
-    group_seconds : ndarray, shape (groups,), s
-        One operation of each group, to name the slowest.
-    traffic : Traffic
-    """
-
+    # forward and backward, (D, P), s: added to a full chunk's forward and backward; for
+    # ``pp`` both hold the hop to the next stage.
     forward: FloatArray
     backward: FloatArray
+    # (groups,), s: one operation of each group, to name the slowest.
     group_seconds: FloatArray
     traffic: Traffic
 

@@ -46,25 +46,14 @@ FEW_PATTERNS = 4
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The cost of one placement.
-
-    Attributes
-    ----------
-    model : StepModel
-    stage_times : mapping of str to StageTime
-        Per axis of ``tp cp ep pp`` that has members.
-    sync : SyncTime or None
-    custom : mapping of str to GroupTime
-    slowness : ndarray, shape (D, P)
-        How many times as long as on a GPU of the usual speed the work of each stage of
-        each replica takes: on its slowest GPU.
-    roles : tuple of RoleTime
-    """
+    """The cost of one placement."""
 
     model: StepModel
-    stage_times: Mapping[str, StageTime]
+    stage_times: Mapping[str, StageTime]  # per axis of ``tp cp ep pp`` that has members
     sync: SyncTime | None
     custom: Mapping[str, GroupTime]
+    # (D, P): how many times as long as on a GPU of the usual speed the work of each
+    # stage of each replica takes: on its slowest GPU.
     slowness: FloatArray
     roles: tuple[RoleTime, ...] = ()
 
@@ -230,15 +219,9 @@ def stages_of(pattern: FloatArray) -> Stages:
 class StepModel:
     """The cost of placements of one job on one machine.
 
-    Parameters
-    ----------
-    topology : Topology or Machine
-    job : Job
-    fabric : Fabric, optional
-        To score on another fabric than the machine's own.
-    slower, hides : float
-        How many times as long the work takes as the job says, and how many times as
-        long traffic hides behind it.
+    ``fabric``: to score on another fabric than the machine's own. ``slower`` and
+    ``hides``: how many times as long the work takes as the job says, and how many times
+    as long traffic hides behind it.
     """
 
     def __init__(

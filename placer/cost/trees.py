@@ -26,23 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Flows between domains of some groups.
+    """Flows between domains of some groups."""
 
-    Attributes
-    ----------
-    rings : Rings
-        The groups.
-    group, sources, targets : ndarray, shape (e,)
-        Group, and GPUs at both ends, of each flow.
-    share : ndarray, shape (e,)
-        Bytes on the flow for each byte of the buffer.
-    """
-
-    rings: Rings
+    rings: Rings  # the groups
+    # group, sources and targets, (e,): group, and GPUs at both ends, of each flow.
     group: IntArray
     sources: IntArray
     targets: IntArray
-    share: FloatArray
+    share: FloatArray  # (e,): bytes on the flow for each byte of the buffer
 
     @cached_property
     def tiers(self) -> IntArray:

@@ -40,52 +40,38 @@ class Volumes:
     Layers, embedding and loss (at what the job counts them for) are spread evenly over
     all chunks. A full chunk holds layers alone; in the first and the last one embedding
     and loss take the place of some.
-
-    Attributes
-    ----------
-    layers_per_chunk, moe_layers_per_chunk : float
-        Layers that one GPU holds in a full chunk.
-    embedding_share, loss_share : float
-        Share of the first chunk that the embedding, and of the last chunk that the loss
-        takes.
-    tp_slab : float, bytes
-        Full slab that a TP all-gather assembles, a reduce-scatter or an all-reduce
-        takes.
-    cp_block : float, bytes
-        Keys and values of one context-parallel rank.
-    cp_queries, cp_outputs : float, bytes
-        Queries, and attention outputs, of one.
-    pp_message : float, bytes
-        Activation sent from a stage to the next.
-    ep_buffer : float, bytes
-        Tokens the busiest GPU hands to an all-to-all, before the share it keeps is
-        taken out.
-    dense_chunk, expert_chunk : float
-        Parameters of a full chunk that one GPU holds, outside and inside experts.
-    embedding_parameters, output_parameters : float
-        Of the vocabulary, on one GPU of the first and of the last stage.
-    tied_parameters : float
-        Those that first and last stage hold both, and train.
-    adapters : tuple of float, or None
-        Parameters of adapters in a full chunk, outside and inside experts, where
-        nothing else is trained.
     """
 
+    # layers_per_chunk and moe_layers_per_chunk: layers that one GPU holds in a full
+    # chunk.
     layers_per_chunk: float = 0.0
     moe_layers_per_chunk: float = 0.0
+    # embedding_share and loss_share: share of the first chunk that the embedding, and
+    # of the last chunk that the loss takes.
     embedding_share: float = 0.0
     loss_share: float = 0.0
+    # Bytes: full slab that a TP all-gather assembles, a reduce-scatter or an all-reduce
+    # takes.
     tp_slab: float = 0.0
-    cp_block: float = 0.0
+    cp_block: float = 0.0  # bytes: keys and values of one context-parallel rank
+    # cp_queries and cp_outputs, bytes: queries, and attention outputs, of one.
     cp_queries: float = 0.0
     cp_outputs: float = 0.0
-    pp_message: float = 0.0
+    pp_message: float = 0.0  # bytes: activation sent from a stage to the next
+    # Bytes: tokens the busiest GPU hands to an all-to-all, before the share it keeps is
+    # taken out.
     ep_buffer: float = 0.0
+    # dense_chunk and expert_chunk: parameters of a full chunk that one GPU holds,
+    # outside and inside experts.
     dense_chunk: float = 0.0
     expert_chunk: float = 0.0
+    # embedding_parameters and output_parameters: of the vocabulary, on one GPU of the
+    # first and of the last stage.
     embedding_parameters: float = 0.0
     output_parameters: float = 0.0
-    tied_parameters: float = 0.0
+    tied_parameters: float = 0.0  # those that first and last stage hold both, and train
+    # Parameters of adapters in a full chunk, outside and inside experts, where nothing
+    # else is trained.
     adapters: tuple[float, float] | None = None
 
     def layer_share(self, stages: int, chunks: int) -> FloatArray:

@@ -28,29 +28,21 @@ OUTPUT_SHARE = 0.78
 
 @dataclass(frozen=True)
 class Work:
-    """Compute times of a job.
+    """Compute times of a job."""
 
-    Attributes
-    ----------
-    micro_batch_s : float, s
-        One micro-batch on the slowest stage, all chunks, forward and backward.
-    forward_s, backward_s : float, s
-        One chunk of one micro-batch there, the mean.
-    layer_forward_s : float, s
-        Forward of one layer, or of what counts as one, without what its GPU waits for
-        the host: nothing is sent then.
-    host_forward_s, host_backward_s : float, s
-        Least time of a full chunk's passes, with all that travels in them: launches.
-    attention_share : float
-        Share of a layer's work that is attention proper (scores and values), behind
-        which a context-parallel ring hides.
-    """
-
+    # s: one micro-batch on the slowest stage, all chunks, forward and backward.
     micro_batch_s: float
+    # forward_s and backward_s, s: one chunk of one micro-batch there, the mean.
     forward_s: float
     backward_s: float
+    # s: forward of one layer, or of what counts as one, without what its GPU waits for
+    # the host: nothing is sent then.
     layer_forward_s: float
+    # Share of a layer's work that is attention proper (scores and values), behind which
+    # a context-parallel ring hides.
     attention_share: float
+    # host_forward_s and host_backward_s, s: least time of a full chunk's passes, with
+    # all that travels in them: launches.
     host_forward_s: float = 0.0
     host_backward_s: float = 0.0
 

@@ -21,24 +21,7 @@ JOINED = "+"
 
 
 class Choice(NamedTuple):
-    """What `tune` chooses.
-
-    Attributes
-    ----------
-    tp, cp, ep, etp, pp, vp, dp : int
-    micro_batch : int
-        Samples of a micro-batch.
-    micro_batches : int
-        Of a replica and step.
-    recompute : str
-        ``none``, ``full``, ``op`` or modules joined by ``+``.
-    sharding : str
-        ``ddp``, ``zero1``, ``zero2``, ``zero3`` or ``hsdp``.
-    shard_size : int
-        Of ``hsdp``; else 0.
-    embedding, loss : float
-        Layers that the ends of the model count for.
-    """
+    """What `tune` chooses."""
 
     tp: int = 1
     cp: int = 1
@@ -47,11 +30,12 @@ class Choice(NamedTuple):
     pp: int = 1
     vp: int = 1
     dp: int = 1
-    micro_batch: int = 1
-    micro_batches: int = 1
-    recompute: str = "none"
-    sharding: str = "ddp"
-    shard_size: int = 0
+    micro_batch: int = 1  # samples of a micro-batch
+    micro_batches: int = 1  # of a replica and step
+    recompute: str = "none"  # ``none``, ``full``, ``op`` or modules joined by ``+``
+    sharding: str = "ddp"  # ``ddp``, ``zero1``, ``zero2``, ``zero3`` or ``hsdp``
+    shard_size: int = 0  # of ``hsdp``; else 0
+    # embedding and loss: layers that the ends of the model count for.
     embedding: float = 0.0
     loss: float = 0.0
 

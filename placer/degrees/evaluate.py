@@ -130,22 +130,12 @@ def is_enough(choice: Choice, answer: Answer) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What all choices share; it can be pickled.
+    """What all choices share; it can be pickled."""
 
-    Attributes
-    ----------
-    machine : Topology
-        The allocation.
-    job : Job
-    seed : int
-    time_limit : float, s
-        For one placement.
-    """
-
-    machine: Topology
+    machine: Topology  # the allocation
     job: Job
     seed: int = 0
-    time_limit: float = 60.0
+    time_limit: float = 60.0  # s: for one placement
 
     def ruled(self, choice: Choice) -> Job:
         """The job with a choice, under its rules and the budgets of the machine."""

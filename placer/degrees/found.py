@@ -21,51 +21,34 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    rows : list of Row
-        Best first, no two of them alike. Nothing comes before the first unless
-        ``is_cut``; the others are the best of those that were placed.
-    placed : list of Row
-        All that were placed, best first.
-    by_gpus, by_memory : list of Row
-        The choices that none beats in step time and in GPUs, or in the memory of a GPU;
-        fastest first. Empty unless asked for.
-    considered : int
-        Legal choices.
-    too_large, infeasible : int
-        Of them, those that do not fit into memory and those of which no placement was
-        found, among the choices that might have been the best.
-    beaten : int
-        Those with a bound above the best; where time was up first, those not looked at.
-    least_s : float, s
-        No choice that was not placed has a shorter step; 0 where time was up before
-        all were listed.
-    is_cut : bool
-        Whether time was up before the first row was proved, and ``by_gpus`` and
-        ``by_memory`` were whole.
-    is_short : bool
-        Whether time was up before there were as many rows as were asked for.
-    alike : list of list of Row
-        Of each row the others that were placed and cannot be told from it.
-    of_kind : int or None
-        The row that is, or is like, the best of the same methods as the job's own.
-    """
-
+    # Best first, no two of them alike. Nothing comes before the first unless
+    # ``is_cut``; the others are the best of those that were placed.
     rows: list[Row]
-    placed: list[Row]
+    placed: list[Row]  # all that were placed, best first
+    # by_gpus and by_memory: the choices that none beats in step time and in GPUs, or in
+    # the memory of a GPU; fastest first. Empty unless asked for.
     by_gpus: list[Row]
     by_memory: list[Row]
-    considered: int
+    considered: int  # legal choices
+    # too_large and infeasible: of them, those that do not fit into memory and those of
+    # which no placement was found, among the choices that might have been the best.
     too_large: int
     infeasible: int
+    # Those with a bound above the best; where time was up first, those not looked at.
     beaten: int
+    # s: no choice that was not placed has a shorter step; 0 where time was up before
+    # all were listed.
     least_s: float
+    # Whether time was up before the first row was proved, and ``by_gpus`` and
+    # ``by_memory`` were whole.
     is_cut: bool
+    # Whether time was up before there were as many rows as were asked for.
     is_short: bool = False
+    # Of each row the others that were placed and cannot be told from it.
     alike: list[list[Row]] = field(default_factory=list)
+    # The row that is, or is like, the best of the same methods as the job's own.
     of_kind: int | None = None
 
 

@@ -38,38 +38,26 @@ Rules = Mapping[str, Rule]
 
 @dataclass(frozen=True)
 class Framework:
-    """One framework.
+    """One framework."""
 
-    Attributes
-    ----------
-    degrees, experts, stages, batch, states : mapping of str to callable
-        Why a choice of tp, cp, pp and dp, of ep and etp, of vp and the ends of the
-        pipeline, of the micro-batch, of the sharding is refused, and whether it is not.
-    shardings : tuple of str
-        How it keeps gradients, optimizer and parameters.
-    interleaves : bool
-        Whether pipeline ranks may hold several chunks.
-    counts_ends : bool
-        Whether embedding and loss may count as layers of the first and last stage.
-    recomputes : tuple of str
-        What may be computed again; ``cheap`` stands for the modules that cost next to
-        nothing.
-    context : str
-        The way of context parallelism, where there is one alone.
-    weight, gradient : float, bytes
-        Of a parameter, however states are shared out; 0 as for any framework.
-    """
-
-    shardings: tuple[str, ...]
+    shardings: tuple[str, ...]  # how it keeps gradients, optimizer and parameters
+    # degrees, experts, stages, batch and states: why a choice of tp, cp, pp and dp, of
+    # ep and etp, of vp and the ends of the pipeline, of the micro-batch, of the
+    # sharding is refused, and whether it is not.
     degrees: Rules
     experts: Rules
     stages: Rules
     batch: Rules = field(default_factory=dict)
     states: Rules = field(default_factory=dict)
-    interleaves: bool = True
+    interleaves: bool = True  # whether pipeline ranks may hold several chunks
+    # Whether embedding and loss may count as layers of the first and last stage.
     counts_ends: bool = True
+    # What may be computed again; ``cheap`` stands for the modules that cost next to
+    # nothing.
     recomputes: tuple[str, ...] = ("none", "full")
-    context: str = ""
+    context: str = ""  # the way of context parallelism, where there is one alone
+    # weight and gradient, bytes: of a parameter, however states are shared out; 0 as
+    # for any framework.
     weight: float = 0.0
     gradient: float = 0.0
 

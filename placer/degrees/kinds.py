@@ -29,19 +29,11 @@ _DRAWS = 32
 
 
 class Rated(NamedTuple):
-    """How validation rated a kind of choice where placer liked one best.
-
-    Attributes
-    ----------
-    kind : str
-    runs : int
-        Published runs of which placer's own choice was of this kind.
-    median, most : float
-        How much longer the model took the step that ran to be.
-    """
+    """How validation rated a kind of choice where placer liked one best."""
 
     kind: str
-    runs: int
+    runs: int  # published runs of which placer's own choice was of this kind
+    # median and most: how much longer the model took the step that ran to be.
     median: float
     most: float
 

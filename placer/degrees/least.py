@@ -61,14 +61,7 @@ class Layer(NamedTuple):
 class Least:
     """Lower bounds on the step time of many choices for one job and machine.
 
-    Attributes
-    ----------
-    machine : Machine
-    job : Job
-    model : Model
-        The job's.
-    sync : LeastSync
-        What gradients and sharded parameters add.
+    ``model``: the job's. ``sync``: what gradients and sharded parameters add.
     """
 
     machine: Machine

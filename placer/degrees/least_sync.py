@@ -37,15 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class LeastSync:
-    """Lower bounds on what gathers and reductions add to a step.
+    """Lower bounds on what gathers and reductions add to a step."""
 
-    Attributes
-    ----------
-    network_of : callable
-        The best network for so many ranks, in the order of Megatron where ranks of a
-        node follow one another.
-    """
-
+    # The best network for so many ranks, in the order of Megatron where ranks of a node
+    # follow one another.
     network_of: Callable[[int], IdealNetwork]
     _known: dict[tuple[int, int], tuple[IdealNetwork, IntArray]] = field(
         default_factory=dict

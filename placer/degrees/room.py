@@ -30,17 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Room:
-    """Memory of a GPU, and what is known of choices.
-
-    Attributes
-    ----------
-    job : Job
-    limit : float, bytes
-        0 when unknown: all fits.
-    """
+    """Memory of a GPU, and what is known of choices."""
 
     job: Job
-    limit: float
+    limit: float  # bytes: 0 when unknown: all fits
     _needs: dict[Choice, float] = field(default_factory=dict)
     _least: dict[Choice, float] = field(default_factory=dict)
     _unseen: dict[Choice, list[Choice]] = field(default_factory=dict)

@@ -51,22 +51,10 @@ EARLY = 64
 class Search:
     """Best-first search over choices.
 
-    Attributes
-    ----------
-    legal : Legal
-    least : Least
-    memory_limit : float, bytes
-        Of a GPU; 0 when unknown.
-    run : Run
-        Answers questions.
-    stop : callable
-        Whether time is up.
-    is_hurried : bool
-        Whether time is up and there is no answer: one is placed without a search.
-    tell : callable
-        Told the state from time to time.
-    room : Room
-        What choices need of the memory.
+    ``memory_limit`` (bytes): of a GPU; 0 when unknown. ``run``: answers questions.
+    ``stop``: whether time is up. ``is_hurried``: whether time is up and there is no
+    answer: one is placed without a search. ``tell``: told the state from time to time.
+    ``room``: what choices need of the memory.
     """
 
     legal: Legal

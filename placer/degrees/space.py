@@ -31,31 +31,16 @@ _ENDS = ((0.0, 0.0), (1.0, 1.0))
 
 @dataclass(frozen=True)
 class Space:
-    """What may be chosen.
+    """What may be chosen."""
 
-    Attributes
-    ----------
-    gpus : tuple of int
-        GPUs that the job may take. Empty for any number up to ``at_most``, of which
-        every replica takes as many copies as fit.
-    global_batch : int
-        Samples of a step.
-    at_most : int
-        GPUs that there are.
-    within : callable, optional
-        Those that budgets leave, by the ranks of a replica.
-    framework : str
-        A key of `FRAMEWORKS`.
-    tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
-        The only sizes; every legal one when empty.
-    recompute, sharding : tuple of str, optional
-        The only ones, likewise.
-    """
-
+    # GPUs that the job may take. Empty for any number up to ``at_most``, of which every
+    # replica takes as many copies as fit.
     gpus: tuple[int, ...]
-    global_batch: int
-    at_most: int = 0
-    framework: str = "megatron"
+    global_batch: int  # samples of a step
+    at_most: int = 0  # GPUs that there are
+    framework: str = "megatron"  # a key of `FRAMEWORKS`
+    # tp, cp, ep, etp, pp, vp and micro_batch: the only sizes; every legal one when
+    # empty.
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
     ep: tuple[int, ...] = ()
@@ -63,8 +48,10 @@ class Space:
     pp: tuple[int, ...] = ()
     vp: tuple[int, ...] = ()
     micro_batch: tuple[int, ...] = ()
+    # recompute and sharding: the only ones, likewise.
     recompute: tuple[str, ...] = ()
     sharding: tuple[str, ...] = ()
+    # Those that budgets leave, by the ranks of a replica.
     within: Callable[[int], int] | None = None
 
     def room(self, replica: int) -> int:
@@ -74,22 +61,13 @@ class Space:
 
 @dataclass
 class Legal:
-    """The legal choices of a space for a job.
+    """The legal choices of a space for a job."""
 
-    Attributes
-    ----------
-    job : Job
-        With a model.
-    model : Model
-    space : Space
-    refused : Counter of str
-        How many choices each rule refused, where it was first asked: sizes as they are
-        passed by, ways to keep states as they are counted.
-    """
-
-    job: Job
+    job: Job  # with a model
     model: Model
     space: Space
+    # How many choices each rule refused, where it was first asked: sizes as they are
+    # passed by, ways to keep states as they are counted.
     refused: Counter[str] = field(default_factory=Counter)
     _counts: dict[tuple[int, ...], tuple[int, Counter[str]]] = field(
         default_factory=dict

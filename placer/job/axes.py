@@ -43,13 +43,7 @@ def _order_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parallelism:
-    """Axis sizes and the order in which they number the ranks.
-
-    Attributes
-    ----------
-    auto_order : bool
-        The file leaves the order open; ``order`` is the one that is tried or chosen.
-    """
+    """Axis sizes and the order in which they number the ranks."""
 
     tp: int = key(_SIZE, "tensor parallel size", 1)
     cp: int = key(_SIZE, "context parallel size", 1)
@@ -75,6 +69,7 @@ class Parallelism:
         MEGATRON_DEFAULT_ORDER,
         absent="`tp-cp-ep-dp-pp`",
     )
+    # The file leaves the order open; ``order`` is the one that is tried or chosen.
     auto_order: bool = False
 
     @property

@@ -21,18 +21,11 @@ LIKE_AXIS = {"all_to_all": "ep", "send_recv": "pp", "relay": "pp"}
 
 
 class AxisEdges(NamedTuple):
-    """The edges of one axis; all have the same weight.
-
-    Attributes
-    ----------
-    axis : str
-    weight : float
-    edges : ndarray, shape (E, 2), rank
-    """
+    """The edges of one axis; all have the same weight."""
 
     axis: str
     weight: float
-    edges: IntArray
+    edges: IntArray  # (E, 2)
 
 
 def hop_edges(job: Job) -> tuple[AxisEdges, ...]:

@@ -36,50 +36,28 @@ _ELEMENT_BYTES = {
 
 
 class Call(NamedTuple):
-    """One call of a process group.
+    """One call of a process group."""
 
-    Attributes
-    ----------
-    name : str
-        As PyTorch calls it: ``allreduce``, ``_allgather_base``, ``send``.
-    group : tuple of int
-        Global ranks of the process group.
-    description : str
-        Of the process group; may be empty.
-    taken, given : int, bytes
-        What the call takes of this rank, and gives back to it.
-    shares : tuple of int, or None
-        Of an exchange, how much goes to each member, in any unit; empty where all get
-        as much, None where the trace cuts the list short.
-    peer : int
-        To which rank a message goes; -1 where none is said.
-    """
-
-    name: str
-    group: tuple[int, ...]
-    description: str
+    name: str  # as PyTorch calls it: ``allreduce``, ``_allgather_base``, ``send``
+    group: tuple[int, ...]  # global ranks of the process group
+    description: str  # of the process group; may be empty
+    # taken and given, bytes: what the call takes of this rank, and gives back to it.
     taken: int
     given: int
+    # Of an exchange, how much goes to each member, in any unit; empty where all get as
+    # much, None where the trace cuts the list short.
     shares: tuple[int, ...] | None
-    peer: int
+    peer: int  # to which rank a message goes; -1 where none is said
 
 
 class Trace(NamedTuple):
-    """The calls of one rank.
-
-    Attributes
-    ----------
-    steps : int
-        That are marked; 0 where none is.
-    calls : Counter of Call
-        How often there is one like it.
-    """
+    """The calls of one rank."""
 
     source: str
     rank: int
     world_size: int
-    steps: int
-    calls: Counter[Call]
+    steps: int  # that are marked; 0 where none is
+    calls: Counter[Call]  # how often there is one like it
 
 
 def read_trace(data: bytes, source: str) -> Trace:

@@ -30,17 +30,11 @@ from placer.base.arrays import FloatArray
 
 
 class ChunkTimes(NamedTuple):
-    """Forward and backward of chunks, s.
+    """Forward and backward of chunks, s."""
 
-    Attributes
-    ----------
-    full : ndarray, shape (2, P)
-        Of each rank, but for the first and the last chunk of all.
-    first, last : ndarray, shape (2,)
-        Those; a pipeline of one chunk has but the first.
-    """
-
+    # (2, P): of each rank, but for the first and the last chunk of all.
     full: FloatArray
+    # first and last, (2,): those; a pipeline of one chunk has but the first.
     first: FloatArray
     last: FloatArray
 

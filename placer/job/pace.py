@@ -166,18 +166,10 @@ def logit_seconds(job: Job, model: Model) -> float:
 
 
 class Rates(NamedTuple):
-    """Of a job whose time is known.
+    """Of a job whose time is known."""
 
-    Attributes
-    ----------
-    flop : float, s
-        Of a FLOP of its products.
-    share : float
-        Of what goes beside them, what the known time has room for.
-    """
-
-    flop: float
-    share: float = 1.0
+    flop: float  # s: of a FLOP of its products
+    share: float = 1.0  # of what goes beside them, what the known time has room for
 
 
 def rates(job: Job, model: Model) -> Rates:

@@ -21,25 +21,16 @@ if TYPE_CHECKING:
 
 
 class Paces(NamedTuple):
-    """Times of chunks, in that of the mean chunk of the slowest stage.
+    """Times of chunks, in that of the mean chunk of the slowest stage."""
 
-    Attributes
-    ----------
-    full : ndarray, shape (P,)
-        Of each stage, the mean of its chunks without the first and the last of all.
-    first, last : float
-        The first and the last chunk of all.
-    ends : tuple of float
-        What of these two goes before and after their layers; one chunk has both.
-    stage : ndarray, shape (P,)
-        The mean of all chunks of a stage; 1 for the slowest.
-    """
-
+    # (P,): of each stage, the mean of its chunks without the first and the last of all.
     full: FloatArray
+    # first and last: the first and the last chunk of all.
     first: float
     last: float
+    # What of these two goes before and after their layers; one chunk has both.
     ends: tuple[float, float]
-    stage: FloatArray
+    stage: FloatArray  # (P,): the mean of all chunks of a stage; 1 for the slowest
 
 
 def paces(job: Job) -> Paces:

@@ -48,13 +48,7 @@ def job_or_name() -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Role:
-    """What some instances do alike: training, rollouts, prefill, decoding.
-
-    Attributes
-    ----------
-    first_rank : int
-        Of the first instance, in the workload; the others follow.
-    """
+    """What some instances do alike: training, rollouts, prefill, decoding."""
 
     name: str = key(
         also(
@@ -78,6 +72,7 @@ class Role:
         "steps of its job in a cycle; with 0 the role is placed, but not timed",
         absent="`every`",
     )
+    # Of the first instance, in the workload; the others follow.
     first_rank: int = field(kw_only=True)
 
     gpus = Key(

@@ -40,20 +40,13 @@ class Flows(NamedTuple):
 
 
 class _Boxes(NamedTuple):
-    """The different boxes of a job: both ends of each side, and who holds them.
+    """The different boxes of a job: both ends of each side, and who holds them."""
 
-    Attributes
-    ----------
-    low, high : ndarray, shape (B, 3)
-    ranks : ndarray, shape (R,)
-        All, box by box.
-    first, number : ndarray, shape (B,)
-        Where those of a box start, and how many they are.
-    """
-
+    # low and high: (B, 3).
     low: FloatArray
     high: FloatArray
-    ranks: IntArray
+    ranks: IntArray  # (R,): all, box by box
+    # first and number, (B,): where those of a box start, and how many they are.
     first: IntArray
     number: IntArray
 
@@ -175,18 +168,10 @@ def _reshard(
 
 
 class _Common(NamedTuple):
-    """What boxes of both sides have in common, piece by piece; shapes (P,).
+    """What boxes of both sides have in common, piece by piece; shapes (P,)."""
 
-    Attributes
-    ----------
-    box : ndarray
-        That the piece is taken from, in order.
-    holders, targets : ndarray
-        How many ranks hold the piece, and need it.
-    size_bytes : ndarray
-    """
-
-    box: IntArray
+    box: IntArray  # that the piece is taken from, in order
+    # holders and targets: how many ranks hold the piece, and need it.
     holders: IntArray
     targets: IntArray
     size_bytes: FloatArray
@@ -198,23 +183,14 @@ class _Common(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Flows of all pieces between two instances; shapes (F,).
+    """Flows of all pieces between two instances; shapes (F,)."""
 
-    Attributes
-    ----------
-    of, at : ndarray
-        The piece, and which of its flows this is.
-    turn : ndarray
-        Which of the holders sends to the first instance that a sender serves.
-    step : ndarray
-        How many holders further on for each next instance.
-    size_bytes : ndarray
-    """
-
+    # of and at: the piece, and which of its flows this is.
     of: IntArray
     at: IntArray
+    # Which of the holders sends to the first instance that a sender serves.
     turn: IntArray
-    step: IntArray
+    step: IntArray  # how many holders further on for each next instance
     size_bytes: FloatArray
 
 

@@ -124,28 +124,16 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class RankTraffic:
-    """What ranks send each other in a step: F flows, any pair once at most.
+    """What ranks send each other in a step: F flows, any pair once at most."""
 
-    Attributes
-    ----------
-    senders, receivers : ndarray, shape (F,), rank
-        Ordered by sender, then receiver.
-    size_bytes : ndarray, shape (F,), bytes
-        Above 0.
-    overlap : bool
-        Whether it hides behind compute.
-    pair_share : float
-        Share of a NIC's rate that what one rank sends another reaches.
-    fixed_s : float, s
-        What is done before and after the bytes move.
-    """
-
+    # senders and receivers, (F,): ordered by sender, then receiver.
     senders: IntArray
     receivers: IntArray
-    size_bytes: FloatArray
-    overlap: bool = False
+    size_bytes: FloatArray  # (F,), bytes: above 0
+    overlap: bool = False  # whether it hides behind compute
+    # Share of a NIC's rate that what one rank sends another reaches.
     pair_share: float = 1.0
-    fixed_s: float = 0.0
+    fixed_s: float = 0.0  # s: what is done before and after the bytes move
 
     def to_document(self) -> dict[str, Any]:
         """As the job file has it when it names no other file."""

@@ -73,10 +73,8 @@ class Listed:
     the order listed. Only baselines of the listed order may depend on it: they hold
     where they are better than all that was found.
 
-    Attributes
-    ----------
-    by_name : Problem
-        The same with its hosts by name; the problem itself where it has them so.
+    ``by_name``: the same with its hosts by name; the problem itself where it has them
+    so.
     """
 
     def __init__(self, problem: Problem) -> None:

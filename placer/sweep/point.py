@@ -107,31 +107,18 @@ _BOUND_KEYS = ("objective", "lower_bound", "gap", "status")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all points of a sweep share; it can be pickled.
+    """What all points of a sweep share; it can be pickled."""
 
-    Attributes
-    ----------
-    topology : Topology
-        `sweep` takes what `read_topology` takes, and for the job what `read_job` takes.
-    job : Job
-    hosts : tuple of str, optional
-        The allocation in launch order; every usable node when None.
-    objective : str, optional
-        ``time`` or ``hop-cost``, as in `placer.place`.
-    time_limit : float, s
-        For each point.
-    seed : int
-    framework : str
-        Whose rules the points obey.
-    """
-
+    # `sweep` takes what `read_topology` takes, and for the job what `read_job` takes.
     topology: Topology
     job: Job
+    # The allocation in launch order; every usable node when None.
     hosts: tuple[str, ...] | None = None
+    # ``time`` or ``hop-cost``, as in `placer.place`.
     objective: ObjectiveName | None = None
-    time_limit: float = 60.0
+    time_limit: float = 60.0  # s: for each point
     seed: int = 0
-    framework: str = "megatron"
+    framework: str = "megatron"  # whose rules the points obey
 
     def job_at(self, point: Point) -> Job:
         """The job with the sizes of a point; its machine says what its GPUs reach."""

@@ -25,37 +25,22 @@ MAX_GPUS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Every node a machine lists, usable or not.
+    """Every node a machine lists, usable or not."""
 
-    Attributes
-    ----------
-    domains : ndarray, shape (T, N)
-        Domain of each node at each tier.
-    names : tuple of tuple of str
-        Names of the domains of each tier; those of tier 0 are the node names.
-    gpus : ndarray, shape (N,)
-        Healthy GPUs of each node; a node without any is left out of the machine.
-    bandwidth_factor : ndarray, shape (N,)
-        Share of the nominal bandwidth a node reaches, in (0, 1].
-    unavailable : mapping of str to str
-        Nodes that must not be used, with the reason.
-    islands : Islands or None
-        The tiers inside the nodes, when there are any.
-    compute_factor : ndarray, shape (N,), or None
-        Share of the usual speed at which a node's GPUs work, in (0, 1]; None where all
-        work alike.
-    links : tuple of Link
-        Between domains that are slower than their tier says.
-    """
-
-    domains: IntArray
+    domains: IntArray  # (T, N): domain of each node at each tier
+    # Names of the domains of each tier; those of tier 0 are the node names.
     names: tuple[tuple[str, ...], ...]
+    # (N,): healthy GPUs of each node; a node without any is left out of the machine.
     gpus: IntArray
+    # (N,): share of the nominal bandwidth a node reaches, in (0, 1].
     bandwidth_factor: FloatArray
+    # Nodes that must not be used, with the reason.
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    islands: Islands | None = None
+    islands: Islands | None = None  # the tiers inside the nodes, when there are any
+    # (N,): share of the usual speed at which a node's GPUs work, in (0, 1]; None where
+    # all work alike.
     compute_factor: FloatArray | None = None
-    links: tuple[Link, ...] = ()
+    links: tuple[Link, ...] = ()  # between domains that are slower than their tier says
 
     @property
     def usable(self) -> BoolArray:

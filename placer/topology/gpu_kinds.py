@@ -86,21 +86,11 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class HostHint:
-    """What sources of a job say of the hosts that it runs on.
+    """What sources of a job say of the hosts that it runs on."""
 
-    Attributes
-    ----------
-    gpus : int
-        GPUs of a host; 0 where nothing says it.
-    gpu : str
-        Its name as the source writes it; empty where nothing says it.
-    origin : str
-        Where that stands.
-    """
-
-    gpus: int = 0
-    gpu: str = ""
-    origin: str = ""
+    gpus: int = 0  # GPUs of a host; 0 where nothing says it
+    gpu: str = ""  # its name as the source writes it; empty where nothing says it
+    origin: str = ""  # where that stands
 
 
 def kind_of_gpu(name: str) -> str:

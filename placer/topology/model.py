@@ -108,23 +108,14 @@ class Islands:
     """The tiers inside a node: groups of its GPUs that talk faster than the others.
 
     Shapes: K tiers below the node, I islands of the innermost one in every node.
-
-    Attributes
-    ----------
-    tiers : tuple of Tier, length K
-        Innermost first.
-    sizes : tuple of int, length K + 1
-        GPUs of an innermost island, then how many islands of a tier the next one holds;
-        the last counts the outermost islands of a node.
-    gpus : ndarray, shape (N, I)
-        Healthy GPUs of each innermost island of each node.
-    members : tuple of int
-        What a launcher calls the GPUs of a node that misses none, island by island.
     """
 
-    tiers: tuple[Tier, ...]
+    tiers: tuple[Tier, ...]  # length K: innermost first
+    # Length K + 1: GPUs of an innermost island, then how many islands of a tier the
+    # next one holds; the last counts the outermost islands of a node.
     sizes: tuple[int, ...]
-    gpus: IntArray
+    gpus: IntArray  # (N, I): healthy GPUs of each innermost island of each node
+    # What a launcher calls the GPUs of a node that misses none, island by island.
     members: tuple[int, ...]
 
     def of_nodes(self, nodes: IntArray) -> Islands:

@@ -49,22 +49,13 @@ def is_synthetic(text: str) -> bool:
 
 
 class Laid(NamedTuple):
-    """The nodes of a text.
+    """The nodes of a text."""
 
-    Attributes
-    ----------
-    tiers : tuple of str
-        From the node outwards.
-    domains, names
-        As in `Nodes`.
-    gpus : int
-        Of a node.
-    """
-
-    tiers: tuple[str, ...]
+    tiers: tuple[str, ...]  # from the node outwards
+    # domains and names: as in `Nodes`.
     domains: IntArray
     names: tuple[tuple[str, ...], ...]
-    gpus: int
+    gpus: int  # of a node
 
 
 def name_of(text: str) -> str:

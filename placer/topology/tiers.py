@@ -26,27 +26,16 @@ _TAKEN = frozenset({"names", "gpus", "bandwidth_factor", "compute_factor", "gpu"
 
 @dataclass(frozen=True)
 class Tiers:
-    """The tiers of a file, innermost first, and what a node is made of.
+    """The tiers of a file, innermost first, and what a node is made of."""
 
-    Attributes
-    ----------
-    tiers : tuple of Tier
-        From the node outwards.
-    inside : tuple of Tier
-        Below the node.
-    sizes : tuple of int
-        GPUs of an innermost domain, then how many domains of a tier the next one holds,
-        up to the node.
-    members : tuple of int
-        What a launcher calls the GPUs of a node, innermost domain by domain.
-    say_uplinks : bool
-        Whether any tier says how many times its uplinks are oversubscribed.
-    """
-
-    tiers: tuple[Tier, ...]
-    inside: tuple[Tier, ...]
+    tiers: tuple[Tier, ...]  # from the node outwards
+    inside: tuple[Tier, ...]  # below the node
+    # GPUs of an innermost domain, then how many domains of a tier the next one holds,
+    # up to the node.
     sizes: tuple[int, ...]
+    # What a launcher calls the GPUs of a node, innermost domain by domain.
     members: tuple[int, ...]
+    # Whether any tier says how many times its uplinks are oversubscribed.
     say_uplinks: bool
 
     @cached_property

@@ -33,22 +33,12 @@ _ROUTER = 8.0
 
 @dataclass(frozen=True)
 class LayerActivations:
-    """Bytes of the tensors of one layer, by the module that recomputes them.
-
-    Attributes
-    ----------
-    job : Job
-    model : Model
-    moe : bool
-        Experts instead of the dense feed-forward.
-    gemm : str
-        Precision of this layer's products.
-    """
+    """Bytes of the tensors of one layer, by the module that recomputes them."""
 
     job: Job
     model: Model
-    moe: bool
-    gemm: str
+    moe: bool  # experts instead of the dense feed-forward
+    gemm: str  # precision of this layer's products
 
     @cached_property
     def tokens(self) -> float:

@@ -29,20 +29,11 @@ _VOCABULARY_MULTIPLE = 128
 
 @dataclass(frozen=True)
 class Held:
-    """Parameters of a part of the model on one GPU.
+    """Parameters of a part of the model on one GPU."""
 
-    Attributes
-    ----------
-    matrices : float
-        Weights of matrix products, which may be kept in FP8 or FP4.
-    others : float
-        Norms, router and embeddings.
-    experts : float
-        Routed experts, whose copies lie in other groups than those of the rest.
-    """
-
-    matrices: float = 0.0
-    others: float = 0.0
+    matrices: float = 0.0  # weights of matrix products, which may be kept in FP8 or FP4
+    others: float = 0.0  # norms, router and embeddings
+    # Routed experts, whose copies lie in other groups than those of the rest.
     experts: float = 0.0
 
     @property

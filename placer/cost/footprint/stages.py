@@ -39,28 +39,18 @@ PARTS = ("parameters", "gradients", "optimizer", "activations", "other")
 
 @dataclass(frozen=True)
 class Footprint:
-    """Memory of one GPU of a pipeline rank, bytes.
+    """Memory of one GPU of a pipeline rank, bytes."""
 
-    Attributes
-    ----------
-    parameters, gradients, optimizer : float
-        States of training, gathered weights included.
-    activations : float
-        What micro-batches in flight keep, the logits, and one layer computed again.
-    other : float
-        Outside the framework's allocator; the rest is inside.
-    stage : int
-        The pipeline rank.
-    kept : float
-        The part of ``activations`` that layers keep for their backward passes.
-    """
-
+    # parameters, gradients and optimizer: states of training, gathered weights
+    # included.
     parameters: float
     gradients: float
     optimizer: float
+    # What micro-batches in flight keep, the logits, and one layer computed again.
     activations: float
-    other: float
-    stage: int
+    other: float  # outside the framework's allocator; the rest is inside
+    stage: int  # the pipeline rank
+    # The part of ``activations`` that layers keep for their backward passes.
     kept: float
 
     @property

@@ -38,33 +38,24 @@ _ADAM, _ADAM_OF_FP32 = 12.0, 8.0
 
 @dataclass(frozen=True)
 class States:
-    """Bytes of a parameter and over how many GPUs its copies are shared out.
+    """Bytes of a parameter and over how many GPUs its copies are shared out."""
 
-    Attributes
-    ----------
-    matrix, other, trained, gradient, optimizer : float
-        Bytes of a weight of a matrix product, of another weight, of a weight that is
-        trained beside those, of a gradient and of the optimizer's states.
-    weight_shards, gradient_shards, optimizer_shards : tuple of float
-        GPUs that share one copy: of dense parameters, of experts.
-    gathers : bool
-        Weights are gathered to be used (``zero3``, ``hsdp``).
-    gathered : float
-        Bytes of a gathered weight.
-    keeps : bool
-        Gathered weights stay for the step, and gradients are reduced at its end.
-    """
-
+    # matrix, other, trained, gradient and optimizer: bytes of a weight of a matrix
+    # product, of another weight, of a weight that is trained beside those, of a
+    # gradient and of the optimizer's states.
     matrix: float
     other: float
     trained: float
     gradient: float
     optimizer: float
+    # weight_shards, gradient_shards and optimizer_shards: GPUs that share one copy: of
+    # dense parameters, of experts.
     weight_shards: tuple[float, float]
     gradient_shards: tuple[float, float]
     optimizer_shards: tuple[float, float]
-    gathers: bool
-    gathered: float
+    gathers: bool  # weights are gathered to be used (``zero3``, ``hsdp``)
+    gathered: float  # bytes of a gathered weight
+    # Gathered weights stay for the step, and gradients are reduced at its end.
     keeps: bool
 
     def parameters(self, held: Held, unit: Held, whole: Held, adapters: Held) -> float:

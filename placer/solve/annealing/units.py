@@ -35,21 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of a problem on the slots of its machine.
-
-    Attributes
-    ----------
-    problem : Problem
-    slots : Slots
-    cell_of_gpu : ndarray, shape (G,)
-    tier : int
-        Of cells, -1 where GPUs all differ.
-    """
+    """Units of a problem on the slots of its machine."""
 
     problem: Problem
     slots: Slots
-    cell_of_gpu: IntArray
-    tier: int
+    cell_of_gpu: IntArray  # (G,)
+    tier: int  # of cells, -1 where GPUs all differ
 
     @classmethod
     def of(

@@ -27,23 +27,12 @@ MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
 class Walk(NamedTuple):
-    """Where a walk begins or has got to, and how hot it goes on.
-
-    Attributes
-    ----------
-    seed : int
-    scale : float
-        Of the heat that is usual.
-    slots : ndarray, shape (U,)
-        Of units; rows (node, units) where runs walk.
-    cost : float
-        Infinite before the walk.
-    """
+    """Where a walk begins or has got to, and how hot it goes on."""
 
     seed: int
-    scale: float
-    slots: IntArray
-    cost: float = inf
+    scale: float  # of the heat that is usual
+    slots: IntArray  # (U,): of units; rows (node, units) where runs walk
+    cost: float = inf  # infinite before the walk
 
 
 class PricedInFull(Exception):  # noqa: N818
@@ -55,12 +44,6 @@ class Walks:
     """Annealing of units on slots, walk after walk.
 
     What is compiled takes longer to make than a walk of a large job.
-
-    Attributes
-    ----------
-    units : Units
-    evaluator : Compiled
-    annealer : Annealer
     """
 
     units: Units

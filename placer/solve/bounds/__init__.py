@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 
 class Proof(NamedTuple):
-    """A lower bound.
+    """A lower bound."""
 
-    Attributes
-    ----------
-    value : float
-        No placement that meets the requirements costs less.
-    argument : str
-        What that rests on, in one sentence.
-    """
-
-    value: float
-    argument: str
+    value: float  # no placement that meets the requirements costs less
+    argument: str  # what that rests on, in one sentence

@@ -23,15 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Placements whose ranks stay together as a network says.
+    """Placements whose ranks stay together as a network says."""
 
-    Attributes
-    ----------
-    step : Step
-        On the network: no placement of the case has a shorter one.
-    """
-
-    step: Step
+    step: Step  # on the network: no placement of the case has a shorter one
     network: IdealNetwork
     params: Params = field(default_factory=Params)
 

@@ -26,20 +26,12 @@ Least = Callable[[Problem, int, float, Budget], Proof | None]
 
 
 class Bound(NamedTuple):
-    """A row of the list.
+    """A row of the list."""
 
-    Attributes
-    ----------
-    says : str
-        What every placement pays.
-    speaks : callable
-        Whether it may say anything about a problem; else its module is not loaded.
-    least : callable
-        The bound; the docstring of its module has the argument and an example by hand.
-    """
-
-    says: str
+    says: str  # what every placement pays
+    # Whether it may say anything about a problem; else its module is not loaded.
     speaks: Callable[[Problem], bool]
+    # The bound; the docstring of its module has the argument and an example by hand.
     least: Least
 
 

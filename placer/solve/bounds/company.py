@@ -57,17 +57,10 @@ NEARER = 8
 
 
 class _Port(NamedTuple):
-    """What a rank sends, or receives.
+    """What a rank sends, or receives."""
 
-    Attributes
-    ----------
-    alone : float, s
-        With all others outside its domain.
-    gains : dict of int to float, s
-        How much less with each other rank in it, the most first.
-    """
-
-    alone: float
+    alone: float  # s: with all others outside its domain
+    # s: how much less with each other rank in it, the most first.
     gains: dict[int, float]
 
 
@@ -92,20 +85,12 @@ def least_in_company(
 
 @dataclass(eq=False)
 class _Companies:
-    """Ranks that may be in one scale-up domain.
+    """Ranks that may be in one scale-up domain."""
 
-    Attributes
-    ----------
-    room : int
-        Ranks of the largest scale-up domain.
-    work_left : int
-        Neighbours that all trees may still look at.
-    sent, received : tuple of ndarray
-        (start of each rank, the other end, its gain, seconds alone), by rank.
-    """
-
-    room: int
-    work_left: int
+    room: int  # ranks of the largest scale-up domain
+    work_left: int  # neighbours that all trees may still look at
+    # sent and received: (start of each rank, the other end, its gain, seconds alone),
+    # by rank.
     sent: tuple[IntArray, IntArray, FloatArray, FloatArray]
     received: tuple[IntArray, IntArray, FloatArray, FloatArray]
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
@@ -163,12 +148,8 @@ class _Companies:
 class _Tree:
     """The search for fast company of a rank, for one time.
 
-    Attributes
-    ----------
-    next_s : float, s
-        For no time below there is company that was not found; infinite at first.
-    is_cut : bool
-        Whether there was more to look at.
+    ``next_s`` (s): for no time below there is company that was not found; infinite at
+    first. ``is_cut``: whether there was more to look at.
     """
 
     def __init__(self, companies: _Companies, seconds: float) -> None:

@@ -34,22 +34,12 @@ if TYPE_CHECKING:
 
 
 class Units(NamedTuple):
-    """Expert groups with all that is tied to them.
-
-    Attributes
-    ----------
-    pieces : int
-        Of each unit.
-    ranks : int
-        Of a piece.
-    members : int
-        That a piece has of each expert group of its unit.
-    """
+    """Expert groups with all that is tied to them."""
 
     number: int
-    pieces: int
-    ranks: int
-    members: int
+    pieces: int  # of each unit
+    ranks: int  # of a piece
+    members: int  # that a piece has of each expert group of its unit
 
 
 def units_of(job: Job, label: IntArray) -> Units | None:
@@ -99,22 +89,12 @@ def _others(one: IntArray, other: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class StageParts:
-    """Units and domains of a job, and what parts make of its step.
+    """Units and domains of a job, and what parts make of its step."""
 
-    Attributes
-    ----------
-    step : Step
-        On the network.
-    network : IdealNetwork
-        The best imaginable.
-    packing : Packing
-        Of units, in pieces.
-    """
-
-    step: Step
-    network: IdealNetwork
+    step: Step  # on the network
+    network: IdealNetwork  # the best imaginable
     units: Units
-    packing: Packing
+    packing: Packing  # of units, in pieces
 
     @classmethod
     def of(cls, case: Case) -> StageParts | None:

@@ -44,40 +44,24 @@ MOST_SETS = 1000  # of equally many cuts that are timed
 
 
 class Level(NamedTuple):
-    """Data-parallel time that a placement may expose, and what it must then obey.
+    """Data-parallel time that a placement may expose, and what it must then obey."""
 
-    Attributes
-    ----------
-    exposed_s : float, s
-    members : ndarray, shape (P,)
-        Fewest members that a gradient group of each stage must have in every domain
-        that it touches.
-    runs : int
-        Fewest runs of a lane around the ring of stages, 0 where one domain holds it.
-    """
-
-    exposed_s: float
+    exposed_s: float  # s
+    # (P,): fewest members that a gradient group of each stage must have in every domain
+    # that it touches.
     members: IntArray
+    # Fewest runs of a lane around the ring of stages, 0 where one domain holds it.
     runs: int
 
 
 @dataclass(frozen=True, eq=False)
 class NicTrade:
-    """All compromises of one job whose pipelines leave their scale-up domains.
+    """All compromises of one job whose pipelines leave their scale-up domains."""
 
-    Attributes
-    ----------
-    levels : list of Level
-        By exposed time, least first; they need less and less, the last nothing.
-    lane_s : ndarray, s
-        Least time of a lane with so many runs or more.
-    other_s : float, s
-        Fixed time and custom groups.
-    """
-
+    # By exposed time, least first; they need less and less, the last nothing.
     levels: list[Level]
-    lane_s: FloatArray
-    other_s: float
+    lane_s: FloatArray  # s: least time of a lane with so many runs or more
+    other_s: float  # s: fixed time and custom groups
 
     @classmethod
     def of(cls, case: Case) -> NicTrade:
@@ -174,18 +158,10 @@ def _levels(case: Case) -> Iterator[Level]:
 
 
 class _PartShape(NamedTuple):
-    """How gradient groups lie in the parts that a domain holds whole.
+    """How gradient groups lie in the parts that a domain holds whole."""
 
-    Attributes
-    ----------
-    members : int
-        Members of a group that one part brings.
-    groups : int
-        Groups that a part has members of.
-    """
-
-    members: int
-    groups: int
+    members: int  # members of a group that one part brings
+    groups: int  # groups that a part has members of
 
     def room_for(self, members: IntArray) -> IntArray:
         """Ranks of a stage that a domain holds with so many of each group."""

@@ -29,28 +29,18 @@ ROUNDING = 1e-9  # of a sum of seconds
 
 @dataclass(frozen=True, eq=False)
 class Partners:
-    """One direction of all flows: who needs partners, and who they are.
+    """One direction of all flows: who needs partners, and who they are."""
 
-    Attributes
-    ----------
-    label : ndarray, shape (R,)
-        Set of each rank; a set lies in one scale-up domain.
-    rank, partner : ndarray, shape (F,)
-        A rank that needs partners, and the set of one, largest messages first. Ranks
-        are in order, no set has both needs and partners.
-    gain_s : ndarray, shape (F,), s
-        What its port is sooner done when they are near.
-    pair_s : ndarray, shape (F,), s
-        What the largest message to a partner takes on a NIC, the longest first.
-    ports_s, together_s : ndarray, shape (R,), s
-        What the port of each rank needs with no partner near, and with all.
-    """
-
-    label: IntArray
+    label: IntArray  # (R,): set of each rank; a set lies in one scale-up domain
+    # rank and partner, (F,): a rank that needs partners, and the set of one, largest
+    # messages first. Ranks are in order, no set has both needs and partners.
     rank: IntArray
     partner: IntArray
-    gain_s: FloatArray
+    gain_s: FloatArray  # (F,), s: what its port is sooner done when they are near
+    # (F,), s: what the largest message to a partner takes on a NIC, the longest first.
     pair_s: FloatArray
+    # ports_s and together_s, (R,), s: what the port of each rank needs with no partner
+    # near, and with all.
     ports_s: FloatArray
     together_s: FloatArray
 

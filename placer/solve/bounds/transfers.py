@@ -77,19 +77,13 @@ def least_near_partners(
 
 
 class Need(NamedTuple):
-    """Sets of a component that need partners; where these need them too, both.
+    """Sets of a component that need partners; where these need them too, both."""
 
-    Attributes
-    ----------
-    ranks, partners : int
-        Who have the needs, and who meet them.
-    needs, back : int
-        Partners that a domain with one of the ranks has, and ranks that one with a
-        partner has: 0 where partners have no needs.
-    """
-
+    # ranks and partners: who have the needs, and who meet them.
     ranks: int
     partners: int
+    # needs and back: partners that a domain with one of the ranks has, and ranks that
+    # one with a partner has: 0 where partners have no needs.
     needs: int
     back: int
 
@@ -101,16 +95,10 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Transfers:
-    """Both directions of all flows, and the room of scale-up domains.
-
-    Attributes
-    ----------
-    room : list of int, ranks
-        Of each domain, the largest first.
-    """
+    """Both directions of all flows, and the room of scale-up domains."""
 
     directions: list[Partners]
-    room: list[int]
+    room: list[int]  # of each domain, the largest first
 
     @classmethod
     def of(cls, network: IdealNetwork, traffic: RankTraffic) -> Transfers | None:

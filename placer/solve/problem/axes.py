@@ -34,22 +34,13 @@ SHARD_WEIGHT = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis, or the inner or outer set of one.
-
-    Attributes
-    ----------
-    weight : float
-        Of an edge between two neighbours.
-    closed : bool
-        Whether the last member is a neighbour of the first.
-    coordinate : ndarray, shape (R,)
-    """
+    """An axis, or the inner or outer set of one."""
 
     name: str
     size: int
-    weight: float
-    closed: bool
-    coordinate: IntArray
+    weight: float  # of an edge between two neighbours
+    closed: bool  # whether the last member is a neighbour of the first
+    coordinate: IntArray  # (R,)
 
     @property
     def is_clique(self) -> bool:
@@ -211,26 +202,15 @@ def _part(axis: Axis, size: int, coordinate: IntArray) -> Axis:
 
 @dataclass(frozen=True)
 class Digit:
-    """One digit of the rank number.
+    """One digit of the rank number."""
 
-    Attributes
-    ----------
-    dense, expert : str
-        The axis it belongs to in each family; ``expert`` is empty in a job without
-        experts.
-    size : int
-        Values it takes.
-    stride : int
-        Ranks between two neighbouring values.
-    world : int
-        Ranks in all.
-    """
-
+    # dense and expert: the axis it belongs to in each family; ``expert`` is empty in a
+    # job without experts.
     dense: str
     expert: str
-    size: int
-    stride: int
-    world: int
+    size: int  # values it takes
+    stride: int  # ranks between two neighbouring values
+    world: int  # ranks in all
 
     @property
     def coordinate(self) -> IntArray:

@@ -25,18 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Colocation:
-    """The sets of a job on a machine.
+    """The sets of a job on a machine."""
 
-    Attributes
-    ----------
-    label : ndarray, shape (T, R)
-        Set of every rank at each tier, numbered by lowest rank.
-    block : int
-        Ranks that a node holds, all consecutive, when every node holds as many
-        (node-contiguous launch); 0 when nodes differ; 1 when any rank may go anywhere.
-    """
-
-    label: IntArray
+    label: IntArray  # (T, R): set of every rank at each tier, numbered by lowest rank
+    # Ranks that a node holds, all consecutive, when every node holds as many
+    # (node-contiguous launch); 0 when nodes differ; 1 when any rank may go anywhere.
     block: int
 
     def sizes(self, tier: int) -> IntArray:

@@ -41,24 +41,16 @@ FILLS_PRICED, RANKS_PRICED = 64, 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A job to be placed on a machine.
+    """A job to be placed on a machine."""
 
-    Attributes
-    ----------
-    machine : Machine
-        Its nodes in launch order; where nodes have islands, its islands (`by_island`).
-    limits : Limits
-        The job's rules about hosts and failures, in the machine's indices.
-    by_name : bool
-        Whether the nodes were put in the order of their names, and listed otherwise.
-    """
-
+    # Its nodes in launch order; where nodes have islands, its islands (`by_island`).
     machine: Machine
     job: Job
     goal: Objective
-    limits: Limits
+    limits: Limits  # the job's rules about hosts and failures, in the machine's indices
     seed: int = 0
     params: Params = field(default_factory=Params)
+    # Whether the nodes were put in the order of their names, and listed otherwise.
     by_name: bool = False
     _made: dict[Callable[[Problem], Any], Any] = field(
         default_factory=dict, init=False, repr=False

@@ -69,17 +69,11 @@ def with_parts_of(problem: Problem, placement: Placement) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """Groups that are tied to each other, in parts.
+    """Groups that are tied to each other, in parts."""
 
-    Attributes
-    ----------
-    tier : int
-        Of the domains that parts lie in.
-    sets : ndarray, shape (bundles, sets)
-        Sets of the co-location of that tier, in the order of their ranks.
-    """
-
-    tier: int
+    tier: int  # of the domains that parts lie in
+    # (bundles, sets): sets of the co-location of that tier, in the order of their
+    # ranks.
     sets: IntArray
 
     @property

@@ -31,17 +31,10 @@ PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
 
 
 class Flows(NamedTuple):
-    """A weighted graph of ranks.
+    """A weighted graph of ranks."""
 
-    Attributes
-    ----------
-    edges : ndarray, shape (E, 2), rank
-        Any pair once at most, the lower rank first.
-    weight : ndarray, shape (E,), bytes a step
-    """
-
-    edges: IntArray
-    weight: FloatArray
+    edges: IntArray  # (E, 2): any pair once at most, the lower rank first
+    weight: FloatArray  # (E,), bytes a step
 
 
 def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:

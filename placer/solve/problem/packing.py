@@ -57,12 +57,8 @@ class Packing:
     Rows that give every set a domain are there from the start; what nodes have room for
     is left to say.
 
-    Attributes
-    ----------
-    kinds, distinct : list of list of Kind
-        Of every set of each tier, and those that occur.
-    held : list of dict
-        Of each tier: (domain, kind) -> column.
+    ``kinds`` and ``distinct``: of every set of each tier, and those that occur.
+    ``held``: of each tier: (domain, kind) -> column.
     """
 
     def __init__(self, topology: Machine, colocation: Colocation) -> None:

@@ -91,17 +91,10 @@ def _node_contiguous(topology: Machine, gpu_of_rank: IntArray) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Cap:
-    """What the nodes of a budget may hold.
+    """What the nodes of a budget may hold."""
 
-    Attributes
-    ----------
-    inside : ndarray, shape (N,)
-        Whether a node counts.
-    ranks, replicas : int or None
-        The most of them; None for any number.
-    """
-
-    inside: BoolArray
+    inside: BoolArray  # (N,): whether a node counts
+    # ranks and replicas: the most of them; None for any number.
     ranks: int | None
     replicas: int | None
 
@@ -115,23 +108,12 @@ class Cap:
 
 @dataclass(frozen=True, eq=False)
 class Count:
-    """At most so many different replicas, ranks or hosts in each box of nodes.
+    """At most so many different replicas, ranks or hosts in each box of nodes."""
 
-    Attributes
-    ----------
-    by_rank : bool
-        Whether ranks have what is counted, not nodes.
-    number : ndarray, shape (R,) or (N,)
-        What each of them has.
-    box : ndarray, shape (N,)
-        Box of each node, -1 for none.
-    most : ndarray, shape (boxes,)
-    """
-
-    by_rank: bool
-    number: IntArray
-    box: IntArray
-    most: IntArray
+    by_rank: bool  # whether ranks have what is counted, not nodes
+    number: IntArray  # (R,): what each of them has
+    box: IntArray  # (N,): box of each node, -1 for none
+    most: IntArray  # (boxes,)
 
     @property
     def is_of_replicas(self) -> bool:
@@ -150,27 +132,17 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """The rules in the machine's indices.
-
-    Attributes
-    ----------
-    nodes_of_rank : dict of int to frozenset of int
-        Nodes that each pinned rank may be on.
-    avoided : ndarray, shape (N,)
-        Whether a node is to be avoided.
-    at_most, spares : tuple of (int, int)
-        Tier index and number, innermost tier first.
-    most_avoided : int or None
-        Hosts to avoid that may be used; None for any number.
-    """
+    """The rules in the machine's indices."""
 
     topology: Machine
     job: Job
-    nodes_of_rank: dict[int, frozenset[int]]
-    avoided: BoolArray
+    nodes_of_rank: dict[int, frozenset[int]]  # nodes that each pinned rank may be on
+    avoided: BoolArray  # (N,): whether a node is to be avoided
+    # at_most and spares: tier index and number, innermost tier first.
     at_most: tuple[tuple[int, int], ...]
     spares: tuple[tuple[int, int], ...]
     budgets: tuple[Cap, ...] = ()
+    # Hosts to avoid that may be used; None for any number.
     most_avoided: int | None = None
 
     @classmethod

@@ -18,19 +18,12 @@ AnyMachine = TypeVar("AnyMachine", bound="Domains")
 
 @dataclass(frozen=True, eq=False)
 class Submachine(Generic[AnyMachine]):
-    """Some nodes of a machine as a machine of their own.
+    """Some nodes of a machine as a machine of their own."""
 
-    Attributes
-    ----------
-    whole, topology : Machine or Topology, as each other
-        The machine, and the machine of only these nodes.
-    nodes : ndarray, shape (nodes of the part,)
-        Their indices in the whole.
-    """
-
+    # whole and topology: the machine, and the machine of only these nodes.
     whole: AnyMachine
     topology: AnyMachine
-    nodes: IntArray
+    nodes: IntArray  # (nodes of the part,): their indices in the whole
 
     @classmethod
     def of(cls, whole: AnyMachine, kept: BoolArray) -> Submachine[AnyMachine]:

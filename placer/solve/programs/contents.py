@@ -34,27 +34,15 @@ WHOLE = 1.1
 
 
 class Costs(NamedTuple):
-    """What a domain costs.
+    """What a domain costs."""
 
-    Attributes
-    ----------
-    part : sequence of float
-        For a part of 0, 1 .. members that it holds.
-    largest : sequence of float
-        Besides, for the largest of them.
-    held : sequence of float
-        Besides, for 0, 1 .. members that it holds in all.
-    bundle : int
-        Parts that come together, all alike.
-    alone : float
-        Besides, for a part that comes in no bundle.
-    """
-
+    # For a part of 0, 1 .. members that it holds.
     part: Sequence[float]
-    largest: Sequence[float]
+    largest: Sequence[float]  # besides, for the largest of them
+    # Besides, for 0, 1 .. members that it holds in all.
     held: Sequence[float]
-    bundle: int = 1
-    alone: float = 0.0
+    bundle: int = 1  # parts that come together, all alike
+    alone: float = 0.0  # besides, for a part that comes in no bundle
 
     def steps(self, size: int) -> list[tuple[int, float]]:
         """How many parts of a size come at once, and what they cost."""
@@ -66,25 +54,15 @@ class Costs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """Groups of one size, and the domains that hold their parts.
+    """Groups of one size, and the domains that hold their parts."""
 
-    Attributes
-    ----------
-    size, number : int
-        Members of a group, and groups.
-    rooms : list of mapping of int to int
-        Domains by room, in members, for each outer domain.
-    costs : Costs
-        Of an inner domain.
-    share : list of sequence of float
-        What a share of 0, 1 .. members costs in each outer domain; empty where outer
-        domains cost nothing.
-    """
-
+    # size and number: members of a group, and groups.
     size: int
     number: int
-    rooms: list[dict[int, int]]
-    costs: Costs
+    rooms: list[dict[int, int]]  # domains by room, in members, for each outer domain
+    costs: Costs  # of an inner domain
+    # What a share of 0, 1 .. members costs in each outer domain; empty where outer
+    # domains cost nothing.
     share: list[Sequence[float]]
 
     @property

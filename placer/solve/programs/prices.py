@@ -48,18 +48,10 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Groups of equal size, and domains with room for their parts.
+    """Groups of equal size, and domains with room for their parts."""
 
-    Attributes
-    ----------
-    size : int
-        Members of a group.
-    rooms : mapping of int to int
-        How many domains there are of each room, in members.
-    """
-
-    size: int
-    rooms: Mapping[int, int]
+    size: int  # members of a group
+    rooms: Mapping[int, int]  # how many domains there are of each room, in members
 
     @property
     def largest(self) -> int:
@@ -110,10 +102,7 @@ class Choices:
     A box has a lowest and a highest level for each place. No choice in it costs less
     than the lowest ones, or has less value than the highest ones.
 
-    Parameters
-    ----------
-    most : int
-        Boxes at most.
+    ``most``: boxes at most.
     """
 
     def __init__(self, places: int, levels: int, values: Values, most: int) -> None:

@@ -25,25 +25,15 @@ if TYPE_CHECKING:
 
 
 class Affected(NamedTuple):
-    """One domain that lost ranks.
+    """One domain that lost ranks."""
 
-    Attributes
-    ----------
-    ranks : ndarray, shape (any,)
-        All that were in it, ascending.
-    tied : ndarray, shape (any,)
-        The set of each of them: ranks that the requirements tie together there.
-    size, kept : ndarray, shape (sets,), ranks
-        All of each set, and those that have a seat.
-    excess : int
-        Ranks for which there is no room; may be negative.
-    """
-
-    ranks: IntArray
+    ranks: IntArray  # (any,): all that were in it, ascending
+    # (any,): the set of each of them: ranks that the requirements tie together there.
     tied: IntArray
+    # size and kept, (sets,): all of each set, and those that have a seat.
     size: IntArray
     kept: IntArray
-    excess: int
+    excess: int  # ranks for which there is no room; may be negative
 
 
 class Fewest(NamedTuple):

@@ -29,34 +29,21 @@ MOST_PAIRS = 2_048
 
 
 class _Move(NamedTuple):
-    """That one domain takes over what another has.
+    """That one domain takes over what another has."""
 
-    Attributes
-    ----------
-    cost : int
-        What the rest loses.
-    children : mapping of (int, int) to int
-        How many children, by kind as they are used and as they are.
-    """
-
-    cost: int
+    cost: int  # what the rest loses
+    # How many children, by kind as they are used and as they are.
     children: Mapping[Pair, int]
 
 
 class _Tier(NamedTuple):
-    """The domains of a tier.
+    """The domains of a tier."""
 
-    Attributes
-    ----------
-    used, whole : list of int
-        Kind of what a placement has in each, -1 for nothing; of all that is in it.
-    moves : dict of (int, int) to _Move
-        Between those kinds, where one fits the other.
-    """
-
+    # used and whole: kind of what a placement has in each, -1 for nothing; of all that
+    # is in it.
     used: list[int]
     whole: list[int]
-    moves: dict[Pair, _Move]
+    moves: dict[Pair, _Move]  # between those kinds, where one fits the other
 
 
 def with_best_rest(problem: Problem, gpu_of_rank: IntArray) -> IntArray | None:

@@ -38,10 +38,7 @@ def _usable(failure: Failure) -> Iterator[BoolArray]:
 class _Mended:
     """Seats for who must move, set by set from the outermost tier inwards.
 
-    Attributes
-    ----------
-    free : ndarray of bool, shape (G,)
-        GPUs that newcomers may take.
+    ``free`` ((G,)): GPUs that newcomers may take.
     """
 
     def __init__(self, failure: Failure, usable: BoolArray) -> None:

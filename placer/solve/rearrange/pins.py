@@ -26,16 +26,9 @@ TURNS, EXCHANGES = 64, 400
 class PinnedRanks:
     """Brings pinned ranks home, on one machine.
 
-    Parameters
-    ----------
-    problem : Problem
-        Without rules.
-    limits : Limits
-        The rules on its machine.
-    offered : ndarray, shape (N,)
-        Whether a node may be used; the others are cleared of ranks too.
-    ends : callable
-        Asked between two exchanges; True gives up on a placement.
+    ``problem``: without rules. ``limits``: the rules on its machine. ``offered``
+    ((N,)): whether a node may be used; the others are cleared of ranks too. ``ends``:
+    asked between two exchanges; True gives up on a placement.
     """
 
     def __init__(

@@ -43,20 +43,12 @@ PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | 
 
 @dataclass(frozen=True, eq=False)
 class Tools:
-    """What a search under rules works with.
+    """What a search under rules works with."""
 
-    Attributes
-    ----------
-    search : callable
-        The plain search.
-    wants_any : bool
-        True where it only matters whether there is a placement.
-    """
-
-    search: PlainSearch
+    search: PlainSearch  # the plain search
     budget: Budget
     progress: Progress | None = None
-    wants_any: bool = False
+    wants_any: bool = False  # true where it only matters whether there is a placement
 
 
 def search_under_rules(problem: Problem, tools: Tools) -> Solution | None:

@@ -32,36 +32,21 @@ GRACE_S = 0.5
 
 @dataclass
 class Pulse:
-    """Written by the search as it goes on; no result depends on it.
+    """Written by the search as it goes on; no result depends on it."""
 
-    Attributes
-    ----------
-    phase : str
-        The method at work, for people.
-    lower_bound : float
-        The best so far, in the unit of the objective; 0 while none is known.
-    """
-
-    phase: str = ""
+    phase: str = ""  # the method at work, for people
+    # The best so far, in the unit of the objective; 0 while none is known.
     lower_bound: float = 0.0
 
 
 class Budget:
     """Time that is left, asked between two steps of a method, and cores to use it on.
 
-    Parameters
-    ----------
-    seconds : float, s
-        By the clock, from now on.
-    *ends : callable
-        Each asked as well; True ends the search.
-    workers : int
-        Threads that may work at a time. No result may depend on it.
-    pulse : Pulse, optional
-        Where the search says what it is at; budgets that are a part share it.
-    grace_s : float, s
-        How long past its end a search without any placement may go on; shared out as
-        the time is.
+    ``seconds`` (s): by the clock, from now on. ``*ends``: each asked as well; True ends
+    the search. ``workers``: threads that may work at a time. No result may depend on
+    it. ``pulse``: where the search says what it is at; budgets that are a part share
+    it. ``grace_s`` (s): how long past its end a search without any placement may go on;
+    shared out as the time is.
     """
 
     def __init__(
@@ -142,21 +127,14 @@ ENDLESS = Budget(inf)
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a search is waited for that should have ended.
+    """How long a search is waited for that should have ended."""
 
-    Attributes
-    ----------
-    interrupted, time_limit : float, s
-        What it gets to end by itself when asked to stop, and past its limit.
-    look_after : float, s
-        Between two looks at it.
-    for_any : bool
-        Whether one without a placement is waited for even when asked to stop.
-    """
-
+    # interrupted and time_limit, s: what it gets to end by itself when asked to stop,
+    # and past its limit.
     interrupted: float = 0.5
     time_limit: float = 1.0
-    look_after: float = 0.05
+    look_after: float = 0.05  # s: between two looks at it
+    # Whether one without a placement is waited for even when asked to stop.
     for_any: bool = False
 
 
@@ -170,12 +148,8 @@ class LeftBehind(NamedTuple):
 class InTime(Generic[Answer]):
     """A search in a thread, and the best placement it has told.
 
-    Parameters
-    ----------
-    search : callable
-        Called with what it is to tell of better placements, and with its budget.
-    progress : Progress, optional
-        Told every better placement, in the thread of the search.
+    ``search``: called with what it is to tell of better placements, and with its
+    budget. ``progress``: told every better placement, in the thread of the search.
     """
 
     def __init__(

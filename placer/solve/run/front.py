@@ -20,37 +20,20 @@ if TYPE_CHECKING:
 
 
 class Point(NamedTuple):
-    """A placement on the front.
+    """A placement on the front."""
 
-    Attributes
-    ----------
-    moves : int
-        Ranks that are elsewhere than before.
-    value : float
-        Cost, in the unit of the objective.
-    gpu_of_rank : ndarray, shape (R,)
-    """
-
-    moves: int
-    value: float
+    moves: int  # ranks that are elsewhere than before
+    value: float  # cost, in the unit of the objective
     method: str
-    gpu_of_rank: IntArray
+    gpu_of_rank: IntArray  # (R,)
 
 
 class Front(Incumbent):
     """The cheapest legal placement known for every number of moves.
 
-    Parameters
-    ----------
-    budget : Budget
-        The clock does not end it: whoever looks for placements asks the clock.
-    moved : callable
-        How many ranks a placement moves.
-
-    Attributes
-    ----------
-    points : list of Point
-        Ever more moves at ever less cost.
+    ``budget``: the clock does not end it: whoever looks for placements asks the clock.
+    ``moved``: how many ranks a placement moves. ``points``: ever more moves at ever
+    less cost.
     """
 
     def __init__(

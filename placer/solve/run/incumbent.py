@@ -34,18 +34,12 @@ ELITE = 4  # placements of different values that local search starts from
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of a search that is part of another one.
+    """Terms of a search that is part of another one."""
 
-    Attributes
-    ----------
-    mend : callable
-        A placement as it may be kept, None when it may not; called with the GPU of
-        every rank, shape (R,).
-    bound : callable
-        (lower bound, what it rests on), given the value of a known placement.
-    """
-
+    # A placement as it may be kept, None when it may not; called with the GPU of every
+    # rank, shape (R,).
     mend: Callable[[IntArray], IntArray | None]
+    # (lower bound, what it rests on), given the value of a known placement.
     bound: Callable[[float], tuple[float, str]]
 
 
@@ -80,20 +74,11 @@ class MoveCounts:
 
 
 class Kept(NamedTuple):
-    """What an incumbent has kept.
+    """What an incumbent has kept."""
 
-    Attributes
-    ----------
-    best : (ndarray, float, str)
-        The best placement, its value and its method.
-    proof : (float, str)
-        The best bound, and what it rests on.
-    pool : tuple of (float, ndarray)
-        Values and placements of the elite pool, the best first.
-    """
-
-    best: tuple[IntArray, float, str]
-    proof: tuple[float, str]
+    best: tuple[IntArray, float, str]  # the best placement, its value and its method
+    proof: tuple[float, str]  # the best bound, and what it rests on
+    # Values and placements of the elite pool, the best first.
     pool: tuple[tuple[float, IntArray], ...]
     moves: MoveCounts
 
@@ -101,36 +86,15 @@ class Kept(NamedTuple):
 class Incumbent:
     """Keeps the best legal placement that methods offer, and the best bound.
 
-    Parameters
-    ----------
-    tell : Progress, optional
-        Told every better placement.
-    terms : Terms, optional
-        Of a search that is part of another one.
-
-    Attributes
-    ----------
-    budget : Budget
-        Of the methods: it ends when the placement is proved, too.
-    gpu_of_rank : ndarray, shape (R,), or None
-        None while no legal placement is known.
-    value : float
-        Its cost; infinite without one.
-    bound : float
-        The best lower bound, 0 without one.
-    method : str
-        What found the placement.
-    elite : list of ndarray, each shape (R,)
-        The best few placements, of different values, the best first.
-    launch_bound : float
-        A lower bound for every launcher and every rank order with the same groups; 0
-        without one.
-    cut_short : bool
-        Whether the clock ended some method.
-    is_enough : bool
-        Whether the search ends with what it has.
-    moves : MoveCounts
-        Of the local searches.
+    ``tell``: told every better placement. ``terms``: of a search that is part of
+    another one. ``budget``: of the methods: it ends when the placement is proved, too.
+    ``gpu_of_rank`` ((R,)): none while no legal placement is known. ``value``: its cost;
+    infinite without one. ``bound``: the best lower bound, 0 without one. ``method``:
+    what found the placement. ``elite`` ((R,)): the best few placements, of different
+    values, the best first. ``launch_bound``: a lower bound for every launcher and every
+    rank order with the same groups; 0 without one. ``cut_short``: whether the clock
+    ended some method. ``is_enough``: whether the search ends with what it has.
+    ``moves``: of the local searches.
     """
 
     def __init__(

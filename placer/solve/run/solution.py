@@ -77,39 +77,23 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best placement found and what is proved about it.
-
-    Attributes
-    ----------
-    objective : str
-        ``time`` or ``hop-cost``.
-    value, lower_bound : float
-        In the unit of the objective.
-    argument : str
-        What the bound rests on.
-    method : str
-        What found the placement, for people.
-    stop_reason : str
-        ``proved``, ``time-limit`` or ``interrupted``; ``searched`` when every method
-        ran.
-    wall_s : float, s
-    launch_bound : float
-        A lower bound for every launcher and every rank order with the same groups; 0
-        when none was needed.
-    moves : mapping
-        Of local search: how often each move was ``tried``, and ``helped``.
-    """
+    """The best placement found and what is proved about it."""
 
     placement: Placement
-    objective: str
+    objective: str  # ``time`` or ``hop-cost``
+    # value and lower_bound: in the unit of the objective.
     value: float
     lower_bound: float
-    argument: str
-    method: str
+    argument: str  # what the bound rests on
+    method: str  # what found the placement, for people
+    # ``proved``, ``time-limit`` or ``interrupted``; ``searched`` when every method ran.
     stop_reason: str
-    wall_s: float
+    wall_s: float  # s
     deterministic: bool
+    # A lower bound for every launcher and every rank order with the same groups; 0 when
+    # none was needed.
     launch_bound: float = 0.0
+    # Of local search: how often each move was ``tried``, and ``helped``.
     moves: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def instead(self, placement: Placement, value: float, method: str) -> Solution:

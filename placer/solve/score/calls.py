@@ -26,29 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One operation that groups run at once.
+    """One operation that groups run at once."""
 
-    Attributes
-    ----------
-    kind : str
-        The method of `Network` that is called.
-    members : ndarray, shape (g, n)
-        Ranks; of messages the senders.
-    size_bytes : float or ndarray
-    algorithm : str
-        Of an all-reduce.
-    copies : int
-        Of an all-to-all.
-    receivers : ndarray, shape (g, n), optional
-        Of messages.
-    """
-
-    kind: str
-    members: IntArray
+    kind: str  # the method of `Network` that is called
+    members: IntArray  # (g, n): ranks; of messages the senders
     size_bytes: float
-    algorithm: str = ""
-    copies: int = 0
-    receivers: IntArray | None = None
+    algorithm: str = ""  # of an all-reduce
+    copies: int = 0  # of an all-to-all
+    receivers: IntArray | None = None  # (g, n): of messages
 
     def seconds(self, network: Network) -> FloatArray:
         """Seconds of each group, or message, on a network; shape (g,) or flat."""
@@ -64,15 +49,9 @@ class Call:
 
 @dataclass(eq=False)
 class CallNetwork:
-    """A network that notes calls and gives all groups of one the same seconds.
+    """A network that notes calls and gives all groups of one the same seconds."""
 
-    Attributes
-    ----------
-    seconds : callable
-        Of call number ``i``.
-    calls : list of Call
-    """
-
+    # Of call number ``i``.
     seconds: Callable[[int], float] = field(default=lambda _: 0.0)
     calls: list[Call] = field(default_factory=list)
 

@@ -27,20 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Compiled:
-    """The compiled cost: a change costs what it touches.
+    """The compiled cost: a change costs what it touches."""
 
-    Attributes
-    ----------
-    slots : Slots
-        In the order of the tree.
-    kernel : StepTime or Hops
-    width : int
-        Atoms of a unit: 1, or its ranks.
-    """
-
-    slots: Slots
+    slots: Slots  # in the order of the tree
     kernel: StepTime | Hops
-    width: int
+    width: int  # atoms of a unit: 1, or its ranks
 
     @property
     def value(self) -> float:

@@ -15,12 +15,7 @@ from placer.base.arrays import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of entries, one after the other: row i is ``entry[start[i]:start[i + 1]]``.
-
-    Attributes
-    ----------
-    start, entry : ndarray of int
-    """
+    """Rows of entries: row i is ``entry[start[i]:start[i + 1]]``."""
 
     start: IntArray
     entry: IntArray
@@ -43,24 +38,12 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class AtomGroups:
-    """Groups of atoms.
+    """Groups of atoms."""
 
-    Attributes
-    ----------
-    members : Rows
-        Atoms of each group.
-    weight : ndarray, shape (members,)
-        How many of an atom's ranks are members.
-    lanes : ndarray, shape (k,)
-        Groups of ranks that each stands for.
-    of_row : ndarray, shape (g,)
-        Which one stands for each group of ranks.
-    """
-
-    members: Rows
-    weight: IntArray
-    lanes: IntArray
-    of_row: IntArray
+    members: Rows  # atoms of each group
+    weight: IntArray  # (members,): how many of an atom's ranks are members
+    lanes: IntArray  # (k,): groups of ranks that each stands for
+    of_row: IntArray  # (g,): which one stands for each group of ranks
 
     @property
     def count(self) -> int:

@@ -50,38 +50,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """An operation of the step.
-
-    Attributes
-    ----------
-    number : int
-    of_row : ndarray, shape (g,)
-        Group that stands for each row of a call; of messages, for each message.
-    count : int
-        Groups.
-    """
+    """An operation of the step."""
 
     number: int
+    # (g,): group that stands for each row of a call; of messages, for each message.
     of_row: IntArray
-    count: int
+    count: int  # groups
 
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """Adds the operations of a job to a step.
-
-    Attributes
-    ----------
-    step : StepTime
-    fabric : Fabric
-    atoms : Slots
-        Ranks of atoms, and the slots that they may be on.
-    sites : Sites
-    """
+    """Adds the operations of a job to a step."""
 
     step: StepTime
     fabric: Fabric
-    atoms: Slots
+    atoms: Slots  # ranks of atoms, and the slots that they may be on
     sites: Sites
 
     @cached_property

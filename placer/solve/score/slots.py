@@ -22,18 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Ranks that move together, and where they may be.
+    """Ranks that move together, and where they may be."""
 
-    Attributes
-    ----------
-    ranks : ndarray, shape (U, s)
-        Of each unit.
-    gpus : ndarray, shape (S, s)
-        Of each slot: rank ``i`` of the unit there is on GPU ``i``.
-    """
-
-    ranks: IntArray
-    gpus: IntArray
+    ranks: IntArray  # (U, s): of each unit
+    gpus: IntArray  # (S, s): of each slot: rank ``i`` of the unit there is on GPU ``i``
 
     @cached_property
     def num_ranks(self) -> int:
@@ -65,24 +57,14 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The GPUs of a machine as a cost tells them apart: K sites.
+    """The GPUs of a machine as a cost tells them apart: K sites."""
 
-    Attributes
-    ----------
-    tiers : ndarray, shape (t,)
-        The tiers that matter: below the innermost nothing tells GPUs apart.
-    scale_up : int
-        Which of them is the scale-up tier, -1 without one.
-    of_gpu : ndarray, shape (G,)
-    child : list of ndarray, shape (K,)
-        Child domain of each of `tiers` that a site is in.
-    rail, factor, speed : ndarray, shape (K,)
-    """
-
+    # (t,): the tiers that matter: below the innermost nothing tells GPUs apart.
     tiers: IntArray
-    scale_up: int
-    of_gpu: IntArray
-    child: list[IntArray]
+    scale_up: int  # which of them is the scale-up tier, -1 without one
+    of_gpu: IntArray  # (G,)
+    child: list[IntArray]  # (K,): child domain of each of `tiers` that a site is in
+    # rail, factor and speed: (K,).
     rail: IntArray
     factor: FloatArray
     speed: FloatArray

@@ -38,22 +38,13 @@ EXPERT_AXES = ("ep", "etp", "pp", "edp")
 
 @dataclass(frozen=True)
 class Graph:
-    """A job's edges as a sum of products of axes over the same vertices.
+    """A job's edges as a sum of products of axes over the same vertices."""
 
-    Attributes
-    ----------
-    products : tuple of Product
-        Edges of a pipeline belong to all of them, and each has a share of their weight.
-        Edges that no product can represent are left out, which only lowers a bound.
-    vertices : int
-        Ranks, or sets of ranks.
-    quantum : Fraction
-        Every cut is a multiple of it.
-    """
-
+    # Edges of a pipeline belong to all of them, and each has a share of their weight.
+    # Edges that no product can represent are left out, which only lowers a bound.
     products: tuple[Product, ...]
-    vertices: int
-    quantum: Fraction
+    vertices: int  # ranks, or sets of ranks
+    quantum: Fraction  # every cut is a multiple of it
 
     @property
     def stages(self) -> int:

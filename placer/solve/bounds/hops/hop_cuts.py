@@ -76,24 +76,14 @@ def counted_hop_cost(problem: Problem, incumbent: float, budget: Budget) -> Proo
 
 @dataclass(frozen=True, eq=False)
 class HopCuts:
-    """The cuts of all tiers of a job on a machine.
-
-    Attributes
-    ----------
-    topology : Machine
-    params : Params
-    inside : float
-        What all edges cost at the nearest distance.
-    rises : ndarray, shape (T - 1,)
-        Of the distance at each tier, where it may not fall outwards.
-    of_tier : mapping of int to list of TierCut
-        Of the graph of ranks, and of that of sets where there is one.
-    """
+    """The cuts of all tiers of a job on a machine."""
 
     topology: Machine
     params: Params
-    inside: float
+    inside: float  # what all edges cost at the nearest distance
+    # (T - 1,): of the distance at each tier, where it may not fall outwards.
     rises: FloatArray
+    # Of the graph of ranks, and of that of sets where there is one.
     of_tier: Mapping[int, list[TierCut]]
 
     @classmethod

@@ -42,21 +42,12 @@ PACKING_WORK = 100_000_000
 
 @dataclass(frozen=True)
 class Product:
-    """A product graph on all ranks of a job.
+    """A product graph on all ranks of a job."""
 
-    Attributes
-    ----------
-    stage : tuple of Axis
-        Factors inside one pipeline stage of one copy, a clique only at the front.
-    chain : Axis
-        The pipeline; its edges form a path.
-    copies : Axis
-        Data parallel copies; a ring.
-    """
-
+    # Factors inside one pipeline stage of one copy, a clique only at the front.
     stage: tuple[Axis, ...]
-    chain: Axis
-    copies: Axis
+    chain: Axis  # the pipeline; its edges form a path
+    copies: Axis  # data parallel copies; a ring
 
     @property
     def vertices(self) -> int:

@@ -59,34 +59,16 @@ class Support(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """All lines of an axis, on one tier.
-
-    Attributes
-    ----------
-    number : int
-        How many there are.
-    across : ndarray, shape (M + 1,)
-        Least cost of a set across lines, by its size.
-    besides : ndarray, shape (S + 1,)
-        What a domain costs besides, by its vertices.
-    rooms : ndarray, shape (D,)
-        Vertices that each domain has room for.
-    priced : float
-        What is not of the cut in the cost of all domains.
-    rise : float
-        What a unit of the cut costs.
-    bundle : int
-        Vertices across lines that are best kept together.
-    """
+    """All lines of an axis, on one tier."""
 
     axis: Axis
-    number: int
-    across: FloatArray
-    besides: FloatArray
-    rooms: IntArray
-    priced: float
-    rise: float
-    bundle: int
+    number: int  # how many there are
+    across: FloatArray  # (M + 1,): least cost of a set across lines, by its size
+    besides: FloatArray  # (S + 1,): what a domain costs besides, by its vertices
+    rooms: IntArray  # (D,): vertices that each domain has room for
+    priced: float  # what is not of the cut in the cost of all domains
+    rise: float  # what a unit of the cut costs
+    bundle: int  # vertices across lines that are best kept together
 
     @property
     def vertices(self) -> int:

@@ -43,12 +43,8 @@ AT_ROOT = Limits(1, engine="highs")
 class TierCut:
     """Bounds on the weight of edges between different domains of one tier.
 
-    Parameters
-    ----------
-    graph : Graph
-        Of ranks, or of sets of them.
-    room_of_domain : ndarray, shape (D,)
-        Vertices that every domain of the tier has room for.
+    ``graph``: of ranks, or of sets of them. ``room_of_domain`` ((D,)): vertices that
+    every domain of the tier has room for.
     """
 
     def __init__(

@@ -54,37 +54,24 @@ NO_LOAD = LinkLoad([], [])
 
 @dataclass(frozen=True, eq=False)
 class IdealNetwork:
-    """Lower bounds on the cost of every operation.
-
-    Attributes
-    ----------
-    label : ndarray, shape (T, R)
-        Set of each rank at each tier; a set lies in one domain of its tier.
-    capacity_of_node : ndarray, shape (N,)
-        Most ranks that each node may hold.
-    in_runs, by_nodes : bool
-        Whether each node holds a run of ranks: of any length; of any or all of one.
-    limits : tuple of Limit
-        On some groups; all others are free.
-    replica : ndarray, shape (R,), optional
-        Data-parallel replica of each rank, where their number in a domain is limited.
-    most_replicas : tuple of float, length T
-        Most replicas that a domain of each tier may touch.
-    transfers_s : float, s
-        What transfers between ranks are known to take.
-    crowd : callable, optional
-        Most members of any row of groups in domains of such rooms, others being near.
-    """
+    """Lower bounds on the cost of every operation."""
 
     fabric: Fabric
+    # (T, R): set of each rank at each tier; a set lies in one domain of its tier.
     label: IntArray
-    capacity_of_node: IntArray
+    capacity_of_node: IntArray  # (N,): most ranks that each node may hold
+    # in_runs and by_nodes: whether each node holds a run of ranks: of any length; of
+    # any or all of one.
     in_runs: bool = False
     by_nodes: bool = False
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Limit, ...] = ()  # on some groups; all others are free
+    # (R,): data-parallel replica of each rank, where their number in a domain is
+    # limited.
     replica: IntArray | None = None
+    # Length T: most replicas that a domain of each tier may touch.
     most_replicas: tuple[float, ...] = ()
-    transfers_s: float = 0.0
+    transfers_s: float = 0.0  # s: what transfers between ranks are known to take
+    # Most members of any row of groups in domains of such rooms, others being near.
     crowd: Callable[[IntArray, IntArray], IntArray] | None = None
     # By the identity of their array, which is kept alive: what `fewest_domains` says,
     # whether all members of a group may have a domain of their own, or must share one.

@@ -20,18 +20,10 @@ if TYPE_CHECKING:
 
 
 class Floor(NamedTuple):
-    """Seconds of a placement, of two kinds that add up.
+    """Seconds of a placement, of two kinds that add up."""
 
-    Attributes
-    ----------
-    pipeline_s : float, s
-        Of the slowest replica.
-    exposed_s : float, s
-        Data-parallel time.
-    """
-
-    pipeline_s: float = 0.0
-    exposed_s: float = 0.0
+    pipeline_s: float = 0.0  # s: of the slowest replica
+    exposed_s: float = 0.0  # s: data-parallel time
 
 
 FREE = Floor()
@@ -39,26 +31,17 @@ FREE = Floor()
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """What limits some groups that are otherwise at their best.
+    """What limits some groups that are otherwise at their best."""
 
-    Attributes
-    ----------
-    groups : ndarray, shape (g, n)
-    nics : int
-        Most members in the domain that has the fewest; with fewer than ``n`` the groups
-        leave their scale-up domain.
-    uplink_pace : float, s/B
-        Least seconds that a byte of a ring takes on an uplink.
-    exchange_s : float, s
-        Least seconds that an all-to-all takes on an uplink, without latency.
-    far : int
-        Outermost tier whose domains the groups are known to leave; -1 for none.
-    """
-
-    groups: IntArray
+    groups: IntArray  # (g, n)
+    # Most members in the domain that has the fewest; with fewer than ``n`` the groups
+    # leave their scale-up domain.
     nics: int
+    # S/B: least seconds that a byte of a ring takes on an uplink.
     uplink_pace: float = 0.0
+    # s: least seconds that an all-to-all takes on an uplink, without latency.
     exchange_s: float = 0.0
+    # Outermost tier whose domains the groups are known to leave; -1 for none.
     far: int = -1
 
     @property
