@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.launch.jax_mesh import mesh_array
 from tests.emit.readback import FREE
-from tests.launch.test_ranks import meshed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,17 +73,3 @@ def test_jax_mesh_keeps_the_plan() -> None:
     flags = "--xla_force_host_platform_device_count=8"
     out = start(JAX, JAX_PLATFORMS="cpu", XLA_FLAGS=flags).communicate(timeout=120)[0]
     assert out == "('dp', 'pp', 'cp', 'tp') [0, 3, 4, 7, 2, 1, 6, 5]\n"
-
-
-def test_mesh_array_needs_no_jax() -> None:
-    """Without JAX the array of devices can still be made, of any objects."""
-
-    class Device:
-        process_index = 0
-
-        def __init__(self, number: int) -> None:
-            self.id = number
-
-    plan = meshed(FREE, "tp-cp-ep-pp-dp", tp=2, pp=2, dp=2)
-    array = mesh_array(plan, [Device(k) for k in range(8)])
-    assert [d.id for d in array.flat] == [0, 3, 4, 7, 2, 1, 6, 5]
