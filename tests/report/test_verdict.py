@@ -12,7 +12,6 @@ from placer.cost import JITTER
 from placer.report.diff_text import diff_verdict
 from placer.report.summary import used_lines
 from placer.report.verdict import reason, sentence, why_broken
-from placer.report.words import share_text
 from placer.testing.strategies import tiny_plan
 
 if TYPE_CHECKING:
@@ -228,19 +227,3 @@ def test_domains_by_their_nodes() -> None:
     assert lines[0] == "8 nodes in 1 rack: r7"
     assert lines[-1] == "fewer in 2 other racks"
     assert [*used_lines(replace(made, domains={}))] == []
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0844, "8.4 %"),
-        (0.007, "0.7 %"),
-        (0.00274, "0.27 %"),
-        (0.00004, "less than 0.01 %"),
-        (0.5, "50 %"),
-        (12.5, "1,250 %"),
-    ],
-)
-def test_shares(share: float, text: str) -> None:
-    """Two digits, none of them nothing but noise."""
-    assert share_text(share) == text
