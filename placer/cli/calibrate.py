@@ -113,7 +113,7 @@ def _compute(measurements: Measurements, format_name: str) -> None:
 def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
-    from placer.calibrate.links_text import as_data, as_text, compute_line
+    from placer.calibrate.text import links_data, links_line, links_text
     from placer.cli.output import write_document, write_text
     from placer.placement.plan_file import json_text
     from placer.topology.compact import compact_document
@@ -124,9 +124,9 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     if output == "-":
         return
     if format_name == "json":
-        write_text("-", json_text(as_data(found)))
+        write_text("-", json_text(links_data(found)))
     else:
-        text = as_text if format_name == "text" else compute_line
+        text = links_text if format_name == "text" else links_line
         write_text("-", text(found) + "\n")
 
 
