@@ -101,6 +101,7 @@ def test_policies_use_what_is_up(cluster: Cluster) -> None:
             assert now.step_s > 1
 
 
+@pytest.mark.slow
 def test_the_page(cluster: Cluster, trace_file: Path) -> None:
     """The page has a row for each policy, and the picture a line."""
     trace = read_trace(trace_file)
