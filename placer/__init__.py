@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from placer.emit import emit
     from placer.formats.jobs.job import read_job
     from placer.formats.machines.machine import read_topology
-    from placer.injob.jax_mesh import jax_mesh
+    from placer.injob.meshes import jax_mesh, torch_mesh
     from placer.injob.ray_nodes import ray_nodes
-    from placer.injob.torch_mesh import torch_mesh
     from placer.job.model import Job
     from placer.job.rules import Pin, Rules
     from placer.placement.plan import Plan
@@ -128,7 +127,7 @@ _HOME = {
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
-    "jax_mesh": "placer.injob.jax_mesh",
+    "jax_mesh": "placer.injob.meshes",
     "place": "placer.api.place",
     "predict": "placer.api.predict",
     "ray_nodes": "placer.injob.ray_nodes",
@@ -138,7 +137,7 @@ _HOME = {
     "replace": "placer.api.replace",
     "report_html": "placer.api.report",
     "score": "placer.api.score",
-    "torch_mesh": "placer.injob.torch_mesh",
+    "torch_mesh": "placer.injob.meshes",
     "tune": "placer.api.tune",
     "vary": "placer.api.vary",
     "write_plan": "placer.placement.plan_file",

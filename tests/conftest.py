@@ -1,4 +1,5 @@
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.marks import runs_on
+from tests.page.browser import Browser, chromium
 
 settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile(
@@ -47,3 +49,10 @@ def samples() -> Path:
     if not folder:
         pytest.skip("PLACER_SAMPLES does not name a folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A window of headless Chromium."""
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found

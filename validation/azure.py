@@ -23,7 +23,7 @@ from validation.markdown import milliseconds, percent, seconds, table
 from validation.steps import calibrated
 
 if TYPE_CHECKING:
-    from placer.calibrate.calibration import Prediction
+    from placer.calibrate.fit import Prediction
     from placer.job.model import Job
     from placer.topology.model import Topology
 

@@ -17,7 +17,7 @@ from validation.files import RATES, SERIES, series
 from validation.markdown import milliseconds, percent, seconds, table
 
 if TYPE_CHECKING:
-    from placer.calibrate.calibration import Calibration, Interval, Prediction
+    from placer.calibrate.fit import Calibration, Interval, Prediction
     from placer.calibrate.measurements import Point
 
 # Series whose points may be held against each other: more than two configurations, and

@@ -20,8 +20,8 @@ from placer.calibrate.measurements import (
 from placer.documents import files, parse_document
 from placer.job.logged import step_of
 from placer.logs import nccl_tests
-from placer.logs.formats import LOGS, log_format
 from placer.logs.steps import ENOUGH, Steps
+from placer.logs.training import LOGS, log_format
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -38,7 +38,7 @@ class Given:
     Attributes
     ----------
     kind : str
-        `NCCL_TESTS`, a key of `placer.logs.formats.LOGS`, or `POINTS` for anything
+        `NCCL_TESTS`, a key of `placer.logs.training.LOGS`, or `POINTS` for anything
         else.
     """
 

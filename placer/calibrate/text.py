@@ -1,8 +1,8 @@
-"""A calibration as text, as lines of a job file, and as plain data."""
+"""A calibration, or what layouts say of links, as text, job file lines and data."""
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from placer.base.units import format_seconds
@@ -10,18 +10,16 @@ from placer.calibrate.estimate import CONFIDENCE
 from placer.report.columns import columns
 
 if TYPE_CHECKING:
-    from placer.calibrate.calibration import Calibration, Interval, Prediction
+    from placer.calibrate.fit import Calibration, Interval, Prediction
+    from placer.calibrate.links import LinkFit
 
 
 def compute_line(calibration: Calibration) -> str:
     """The ``compute`` line of the job file: a rate if the job has one, else a time."""
-    work = f"micro_batch_time: {_milliseconds(calibration.micro_batch_s)}"
-    if calibration.job.compute.tflops_per_gpu:
-        work = f"tflops_per_gpu: {calibration.tflops_per_gpu:.6g}"
+    by_rate = calibration.job.compute.tflops_per_gpu > 0
+    line = _compute(calibration, calibration.fixed_s, by_rate=by_rate)
     error = calibration.step_error
-    step_error = f", step_error: {error:.2g}" if error else ""
-    fixed = _milliseconds(calibration.fixed_s)
-    return f"compute: {{{work}, fixed_time: {fixed}{step_error}}}"
+    return f"{line}, step_error: {error:.2g}}}" if error else f"{line}}}"
 
 
 def use_options(calibration: Calibration) -> str:
@@ -172,5 +170,97 @@ def half_width(interval: Interval | None, step_s: float) -> str:
     return f"+-{(high - low) / 2 / step_s:.2%}"
 
 
+def _compute(found: Calibration | LinkFit, fixed_s: float, *, by_rate: bool) -> str:
+    """Work and fixed time of a ``compute`` line that is still open."""
+    work = f"micro_batch_time: {_milliseconds(found.micro_batch_s)}"
+    if by_rate:
+        work = f"tflops_per_gpu: {found.tflops_per_gpu:.6g}"
+    return f"compute: {{{work}, fixed_time: {_milliseconds(fixed_s)}"
+
+
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.6g}ms"
+
+
+def links_line(fit: LinkFit) -> str:
+    """The ``compute`` line of the same."""
+    line = _compute(fit, fit.job.compute.fixed_s, by_rate=fit.by_rate)
+    return f"{line}}}"
+
+
+def links_text(fit: LinkFit) -> str:
+    """The ``compute`` line, tiers, and every point."""
+    low, high = map(format_seconds, fit.micro_batch_interval_s)
+    constants: list[tuple[str, ...]] = [
+        (
+            "  micro-batch time",
+            format_seconds(fit.micro_batch_s),
+            f"95%: {low} to {high}",
+        )
+    ]
+    constants += [
+        (
+            f"  efficiency of {one.tier}",
+            f"{one.after:.3f} (was {one.before:.3g})",
+            f"95%: {_share(one.interval)}",
+        )
+        for one in fit.tiers
+    ]
+    rows: list[tuple[str, ...]] = [("", "measured", "predicted", "error", "left out")]
+    rows += [
+        (
+            f"  {point.name}",
+            format_seconds(point.step_s),
+            format_seconds(step),
+            f"{step / point.step_s - 1:+z.2%}",
+            "" if isnan(left_out) else f"{left_out / point.step_s - 1:+z.2%}",
+        )
+        for point, step, left_out in zip(
+            fit.points, fit.steps_s, fit.left_out_s, strict=True
+        )
+    ]
+    errors = fit.left_out_errors()
+    last = f"each point from the others: rms error {rms(errors):.2%}" if errors else ""
+    blocks = [[links_line(fit)], columns(constants), columns(rows), [last]]
+    return "\n\n".join(filter(None, ("\n".join(block) for block in blocks)))
+
+
+def links_data(fit: LinkFit) -> dict[str, Any]:
+    """The same with numbers in SI."""
+    errors = fit.left_out_errors()
+    return {
+        "job": fit.job.name,
+        "compute": {
+            "micro_batch_time_s": fit.micro_batch_s,
+            "micro_batch_time_interval_s": fit.micro_batch_interval_s,
+            "fixed_time_s": fit.job.compute.fixed_s,
+            "tflops_per_gpu": fit.tflops_per_gpu,
+        },
+        "tiers": [
+            {
+                "tier": one.tier,
+                "efficiency": one.after,
+                "efficiency_before": one.before,
+                "interval": one.interval,
+            }
+            for one in fit.tiers
+        ],
+        "left_out": {"rms": rms(errors) if errors else None},
+        "points": [
+            {
+                "name": point.name,
+                "ranks": point.job.world_size,
+                "measured_s": point.step_s,
+                "predicted_s": step,
+                "left_out_s": None if isnan(left_out) else left_out,
+            }
+            for point, step, left_out in zip(
+                fit.points, fit.steps_s, fit.left_out_s, strict=True
+            )
+        ],
+    }
+
+
+def _share(interval: Interval) -> str:
+    low, high = interval
+    return f"{low:.3f} to {min(high, 1.0):.3f}"

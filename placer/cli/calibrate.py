@@ -109,15 +109,15 @@ def _compute(measurements: Measurements, format_name: str) -> None:
 def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
-    from placer.calibrate.links_text import as_data, as_text, compute_line
+    from placer.calibrate.text import links_data, links_line, links_text
     from placer.topology.compact import compact_document
 
     found = fit_links(measurements)
     if output:
         write_document(output, compact_document(found.topology))
     if output != "-":
-        text = as_text if format_name == "text" else compute_line
-        write_answer(format_name, as_data(found), lambda: text(found))
+        text = links_text if format_name == "text" else links_line
+        write_answer(format_name, links_data(found), lambda: text(found))
 
 
 def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:

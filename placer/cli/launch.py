@@ -155,8 +155,8 @@ def _asks_nodes(options: dict[str, Any]) -> bool:
 
 def _probed(options: dict[str, Any]) -> Plan:
     """A plan for what the nodes of the allocation say of themselves."""
+    from placer.injob.again import LIMIT_S, planned
     from placer.injob.nodes import completed, machine_of, probe_step
-    from placer.injob.planned import LIMIT_S, planned
     from placer.injob.work import job_of
     from placer.report.columns import PLAIN
     from placer.report.summary import verdict_lines

@@ -16,8 +16,10 @@ from placer.injob.bounded import LateError, within
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
+    from placer.topology.model import Topology
 
 Probe = dict[str, Any]
+LIMIT_S = 2.0
 # The rest of the limit is for who waits to see the answer.
 _SEARCH = 0.9
 
@@ -97,6 +99,36 @@ def placed_again(
     return Order(ranks, {"plan": plan.to_dict(), "probes": list(known.values())})
 
 
+def planned(
+    machine: Topology,
+    job: Job,
+    tell: Callable[[str], None],
+    *,
+    seconds: float,
+    previous: Plan | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Plan:
+    """The best plan that is found in time: at least the best of the usual orders.
+
+    Raises
+    ------
+    InputError, InfeasibleError
+    """
+    from placer.api.place import place
+
+    result = place(
+        machine,
+        job,
+        hosts=machine.node_names,
+        time_limit=seconds,
+        previous=previous,
+        stop=stop,
+    )
+    if result.stop_reason == "time-limit":
+        tell(f"the best order that {seconds:.2g} s found")
+    return result.plan
+
+
 def _load() -> None:
     """What a search needs: it is loaded once, and does not count."""
     from placer.api import replace
@@ -126,7 +158,6 @@ class _Search:
     ) -> tuple[Plan, dict[str, Probe]]:
         """The plan, and the probes of its machine by host."""
         from placer.injob.nodes import machine_of
-        from placer.injob.planned import planned
         from placer.injob.work import job_of
         from placer.placement.plan_like import plan_of
 

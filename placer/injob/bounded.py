@@ -9,7 +9,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
+
+from placer.base.errors import InputError, Problem
 
 T = TypeVar("T")
 _MOST_BYTES = 64_000_000
@@ -80,3 +83,20 @@ def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
             raise LateError(f"no answer in {seconds:g} s") from None
         printed.seek(0)
         return status, printed.read(_MOST_BYTES).decode("utf-8", "replace")
+
+
+def needed(module: str, package: str | None = None) -> Any:
+    """A module of a package that placer does without otherwise.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = package or module.partition(".")[0]
+        hint = f"pip install {name}"
+        message = f"{name} cannot be imported: {error}"
+        raise InputError([Problem(message, hint=hint)]) from None

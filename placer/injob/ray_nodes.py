@@ -8,10 +8,8 @@ from typing import Any
 from placer.api.options import seconds_of
 from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, PlacerError, Problem
-from placer.injob.again import placed_again
-from placer.injob.bounded import LateError, first_line
-from placer.injob.needed import needed
-from placer.injob.planned import LIMIT_S
+from placer.injob.again import LIMIT_S, placed_again
+from placer.injob.bounded import LateError, first_line, needed
 from placer.injob.probe import probe
 from placer.injob.rendezvous import tell
 from placer.job.model import Job

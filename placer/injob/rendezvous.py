@@ -19,9 +19,8 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
-from placer.injob.again import Order, placed_again
+from placer.injob.again import LIMIT_S, Order, placed_again
 from placer.injob.agreement import Round
-from placer.injob.planned import LIMIT_S
 from placer.injob.probe import probe
 
 _TORCH = "torch.distributed.elastic.rendezvous"

@@ -19,10 +19,8 @@ from typing import Any
 
 from placer.api.options import seconds_of
 from placer.base.errors import InputError
-from placer.injob.again import placed_again
-from placer.injob.bounded import first_line
-from placer.injob.needed import needed
-from placer.injob.planned import LIMIT_S
+from placer.injob.again import LIMIT_S, placed_again
+from placer.injob.bounded import first_line, needed
 from placer.injob.probe import node_name, probe
 from placer.injob.rendezvous import tell
 

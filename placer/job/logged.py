@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem
 from placer.documents.files import beside
 from placer.job.paces import rounds
-from placer.logs.formats import read_steps
+from placer.logs.training import read_steps
 
 if TYPE_CHECKING:
     from placer.documents import Section

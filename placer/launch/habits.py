@@ -9,21 +9,116 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, cycle, groupby
 from typing import TYPE_CHECKING
 
-from placer.launch import habit_list as known
 from placer.launch.ranks import HostTable, plan_gpus
 from placer.placement.launcher_orders import slurm_key
 
 if TYPE_CHECKING:
     from placer.launch.compare import Seats
-    from placer.launch.habit_list import Habit
     from placer.launch.process import Process
     from placer.placement.plan import Plan
 
 
 _Evidence = Callable[[Sequence["Process"]], bool]
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What a launcher did instead of the plan, and what to do about it."""
+
+    name: str
+    text: str
+    hint: str
+
+
+BY_TEXT = Habit(
+    "text-order",
+    "hosts are numbered by their names sorted as text, as torchrun's c10d rendezvous "
+    "and `sort` do",
+    "take the order of the hosts from the plan; torchrun needs static rendezvous for "
+    "that: placer emit PLAN torchrun",
+)
+NODE_ID = Habit(
+    "slurm-nodeid",
+    "the node rank is SLURM_NODEID, which counts hosts by name",
+    "look the host up in the plan (placer emit PLAN torchrun), or use SLURM_PROCID",
+)
+BY_NAME = Habit(
+    "name-order",
+    "hosts are numbered by their names with digits as numbers, as scontrol lists them",
+    "take the order of the hosts from the plan",
+)
+NO_HOSTFILE = Habit(
+    "slurm-block",
+    "Slurm dealt blocks of tasks to hosts by name: it did not use the host file",
+    "set SLURM_HOSTFILE for the step and give it -m arbitrary",
+)
+CYCLIC = Habit(
+    "cyclic",
+    "ranks are dealt to the hosts by name in turn, one by one (cyclic distribution)",
+    "set SLURM_HOSTFILE for the step and give it -m arbitrary",
+)
+CYCLIC_PLANNED = Habit(
+    "cyclic-planned",
+    "ranks are dealt to the plan's hosts in turn, one by one (mapping by node)",
+    "map ranks by the plan: --map-by seq, a rankfile, or slots of a host file",
+)
+BY_LABEL = Habit(
+    "label-order",
+    "hosts are numbered by their domains' names sorted as text, tier by tier, as "
+    "Kueue's topology-aware scheduling does",
+    "let the pod look its host up in the plan: placer emit PLAN kubernetes-job",
+)
+BY_TOPOLOGY = Habit(
+    "slurm-topology",
+    "Slurm dealt blocks of tasks to hosts in topology order, one domain after the "
+    "other: it did not use the host file",
+    "set SLURM_HOSTFILE for the step and give it -m arbitrary",
+)
+CONSECUTIVE = Habit(
+    "consecutive",
+    "hosts are in the plan's order, but each has consecutive ranks: the launcher "
+    "numbers ranks host by host",
+    "give RANK from the plan: placer emit PLAN env",
+)
+OWN_HOST_FIRST = Habit(
+    "own-host-first",
+    "mpirun put the host it was started on first, then the others in the order of the "
+    "host file",
+    "start mpirun on the plan's first host, or map ranks by the plan: placer emit PLAN "
+    "openmpi-seq, with --map-by seq",
+)
+REVERSED = Habit(
+    "reversed",
+    "the plan's hosts are in reverse order",
+    "do not reverse the host list",
+)
+UNPERMUTED = Habit(
+    "gpus-by-local-rank",
+    "hosts are right, but local rank k uses GPU k: CUDA_VISIBLE_DEVICES is not in the "
+    "plan's order",
+    "let the plan set it: placer emit PLAN torchrun, or env",
+)
+GPUS_REVERSED = Habit(
+    "gpus-reversed",
+    "hosts are right, but their GPUs are in reverse order",
+    "list CUDA_VISIBLE_DEVICES in the plan's order",
+)
+ONE_GPU = Habit(
+    "one-gpu",
+    "all processes of a host use its first GPU: the local rank they see is 0 for all, "
+    "as MPICH's MPI_LOCALRANKID is when a host's lines are apart",
+    "pick the GPU from the global rank: placer emit PLAN env with PLACER_LOCAL_INDEX",
+)
+ALONE = Habit(
+    "no-world",
+    "every process is rank 0 of 1: they were started apart and know nothing of "
+    "each other",
+    "start them with one launcher, or check that it passes its environment on",
+)
 
 
 def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habit, ...]:
@@ -37,7 +132,7 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
     processes : sequence of Process
     """
     if len(processes) > 1 and all((p.rank, p.world_size) == (0, 1) for p in processes):
-        return (known.ALONE,)
+        return (ALONE,)
     table = HostTable(plan.nodes)
     node_of = [table.find(process.host) for process in processes]
     ranks = [p.rank for p in processes]
@@ -59,7 +154,7 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
         )
         by_tree = not found and _slurms_own(processes)
         if by_tree and _in_topology_order(plan, seats, dict(inside)):
-            return (known.BY_TOPOLOGY,)
+            return (BY_TOPOLOGY,)
         return found
     return _gpu_habits(seats, processes, [node for _, node in inside])
 
@@ -76,28 +171,28 @@ def _host_rules(
     counts = Counter(seats.node)
     by_text = sorted(order, key=names.__getitem__)
     by_name = sorted(order, key=lambda node: slurm_key(names[node]))
-    yield known.BY_TEXT, _blocks(by_text, counts), _not_slurms_own
-    yield known.NODE_ID, _blocks(by_name, counts), _node_rank_is_nodeid
-    yield known.NO_HOSTFILE, _blocks(by_name, counts), _slurms_own
-    yield known.BY_NAME, _blocks(by_name, counts), _elsewhere
+    yield BY_TEXT, _blocks(by_text, counts), _not_slurms_own
+    yield NODE_ID, _blocks(by_name, counts), _node_rank_is_nodeid
+    yield NO_HOSTFILE, _blocks(by_name, counts), _slurms_own
+    yield BY_NAME, _blocks(by_name, counts), _elsewhere
     domains = list(plan.domains.values())[::-1]
     by_label = sorted(by_text, key=lambda node: [row[node] for row in domains])
     if by_label != by_text:
-        yield known.BY_LABEL, _blocks(by_label, counts), _not_slurms_own
+        yield BY_LABEL, _blocks(by_label, counts), _not_slurms_own
     for listed in (order, by_name):
         # Open MPI, issues 6298 and 13199: its own host, wherever the file has it.
         own = node_of.get(0, listed[0])
         if own != listed[0]:
             moved = [own, *(node for node in listed if node != own)]
-            yield known.OWN_HOST_FIRST, _blocks(moved, counts), _by_mpirun
+            yield OWN_HOST_FIRST, _blocks(moved, counts), _by_mpirun
             if seats.unit == "rank":
-                yield known.OWN_HOST_FIRST, _dealt(moved, counts), _by_mpirun
-    yield known.CONSECUTIVE, _blocks(order, counts), _always
-    yield known.REVERSED, _blocks(order[::-1], counts), _always
+                yield OWN_HOST_FIRST, _dealt(moved, counts), _by_mpirun
+    yield CONSECUTIVE, _blocks(order, counts), _always
+    yield REVERSED, _blocks(order[::-1], counts), _always
     if seats.unit == "rank" and max(counts.values()) > 1:
-        yield known.CYCLIC, _dealt(by_name, counts), _always
+        yield CYCLIC, _dealt(by_name, counts), _always
         if by_name != order:
-            yield known.CYCLIC_PLANNED, _dealt(order, counts), _always
+            yield CYCLIC_PLANNED, _dealt(order, counts), _always
 
 
 def _in_topology_order(plan: Plan, seats: Seats, node_of: Mapping[int, int]) -> bool:
@@ -147,10 +242,10 @@ def _gpu_habits(
         return ()
     own = {node: [seats.gpu[r] for r in ranks[node]] for node in there}
     rules: tuple[tuple[Habit, Callable[[list[int]], Sequence[int]]], ...] = (
-        (known.UNPERMUTED, sorted),
-        (known.UNPERMUTED, lambda gpus: range(len(gpus))),
-        (known.GPUS_REVERSED, lambda gpus: gpus[::-1]),
-        (known.ONE_GPU, lambda gpus: [0] * len(gpus)),
+        (UNPERMUTED, sorted),
+        (UNPERMUTED, lambda gpus: range(len(gpus))),
+        (GPUS_REVERSED, lambda gpus: gpus[::-1]),
+        (ONE_GPU, lambda gpus: [0] * len(gpus)),
     )
     found = (
         habit

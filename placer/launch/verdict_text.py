@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.launch.compare import Comparison, Wrong
-    from placer.launch.habit_list import Habit
+    from placer.launch.habits import Habit
 
 _SHOWN = 8
 

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import placer
 from benchmarks.fault_page import Replay, page, picture
 from benchmarks.fault_placer import (
-    WITHIN,
     Placer,
     all_left,
     best,
     best_of_all,
-    left,
 )
 from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
 from benchmarks.fault_replay import (
     RACKS,
-    REPLICA,
     SERVERS,
     TRAYS,
     Change,
@@ -105,49 +101,7 @@ def test_policies_use_what_is_up(cluster: Cluster) -> None:
             assert now.step_s > 1
 
 
-def test_placer_swaps_as_replace_does(cluster: Cluster) -> None:
-    """An idle tray of the rack takes over: no fewer moves, no faster step exists."""
-    up = np.ones(RACKS * TRAYS, dtype=bool)
-    known = {left(up): best(cluster, left(up), int(up.sum()) // REPLICA)}
-    policy = Placer(cluster, known)
-    first = policy.seats(None, up)
-    idle = np.setdiff1d(np.arange(RACKS * TRAYS), first.trays)
-    mates = np.flatnonzero(np.isin(first.trays // TRAYS, idle // TRAYS).ravel())
-    failed = int(first.trays.ravel()[mates[0]])
-    after = up.copy()
-    after[failed] = False
-    known[left(after)] = known[left(up)]
-    second = policy.seats(first, after)
-    plan = known[left(up)].plan
-    asked = placer.replace(plan, failed=cluster.machine.node_names[failed]).plan
-    assert (second.moved, second.step_s) == (4, first.step_s)
-    assert asked.previous["moved"] == asked.previous["fewest"] == 4
-    assert asked.score["step_time_s"] == pytest.approx(second.step_s)
-    assert after[second.trays].all()
-
-
 @pytest.mark.slow
-def test_states_share_the_placement_of_what_they_have_in_common(
-    cluster: Cluster,
-) -> None:
-    """Two searches serve four states: on the richest, and on what all have."""
-    full = [TRAYS] * RACKS
-    rows = [full, [*full[:-1], 17], [*full[:-1], 16], [*full[:-2], 17, 17]]
-    asked = []
-
-    def search(batch, count):
-        asked.extend(batch)
-        return [best(cluster, state, count) for state in batch]
-
-    found = best_of_all([tuple(row) for row in rows], search)
-    assert set(found) == {tuple(row) for row in rows}
-    assert asked == [tuple(full), (*full[:-2], 17, 16)]
-    for state, one in found.items():
-        assert one.bound_s <= one.step_s <= found[tuple(full)].step_s * (1 + WITHIN)
-        used = np.unique(one.plan.domains["rack"], return_counts=True)[1]
-        assert (np.sort(used)[::-1] <= state).all()
-
-
 def test_the_page(cluster: Cluster, trace_file: Path) -> None:
     """The page has a row for each policy, and the picture a line."""
     trace = read_trace(trace_file)

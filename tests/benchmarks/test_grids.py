@@ -48,6 +48,7 @@ def test_what_comes_out_is_written_down(rankings: dict[str, Ranking]) -> None:
         assert ceiling.row(ranking, ceiling.scatter_of_runs()) in RANKED
 
 
+@pytest.mark.slow
 def test_grids_found_afterwards_are_written_down() -> None:
     """84 layouts; each series takes its GPUs, and none is hidden."""
     series = measured(HELD_OUT)

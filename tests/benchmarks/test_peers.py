@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from benchmarks.instances import Instance, build
-from benchmarks.peers import mt_kahypar, scotch
 from benchmarks.peers.problem import (
     UNITS,
     MappingProblem,
@@ -24,8 +20,6 @@ from placer.job.axes import Parallelism
 from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -107,43 +101,3 @@ def test_answers_fit(
         assert len(found.leaf_of_rank) == job.world_size
         groups = found.leaf_of_rank.reshape(-1, size)
         assert (groups == groups[:, :1]).all()
-
-
-def test_scotch_reports_our_cost(tmp_path: Path) -> None:
-    """What Scotch says its mapping costs is the hop cost beyond that inside leaves."""
-    program = next(filter(None, map(shutil.which, scotch.PROGRAMS)), None)
-    if program is None:
-        pytest.skip("Scotch is not installed")
-    topology, job = machine([8, 8, 8, 8], Parallelism(tp=2, cp=2, pp=2, dp=4))
-    problem = problem_of(topology, job, "rank")
-    assert problem is not None
-    graph, target, found, log = (tmp_path / name for name in ("g", "t", "m", "l"))
-    graph.write_text(scotch.graph_text(problem.graph))
-    levels = scotch.tree_of(problem).levels(problem)
-    assert levels == [(2, 2), (2, 4)]
-    target.write_text(scotch.target_text(levels))
-    files = [str(path) for path in (graph, target, found, log)]
-    command = [program, *files, "-vm", "-b0.0", "-cqb"]
-    subprocess.run(command, check=True)
-    cost = re.search(r"CommExpan=\S+\s+\((\d+)\)", log.read_text())
-    assert cost is not None
-    leaf_of_vertex = np.loadtxt(found, dtype=int, skiprows=1)[:, 1]
-    assert mapped_cost(problem, leaf_of_vertex) == int(cost[1])
-
-
-def test_mt_kahypar_reports_our_cost() -> None:
-    """What Mt-KaHyPar says its mapping costs is that of the graph on the tree."""
-    mtkahypar = pytest.importorskip("mtkahypar")
-    topology, job = machine([8, 12, 8, 8], Parallelism(tp=2, cp=2, pp=2, dp=4))
-    problem = problem_of(topology, job, "rank")
-    assert problem is not None
-    tool = mt_kahypar._tool()
-    context = tool.context_from_preset(mtkahypar.PresetType.DEFAULT)
-    context.set_partitioning_parameters(4, 0.0, mtkahypar.Objective.CUT)
-    context.set_individual_target_block_weights(problem.capacity.tolist())
-    context.logging = False
-    graph = mt_kahypar.graph_of(tool, context, problem.graph)
-    target = mt_kahypar.target_of(tool, context, problem, np.arange(4))
-    mapped = graph.map_onto_graph(target, context)
-    leaf_of_vertex = np.array(mapped.get_partition())
-    assert mapped_cost(problem, leaf_of_vertex) == mapped.steiner_tree(target)

@@ -1,21 +1,13 @@
-"""The placement benchmark runs from end to end on machines of a moment."""
+"""Results of the placement benchmark, as its page tells them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import pytest
-
-from benchmarks import results
 from benchmarks.attempt import PLACER, Attempt, Spec
 from benchmarks.page import page
-from benchmarks.placement import main
 from benchmarks.results import Report, Result, Row
 from benchmarks.tables import case_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def row(tool: str, value: float, **fields: object) -> Row:
@@ -37,22 +29,6 @@ def result(*others: Row, name: str = "X") -> Result:
         50.0,
         [ours, *others],
     )
-
-
-@pytest.mark.slow
-def test_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints a table, and writes the same as JSON and as a page."""
-    output, text = tmp_path / "results.json", tmp_path / "page.md"
-    few = ["--peers", "orders", "--seeds", "1", "--json", str(output)]
-    assert main(["--instances", "S64", *few, "--page", str(text)]) == 0
-    (found,) = results.read(output).results
-    assert found.ours.value == found.ours.lower_bound == 263_296
-    assert {r.best.spec.variant for r in found.others} == {
-        "megatron-default",
-        "replica-major",
-    }
-    assert "| **placer** | 263,296 | 0 | 1.000 |" in capsys.readouterr().out
-    assert "Proved optimal: S64." in text.read_text()
 
 
 def test_losses_are_told() -> None:

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from placer.base.errors import InputError, Problem
-from placer.calibrate.measurements import decode_measurements, read_measurements
+from placer.calibrate.measurements import (
+    Measurements,
+    decode_measurements,
+    read_measurements,
+)
 from placer.documents import parse_document
+from tests.texts import table
 
 FULL = """\
 format: placer/measurements
@@ -24,17 +29,19 @@ points:
 """
 
 
+def decoded(text: str) -> Measurements:
+    return decode_measurements(parse_document(text, "m.yaml"), Path())
+
+
 def problems_of(text: str) -> tuple[Problem, ...]:
     with pytest.raises(InputError) as caught:
-        decode_measurements(parse_document(text, "m.yaml"), Path())
+        decoded(text)
     return caught.value.problems
 
 
 def test_a_full_file() -> None:
     """Sizes, machines, times and rates arrive in the points."""
-
-    text = FULL
-    found = decode_measurements(parse_document(text, "m.yaml"), Path())
+    found = decoded(FULL)
     small, large, rate = found.points
     assert (found.name, found.sources) == ("example", ("made up",))
     assert (small.name, small.source, small.fit) == ("small", "log", True)
@@ -50,10 +57,8 @@ def test_a_full_file() -> None:
 
 def test_a_rate_is_a_step() -> None:
     """Half the rate is twice the step."""
-    text = FULL
-    fast = decode_measurements(parse_document(text, "m.yaml"), Path())
-    halved = text.replace("tflops_per_gpu: 400", "tflops_per_gpu: 200")
-    slow = decode_measurements(parse_document(halved, "m.yaml"), Path())
+    fast = decoded(FULL)
+    slow = decoded(FULL.replace("tflops_per_gpu: 400", "tflops_per_gpu: 200"))
     assert slow.points[2].step_s == pytest.approx(2 * fast.points[2].step_s)
 
 
@@ -71,46 +76,14 @@ def test_files_are_named_from_the_folder_of_the_file(
     assert read_measurements("runs/m.yaml").job.name == "mine"
 
 
-GOOD = '{name: small, dp: 2, micro_batches: 8, step_time: 120ms, source: "log"}'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "key", "message"),
-    [
-        ("version: 1", "version: 9", "version", "newer"),
-        ("format: placer/measurements", "format: placer/job", "format", "expected"),
-        ("job: quickstart\npoints", "job: nothing\npoints", "job", "no job preset"),
-        ("rack:4 node:9 gpu:8", "rack:0", "topology", ""),
-        (GOOD, "{dp: 0, step_time: 1s}", "points[0].dp", "not between 1"),
-        (GOOD, "{dp: 2, step_time: 0s}", "points[0].step_time", "above 0"),
-        (
-            GOOD,
-            "{dp: 2}",
-            "points[0]",
-            "give one of step_time, step_times, tflops_per_gpu",
-        ),
-        (
-            GOOD,
-            "{step_time: 1s, tflops_per_gpu: 3}",
-            "points[0].step_time",
-            "give one of step_time, step_times, tflops_per_gpu",
-        ),
-        (GOOD, "{dp: 2, step_times: []}", "points[0].step_times", "above 0"),
-        (GOOD, "{dp: 2, step_times: [1s, 0s]}", "points[0].step_times", "above 0"),
-        (GOOD, "{dp: 2, step_times: [1s, x]}", "points[0].step_times[1]", "not a time"),
-        (GOOD, "{dp: 2, step_time: 1s, spread: far}", "points[0].spread", "not a time"),
-        (GOOD, "{dp: 1000, step_time: 1s}", "points[0].dp", "usable GPUs"),
-        (GOOD, "{dp: 2, step_time: 1s, speed: 3}", "points[0]", 'unknown key "speed"'),
-        (GOOD, "{dp: 2, step_time: 1s, hosts: x9}", "points[0].hosts", "x9"),
-        (GOOD, "{dp: 9999999, step_time: 1s}", "points[0].dp", "not between 1"),
-        (GOOD, "{step_time: fast}", "points[0].step_time", "not a time"),
-        (GOOD, "12", "points[0]", "expected a mapping"),
-    ],
-)
+@pytest.mark.parametrize(*table("calibrate/measurements.yaml", "problems"))
 def test_problems(old: str, new: str, key: str, message: str) -> None:
     """Each mistake is named with its place and key."""
-    assert old in FULL
-    problems = problems_of(FULL.replace(old, new, 1))
+    place = (
+        old or '{name: small, dp: 2, micro_batches: 8, step_time: 120ms, source: "log"}'
+    )
+    assert place in FULL
+    problems = problems_of(FULL.replace(place, new, 1))
     assert any(p.key.startswith(key) and message in p.message for p in problems), (
         problems
     )
@@ -142,9 +115,7 @@ def test_runs_and_their_spread() -> None:
     """The step of several runs is their median; a spread may be stated instead."""
     text = FULL.replace("step_time: 120ms", "step_times: [118ms, 0.125, 121ms]")
     text = text.replace("step_time: 0.25", "step_time: 0.25, spread: 3ms")
-    several, stated, _ = decode_measurements(
-        parse_document(text, "m.yaml"), Path()
-    ).points
+    several, stated, _ = decoded(text).points
     assert several.runs_s == (0.118, 0.125, 0.121)
     assert (several.step_s, several.spread_s) == (0.121, 0.0)
     assert (stated.runs_s, stated.spread_s) == ((0.25,), 0.003)

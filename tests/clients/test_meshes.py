@@ -40,7 +40,7 @@ JAX = """\
 import json, os, sys
 import jax
 import placer
-from placer.injob.jax_mesh import partition_index
+from placer.injob.meshes import partition_index
 
 jax.distributed.initialize(
     os.environ["MEET"], 4, int(sys.argv[1]), partition_index=partition_index()

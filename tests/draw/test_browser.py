@@ -1,7 +1,6 @@
 """Pictures in headless Chromium: drawn as they say, quiet, in both themes."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,22 +13,12 @@ from placer.draw.heat_map import traffic_map
 from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
 from placer.draw.time_line import time_line
-from placer.job.read import read_job
 from placer.placement.build import placement_of_plan
 from placer.sweep.plot import sweep_plot
 from placer.topology.read import read_topology
-from tests.page.browser import Browser, chromium
+from tests.page.browser import Browser
+from tests.page.plans import small_job
 
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 4, pp: 2, dp: 9, order: tp-cp-ep-pp-dp}
-model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 32000}
-sequence: 4096
-micro_batches: 8
-compute: {micro_batch_time: 20ms}
-"""
 # Texts that do not lie inside the picture, or lie on another one.
 MISPLACED = """
 const all = document.documentElement.getBoundingClientRect();
@@ -51,17 +40,10 @@ return getComputedStyle(back).fill;
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pictures")
-    (folder / "job.yaml").write_text(JOB)
     topology = read_topology("block:2 rack:3 node:3 gpu:4")
-    job = read_job(str(folder / "job.yaml"))
+    job = small_job(8, tp=4, pp=2, dp=9, order="tp-cp-ep-pp-dp")
     plan = place(topology, job).plan
     step = StepModel(topology, job).step(placement_of_plan(plan, topology).gpu_of_rank)
     swept = placer.sweep(topology, job, dp=[1, 2, 4], nic_rate=[25e9, 50e9])

@@ -25,16 +25,6 @@ def test_neighbours_on_the_scale(vision: str, count: int) -> None:
         assert lab(one, vision)[0] < lab(other, vision)[0]
 
 
-def test_many_values_share_shades() -> None:
-    """Thousands of values have few colours in their order, all of the scale."""
-    shades = [palette.shade(index, 5000) for index in range(5000)]
-    assert shades == sorted(shades)
-    assert set(shades) == set(range(palette.SHADES))
-    assert palette.ordered(0, 5000) == palette.along(0)
-    assert palette.ordered(4999, 5000) == palette.along(1)
-    assert palette.ordered(0, 1) == palette.along(0.5)
-
-
 def test_text_on_colours() -> None:
     """Text on a coloured cell has the contrast that WCAG asks of small text."""
     shades = [palette.along(step / 100) for step in range(101)]

@@ -8,24 +8,12 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.cost.step import Step, StepModel
-from placer.documents import parse_document
 from placer.draw import pipeline as module
 from placer.draw.pipeline import pipeline_chart
-from placer.job.read import decode_job
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
 from tests.draw.pictures import SVG, of_class, parse
-
-LONG = """
-format: placer/job
-version: 1
-name: long
-parallelism: {pp: 30}
-model: {layers: 60, hidden: 64, ffn: 128, heads: 8, kv_heads: 8, vocab: 512}
-sequence: 128
-micro_batches: 30
-compute: {micro_batch_time: 10ms}
-"""
+from tests.page.plans import small_job
 
 
 def a_step(seed: int) -> Step:
@@ -88,7 +76,7 @@ def test_no_model() -> None:
 
 def test_the_middle_of_many_stages_is_left_out() -> None:
     """Of thirty stages sixteen have a row tall enough for its name, and a break."""
-    job = decode_job(parse_document(LONG, "job.yaml"))
+    job = small_job(60, 8, pp=30)
     topology = read_topology("node:30 gpu:8")
     root = parse(pipeline_chart(StepModel(topology, job).step(np.arange(30))))
     said = [e.text or "" for e in root.iter(f"{SVG}text")]

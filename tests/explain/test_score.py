@@ -10,16 +10,15 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import Collectives, Compute, ExpertParallel, Job
-from placer.job.models import Model
+from placer.job.model import Collectives, ExpertParallel, Job
 from placer.job.parallel import ContextParallel, DataParallel, EndStages, TensorParallel
-from placer.job.traffic import Group
 from placer.placement.placement import Placement
-from tests.cost.machines import machine, racks, tier
+from tests.cost.machines import racks
 from tests.cost.random_cases import Case, random_case
 from tests.cost.reference.beside import layers_twice
 from tests.cost.reference.groups import groups
 from tests.cost.reference.machine import Machine
+from tests.explain.test_facts import JOB
 
 KEYS = {
     "step_time_s",
@@ -35,21 +34,7 @@ KEYS = {
     "critical_path",
     "worst_group",
 }
-MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
-AXES = Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2)
-JOB = Job(
-    "toy",
-    AXES,
-    MODEL,
-    sequence=2048,
-    micro_batches=4,
-    compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
-)
 SEEDS = range(20)
-
-
-def step_time(case: Case) -> float:
-    return StepModel(case.topology, case.job).step(case.gpu_of_rank).step_time_s
 
 
 def score_of(case: Case) -> dict:
@@ -92,33 +77,6 @@ def test_parts_sum_to_the_step(seed: int) -> None:
     assert total == pytest.approx(result["step_time_s"], rel=1e-12)
     share = result["exposed_scale_out_s"] / result["step_time_s"]
     assert result["exposed_scale_out_share"] == pytest.approx(share)
-
-
-def test_one_rack_has_no_exposed_scale_out() -> None:
-    """Inside one NVLink domain nothing is exposed, sent or busy across racks."""
-    topology = racks(2, gpus=32)
-    result = score(topology, JOB, Placement(np.arange(32)))
-    assert result["exposed_scale_out_s"] == 0.0
-    assert result["hottest_links"] == []
-    assert all(set(t) == {"rack"} for t in result["traffic_bytes"].values())
-    assert all(set(t) == {"rack"} for t in result["crossings"].values())
-
-
-def test_exposed_scale_out_is_a_difference_of_steps() -> None:
-    """It is the step time less that on a machine with free scale-out links."""
-    topology = racks(oversubscription=4.0)
-    free = replace(
-        topology,
-        tiers=(
-            topology.tiers[0],
-            replace(topology.tiers[1], bandwidth=1e30, latency=0),
-        ),
-    )
-    result = score(topology, JOB, Placement(np.arange(32)))
-    least = score(free, JOB, Placement(np.arange(32)))["step_time_s"]
-    found = result["exposed_scale_out_s"]
-    assert found == pytest.approx(result["step_time_s"] - least)
-    assert found > 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -237,7 +195,7 @@ def test_hottest_links_by_counting(seed: int) -> None:
     """Bytes on uplinks, both ways, are what loops over pairs of ranks add up."""
     case = random_case(seed, with_model=True)
     axes = case.job.parallelism
-    model = replace(MODEL, layers=case.job.model.layers)
+    model = replace(JOB.model, layers=case.job.model.layers)
     quiet = plain(replace(case.job, groups=(), model=model))
     axes = Parallelism(pp=axes.world_size, vp=2)
     case = replace(case, job=replace(quiet, parallelism=axes))
@@ -283,66 +241,3 @@ class Counted:
             for level, child, way in self.machine.links(one, other):
                 name = names[level - 1][child] if level else f"gpu {child}"
                 self.on_link[tiers[level].name, name, way] += size
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_names_do_not_matter(seed: int) -> None:
-    """Renumbering the domains of every tier changes nothing."""
-    case = random_case(seed)
-    draw = np.random.default_rng(seed)
-    nodes, *outer = case.topology.domain_of_node
-    renumbered = [draw.permutation(int(row.max()) + 1)[row] for row in outer]
-    domains = np.array([nodes, *renumbered])
-    renamed = replace(case.topology, domain_of_node=domains)
-    assert step_time(replace(case, topology=renamed)) == step_time(case)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_equal_gpus(seed: int) -> None:
-    """Ranks that change GPUs inside their node cost the same without rails."""
-    case = random_case(seed)
-    tiers = tuple(replace(tier, rails=False) for tier in case.topology.tiers)
-    case = replace(case, topology=replace(case.topology, tiers=tiers))
-    draw = np.random.default_rng(seed)
-    first = case.topology.first_gpu_of_node
-    turned = np.concatenate(
-        [draw.permutation(np.arange(a, b)) for a, b in itertools.pairwise(first)]
-    )
-    moved = replace(case, gpu_of_rank=turned[case.gpu_of_rank])
-    assert step_time(moved) == pytest.approx(step_time(case), rel=1e-12)
-
-
-def test_equal_nodes() -> None:
-    """Two equal nodes of a rack that change places leave the cost as it is."""
-    topology = machine(
-        [4, 4, 4],
-        [
-            tier("node", 900e9, 1e-6, scale_up=True),
-            tier("rack", 50e9, 4e-6),
-            tier("cluster", 50e9, 8e-6, oversubscription=4.0),
-        ],
-    )
-    node = np.arange(64).reshape(16, 4)
-    usual = StepModel(topology, JOB).step(node[:8].ravel()).step_time_s
-    for i, j in ((0, 1), (2, 3), (4, 7)):
-        swapped = node[:8].copy()
-        swapped[[i, j]] = node[[j, i]]
-        case = Case(topology, JOB, swapped.ravel())
-        # Rings follow rank order, and inside a rack every order of nodes is as good.
-        assert step_time(case) == pytest.approx(usual, rel=1e-12)
-
-
-def test_job_of_groups_alone() -> None:
-    """Without a model only groups, given compute and fixed time count."""
-    group = Group("mine", "send_recv", 1e9, 1.0, False, ((0, 4),))
-    hidden = replace(group, name="hidden", overlap=True)
-    job = Job(
-        "groups",
-        Parallelism(dp=8),
-        compute=Compute(micro_batch_time=5e-3, fixed_time=1.0),
-        groups=(group, hidden),
-    )
-    result = score(racks(2), job, Placement(np.arange(8)))
-    assert result["exposed_s"]["mine"] == pytest.approx(10e-3 + 3e-6)
-    assert result["exposed_s"]["hidden"] == pytest.approx(5e-3 + 3e-6)
-    assert result["step_time_s"] == pytest.approx(1.0 + 5e-3 + 15e-3 + 6e-6)

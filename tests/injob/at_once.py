@@ -62,26 +62,26 @@ class Words:
 
 
 class Store:
-    """As much of torch's store as agreeing takes."""
+    """As much of torch's store as agreeing takes; requests are counted."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
         self._changed = threading.Condition()
+        self.requests = 0
 
     def set(self, key: str, value: str) -> None:
-        with self._changed:
-            self._kept[key] = value.encode()
-            self._changed.notify_all()
+        self.compare_set(key, None, value)
 
     def get(self, key: str) -> bytes:
-        self.wait([key], None)
-        return self._kept[key]
+        return self.multi_get([key])[0]
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        return [self.get(key) for key in keys]
+        self.wait(keys, None)
+        return [self._kept[key] for key in keys]
 
     def check(self, keys: Sequence[str]) -> bool:
-        return all(key in self._kept for key in keys)
+        self.requests += 1
+        return {*keys} <= self._kept.keys()
 
     def wait(self, keys: Sequence[str], limit: Any) -> None:
         seconds = 60 if limit is None else limit.total_seconds()
@@ -89,9 +89,17 @@ class Store:
             if not self._changed.wait_for(lambda: self.check(keys), seconds):
                 raise RuntimeError("wait timeout")
 
-    def compare_set(self, key: str, expected: str, value: str) -> bytes:
+    def compare_set(self, key: str, expected: str | None, value: str) -> bytes:
+        """Set a value where there is what is expected, or whatever there is."""
         with self._changed:
-            if self._kept.get(key, b"").decode() == expected:
+            self.requests += 1
+            if expected is None or self._kept.get(key, b"").decode() == expected:
                 self._kept[key] = value.encode()
                 self._changed.notify_all()
             return self._kept[key]
+
+    def add(self, key: str, number: int) -> int:
+        with self._changed:
+            count = int(self._kept.get(key, b"0")) + number
+            self.set(key, f"{count}")
+            return count

@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Lock
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from placer.injob import agreement
 from placer.injob.agreement import Agreed, MeetAgainError, Round
+from tests.injob.at_once import Store, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-class Store:
-    """A store of torch's, as far as a round needs it; requests are counted."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, bytes] = {}
-        self._lock = Lock()
-        self.requests = 0
-
-    def set(self, key: str, value: str) -> None:
-        with self._lock:
-            self.requests += 1
-            self._values[key] = value.encode()
-
-    def get(self, key: str) -> bytes:
-        self.requests += 1
-        return self._values[key]
-
-    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        self.requests += 1
-        return [self._values[key] for key in keys]
-
-    def check(self, keys: Sequence[str]) -> bool:
-        self.requests += 1
-        return {*keys} <= self._values.keys()
-
-    def compare_set(self, key: str, _expected: str, value: str) -> bytes:
-        with self._lock:
-            self.requests += 1
-            return self._values.setdefault(key, value.encode())
-
-    def add(self, key: str, number: int) -> int:
-        with self._lock:
-            self.requests += 1
-            count = int(self._values.get(key, b"0")) + number
-            self._values[key] = f"{count}".encode()
-            return count
 
 
 @pytest.fixture(autouse=True)
@@ -92,17 +54,13 @@ def met(
     left = [number for number in range(size) if number not in gone]
     start = Barrier(len(left))
 
-    def learn(number: int) -> Agreed | Exception:
-        here = (f"n{number}", number)
-        nodes = Round(there, number, size, lambda: here, lambda: shows, told.append)
+    def learn(own: int) -> Agreed:
+        here = (f"n{left[own]}", left[own])
+        nodes = Round(there, left[own], size, lambda: here, lambda: shows, told.append)
         start.wait()
-        try:
-            return nodes.agree({"host": here[0]}, ranks_of, 0.1)
-        except MeetAgainError as error:
-            return error
+        return nodes.agree({"host": here[0]}, ranks_of, 0.1)
 
-    with ThreadPoolExecutor(len(left)) as pool:
-        return [*pool.map(learn, left)], told
+    return at_once([f"n{number}" for number in left], learn), told
 
 
 def test_all_learn_one_order() -> None:

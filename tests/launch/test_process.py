@@ -1,67 +1,27 @@
-"""What a process knows of itself, under every launcher."""
+"""What a process knows of itself under every launcher, and reports of it."""
 
+import json
 import os
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.launch.process import Process, this_process
 from placer.launch.ranks import HostTable
+from placer.launch.reports import read_reports, report_line
+from tests.texts import table
 
 
-@pytest.mark.parametrize(
-    ("environ", "launcher", "numbers"),
-    [
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}, "env", (5, 8, 1)),
-        (
-            {
-                "TORCHELASTIC_RUN_ID": "x",
-                "RANK": "5",
-                "WORLD_SIZE": "8",
-                "LOCAL_RANK": "1",
-                "SLURM_PROCID": "2",
-            },
-            "torchrun",
-            (5, 8, 1),
-        ),
-        (
-            {
-                "OMPI_COMM_WORLD_RANK": "3",
-                "OMPI_COMM_WORLD_SIZE": "4",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-                "SLURM_PROCID": "0",
-                "SLURM_LOCALID": "0",
-            },
-            "openmpi",
-            (3, 4, 0),
-        ),
-        (
-            {"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1"},
-            "hydra",
-            (3, 4, 1),
-        ),
-        (
-            {"PMI_RANK": "3", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"},
-            "slurm",
-            (3, None, 1),
-        ),
-        (
-            {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "9"},
-            "slurm",
-            (3, 4, None),
-        ),
-        ({"JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "2"}, "jax", (1, 2, None)),
-        ({"JOB_COMPLETION_INDEX": "7"}, "kubernetes", (7, None, None)),
-        ({}, "", (None, None, None)),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/process.yaml", "launchers"))
 def test_launchers(
-    environ: dict[str, str], launcher: str, numbers: tuple[int | None, ...]
+    environ: dict[str, str], launcher: str, numbers: list[int | None]
 ) -> None:
     """Each launcher's own variables are read, not those it inherited."""
     process = this_process(environ)
     assert process.launcher == launcher
-    assert (process.rank, process.world_size, process.local_rank) == numbers
+    assert [process.rank, process.world_size, process.local_rank] == numbers
 
 
 def test_host() -> None:
@@ -73,19 +33,9 @@ def test_host() -> None:
     assert this_process({"HOSTNAME": "login"}).host == os.uname().nodename
 
 
-@pytest.mark.parametrize(
-    ("visible", "local_rank", "gpu"),
-    [
-        (None, 1, "1"),
-        (None, None, None),
-        (("3", "1"), 1, "1"),
-        (("3", "1"), 2, None),
-        (("3",), 7, "3"),
-        (("GPU-ab", "GPU-cd"), 0, "GPU-ab"),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/process.yaml", "gpus"))
 def test_gpu(
-    visible: tuple[str, ...] | None, local_rank: int | None, gpu: str | None
+    visible: list[str] | None, local_rank: int | None, gpu: str | None
 ) -> None:
     """The GPU is the only one seen, or the one at the local rank."""
     assert Process("n", local_rank=local_rank, visible=visible).gpu == gpu
@@ -109,3 +59,80 @@ def test_host_table() -> None:
     table = HostTable(["a", "b.x", "c.x", "c.y"])
     assert [table.find(h) for h in ("a", "a.z", "b", "b.x")] == [0, 0, 1, 1]
     assert [table.find(h) for h in ("c", "c.y", "d", "b.y")] == [None, 3, None, None]
+
+
+small = st.integers(0, 9999)
+maybe = st.none() | small
+
+
+@st.composite
+def processes(draw: st.DrawFn) -> Process:
+    names = st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True)
+    return Process(
+        host=draw(st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True)),
+        launcher=draw(st.sampled_from(["", "torchrun", "slurm"])),
+        rank=draw(small),
+        world_size=draw(maybe),
+        local_rank=draw(maybe),
+        visible=draw(st.none() | st.lists(names, min_size=1, max_size=4).map(tuple)),
+        node_rank=draw(maybe),
+        slurm_procid=draw(maybe),
+        slurm_nodeid=draw(maybe),
+    )
+
+
+@given(
+    st.lists(processes(), min_size=1, max_size=5),
+    st.sampled_from(["", "0: ", "n1: ", "[1,0]<stdout>:", "\x1b[32mn1\x1b[0m: ", "\t"]),
+    st.sampled_from(["\n", "\r\n", "", " trailing text\n", "\nsome other line\n"]),
+)
+def test_round_trip(jobs: list[Process], before: str, after: str) -> None:
+    """Every report comes back, with prefixes, other lines, or no line ends at all."""
+    text = "".join(before + report_line(process) + after for process in jobs)
+    found = read_reports(text, "out")
+    assert found.processes == tuple(jobs)
+    assert found.unreadable == ()
+
+
+def test_report_is_plain() -> None:
+    """One line of JSON with rank, host, local rank and GPU; unknown facts left out."""
+    process = Process("n1", "env", 3, 8, 1, ("4", "6"))
+    assert json.loads(report_line(process)) == {
+        "format": "placer/report",
+        "version": 1,
+        "rank": 3,
+        "host": "n1",
+        "launcher": "env",
+        "world_size": 8,
+        "local_rank": 1,
+        "visible": ["4", "6"],
+        "gpu": "6",
+    }
+    with pytest.raises(InputError, match="SLURM_PROCID"):
+        report_line(Process("n1"))
+
+
+@pytest.mark.parametrize(*table("launch/process.yaml", "malformed"))
+def test_malformed_reports_are_counted(rest: str) -> None:
+    """A cut or odd report is counted with its line, the others are still read."""
+    line = f'{{"format": "placer/report", "version": 1, {rest}'
+    good = report_line(Process("n1", rank=0))
+    found = read_reports(f"{good}\n{line}\n{good}\n", "out")
+    assert len(found.processes) == 2
+    assert found.unreadable == (2,)
+    with pytest.raises(InputError, match="no report can be read in line 1"):
+        read_reports(line, "out")
+
+
+@given(st.text(max_size=200))
+def test_other_text(text: str) -> None:
+    """Text without reports is an error that says how to get some, never a crash."""
+    with pytest.raises(InputError, match="there is no report"):
+        read_reports(text, "out")
+
+
+def test_a_report_that_nests_without_end() -> None:
+    """It is malformed, as any other."""
+    deep = '{"format": "placer/report", "version": 1, "x": ' + "[" * 100_000
+    with pytest.raises(InputError, match="no report can be read in line 1"):
+        read_reports(deep, "out")

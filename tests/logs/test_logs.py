@@ -13,9 +13,15 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.logged import step_of
 from placer.job.read import read_job
-from placer.logs import megatron, mlperf, torchtitan
-from placer.logs.formats import LOGS, log_format, read_steps
 from placer.logs.nccl_tests import read as read_tables
+from placer.logs.training import (
+    LOGS,
+    log_format,
+    read_megatron,
+    read_mlperf,
+    read_steps,
+    read_torchtitan,
+)
 from tests.readers.test_fuzz import mutated
 
 
@@ -101,7 +107,7 @@ node1:12:12 [0] NCCL INFO Launch mode
 
 def test_steps_that_count():
     """Not the first, not skipped, not after an evaluation or a checkpoint; once."""
-    steps = megatron.read(MEGATRON, "run.out")
+    steps = read_megatron(MEGATRON, "run.out")
     assert steps.seconds == (1.0, 1.01, 1.02, 0.99, 1.0)
     assert (steps.batch, steps.left_out) == (64, 4)
     assert median(steps.tflops) == 490.0
@@ -112,7 +118,7 @@ def test_steps_of_the_last_batch():
     text = "\n".join(
         iteration(n, 1000.0 * n, batch=32 if n < 4 else 64) for n in range(1, 7)
     )
-    steps = megatron.read(text, "run.out")
+    steps = read_megatron(text, "run.out")
     assert (steps.batch, steps.seconds) == (64, (4.0, 5.0, 6.0))
 
 
@@ -123,21 +129,21 @@ def test_labels_of_other_versions():
         "global batch size: 8 | TFLOPs: 150.60 |"
         for n in (1, 2)
     )
-    steps = megatron.read(text, "run.out")
+    steps = read_megatron(text, "run.out")
     assert (steps.seconds, steps.tflops) == ((13.3728,), (150.6,))
 
 
 def test_mlperf():
     """Times of steps and never of the run; lines without a step sum up a block."""
-    steps = mlperf.read(MLPERF, "result_0.txt")
+    steps = read_mlperf(MLPERF, "result_0.txt")
     assert steps.seconds == (2.0, 2.2, 2.1)
     assert (steps.batch, steps.accumulation, steps.sequence) == (64, 8, 2048)
-    assert mlperf.read(AMD, "result_0.txt").seconds == (2.0, 2.0)
+    assert read_mlperf(AMD, "result_0.txt").seconds == (2.0, 2.0)
 
 
 def test_torchtitan():
     """Tokens a second of a GPU, over the GPUs of a replica."""
-    steps = torchtitan.read(TORCHTITAN, "log.txt")
+    steps = read_torchtitan(TORCHTITAN, "log.txt")
     assert steps.tokens_per_gpu == (2048.0, 2000.0, 2100.0)
     job = read_job("quickstart")
     axes = job.parallelism
@@ -151,7 +157,7 @@ def test_logs_are_of_the_job():
     job = read_job("quickstart")
     axes = job.parallelism
     batch = axes.dp * job.micro_batches * job.micro_batch
-    steps = replace(megatron.read(MEGATRON, "run.out"), batch=batch)
+    steps = replace(read_megatron(MEGATRON, "run.out"), batch=batch)
     assert step_of(steps, job) == 1.0
     for change in ({"batch": batch + 1}, {"accumulation": 99}, {"sequence": 7}):
         with pytest.raises(InputError, match="the log has"):

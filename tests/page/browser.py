@@ -75,6 +75,18 @@ class Browser:
         body = {"cmd": name, "params": params}
         return self.call("POST", "/goog/cdp/execute", body)
 
+    def read(self, page: Path) -> None:
+        """Open a report afresh, without a word on the console or a request."""
+        self.open(page)
+        self.run("history.replaceState(null, '', '#'); recall(); showAll(); refresh();")
+        assert [url.split("#")[0] for url in self.requests()] == [page.as_uri()]
+        assert self.log("browser") == []
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the page so much room."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1}
+        self.command("Emulation.setDeviceMetricsOverride", **size, mobile=False)
+
     def screenshot(self) -> bytes:
         """What the window shows, as PNG."""
         return b64decode(self.call("GET", "/screenshot"))

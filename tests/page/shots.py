@@ -67,7 +67,7 @@ def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
     page = folder / "report.html"
     page.write_text(placer.report_html(plans()["whole"], plans()["spread"]))
     browser.prefer("light")
-    resize(browser, 1440, 1000)
+    browser.resize(1440, 1000)
     browser.open(page)
     for side, name in enumerate(("before", "after")):
         url = browser.run("return canvases[arguments[0]].toDataURL();", side)
@@ -76,19 +76,11 @@ def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def screenshot(browser: Browser, page: Path) -> bytes:
     """A page from its top to its end, `WIDTH` pixels wide."""
-    resize(browser, WIDTH, 800)
+    browser.resize(WIDTH, 800)
     browser.open(page)
     box = browser.run("return document.querySelector('svg').getBoundingClientRect();")
-    resize(browser, WIDTH, math.ceil(box["height"]))
+    browser.resize(WIDTH, math.ceil(box["height"]))
     return browser.screenshot()
-
-
-def resize(browser: Browser, width: int, height: int) -> None:
-    """Give the page so much room."""
-    browser.command(
-        "Emulation.setDeviceMetricsOverride",
-        width=width, height=height, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
 
 
 def example() -> Plan:
@@ -115,10 +107,10 @@ def _write_report(browser: Browser, folder: Path) -> None:
     ).plan
     page = folder / "shown.html"
     page.write_text(placer.report_html(plan, "given-order"))
-    resize(browser, 1440, 950)
+    browser.resize(1440, 950)
     browser.open(page)
     box = "document.querySelector('#maps .pair').getBoundingClientRect()"
-    resize(browser, 1440, math.ceil(browser.run(f"return {box}.bottom;")) + 8)
+    browser.resize(1440, math.ceil(browser.run(f"return {box}.bottom;")) + 8)
     (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
 
 

@@ -1,15 +1,14 @@
 """No serious fault for those with a screen reader or a keyboard, by axe-core."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import placer
 from tests.clients.needs import missing, module
-from tests.page.browser import Browser, chromium
+from tests.page.browser import Browser
+from tests.page.plans import two_plans
 from tests.page.shots import DOCS, example, pipeline_of
-from tests.page.test_report_page import two_plans
 
 ASK = """
 const done = arguments[arguments.length - 1];
@@ -20,12 +19,6 @@ axe.run().then(
 """
 FRAME = """<!doctype html><html lang="en"><title>Pipeline</title><style>
 :root{color-scheme:light dark}</style><main><h1>Pipeline</h1>%s</main></html>"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

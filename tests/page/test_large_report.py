@@ -4,31 +4,18 @@ Limits on time are ten times what was measured: they find what is quadratic, no 
 """
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import placer
-from placer.api.predict import scored_plan
-from placer.placement.inputs import Inputs
-from placer.placement.placement import Placement
-from tests.page.browser import Browser, chromium
-from tests.page.test_report_page import opened, read_text_job
+from placer import testing
+from tests.page.browser import Browser
+from tests.page.plans import plan_on
 
 pytestmark = pytest.mark.slow
 
-JOB = """
-format: placer/job
-version: 1
-name: large
-parallelism: {tp: 8, cp: 2, pp: 16, dp: 384}
-model: {layers: 64, hidden: 16384, ffn: 53248, heads: 128, kv_heads: 8, vocab: 32000}
-sequence: 4096
-micro_batches: 32
-compute: {micro_batch_time: 20ms}
-"""
 TRIES = 5  # the fastest counts: the machine has other work
 REDRAW = """
 const times = {};
@@ -48,20 +35,24 @@ function fastest(name, change) {
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     """The report of two placements that share hardly a seat, and its seconds."""
     topology = placer.read_topology("block:86 rack:16 node:18 gpu:4")
-    inputs = Inputs(topology, read_text_job(JOB))
+    model = {"layers": 64, "hidden": 16384, "ffn": 53248, "heads": 128, "vocab": 32000}
+    job = testing.job(
+        "large",
+        tp=8,
+        cp=2,
+        pp=16,
+        dp=384,
+        model=model | {"kv_heads": 8},
+        sequence=4096,
+        micro_batches=32,
+        compute={"micro_batch_time": "20ms"},
+    )
     anywhere = np.random.default_rng(0).permutation(topology.num_gpus)[:98_304]
-    old = scored_plan(inputs, Placement(anywhere), "old")
-    new = scored_plan(inputs, Placement(np.arange(98_304)), "new")
+    old, new = (plan_on(topology, job, gpus) for gpus in (anywhere, np.arange(98_304)))
     path = tmp_path_factory.mktemp("page") / "report.html"
     start = time.process_time()
     path.write_text(placer.report_html(new, old))
     return path, time.process_time() - start
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
 
 
 def test_written_small_and_at_once(written: tuple[Path, float]) -> None:
@@ -75,7 +66,7 @@ def test_first_paint(browser: Browser, written: tuple[Path, float]) -> None:
     """Something is seen before all is laid out."""
     found = []
     for _ in range(TRIES):
-        opened(browser, written[0])
+        browser.read(written[0])
         paints = browser.run('return performance.getEntriesByType("paint");')
         found.append(max(paint["startTime"] for paint in paints))
     assert min(found) <= 1700
@@ -85,7 +76,7 @@ def test_changes_are_drawn_at_once(
     browser: Browser, written: tuple[Path, float]
 ) -> None:
     """No colour, and no step of zooming, takes long to draw."""
-    opened(browser, written[0])
+    browser.read(written[0])
     script = REDRAW.replace("arguments_tries", str(TRIES))
     times = browser.run(
         f"""{script}

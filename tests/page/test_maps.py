@@ -1,28 +1,15 @@
 """Maps of a report show all of the machine, and mark what was asked for."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from placer.api.report import report_html
-from placer.placement.placement import Placement
 from placer.topology.read import read_topology
-from tests.page.browser import Browser, chromium
-from tests.page.shots import resize
-from tests.page.test_report_page import opened, plan_on, read_text_job
+from tests.page.browser import Browser
+from tests.page.plans import plan_on, small_job
 
-JOB = """
-format: placer/job
-version: 1
-name: wide
-parallelism: {tp: 8, pp: %d, dp: %d, order: tp-cp-ep-pp-dp}
-model: {layers: %d, hidden: 64, ffn: 128, heads: 8, kv_heads: 8, vocab: 512}
-sequence: 128
-micro_batches: 4
-compute: {micro_batch_time: 10ms}
-"""
 SPY = """
 window.said = [];
 const write = CanvasRenderingContext2D.prototype.fillText;
@@ -48,18 +35,10 @@ return [...seen];
 """
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
-
-
 def written(path: Path, machine: str, pp: int, dp: int, gpus: np.ndarray) -> Path:
     """The report of one placement."""
-    job = read_text_job(JOB % (pp, dp, 2 * pp))
-    path.write_text(
-        report_html(plan_on(read_topology(machine), job, Placement(gpus)), None)
-    )
+    job = small_job(2 * pp, 8, tp=8, pp=pp, dp=dp, order="tp-cp-ep-pp-dp")
+    path.write_text(report_html(plan_on(read_topology(machine), job, gpus), None))
     return path
 
 
@@ -83,16 +62,16 @@ def test_no_map_is_cut(
 ) -> None:
     """Nothing touches the edge of a map of the whole machine, not even a frame."""
     path = written(tmp_path / "map.html", machine, 2, 2, np.arange(32))
-    resize(browser, *size)
-    opened(browser, path)
+    browser.resize(*size)
+    browser.read(path)
     assert len(browser.run(EDGE)) == 1
-    resize(browser, 1600, 1000)
+    browser.resize(1600, 1000)
 
 
 def test_small_cells_are_those_of_racks(browser: Browser, wide: Path) -> None:
     """Of GPUs too small to see, a rack has the share of those in crossing groups."""
-    resize(browser, 420, 900)
-    opened(browser, wide)
+    browser.resize(420, 900)
+    browser.read(wide)
     text = browser.run("return document.getElementById('scale').textContent;")
     assert "A cell is a rack" in text
     found = browser.run(
@@ -118,16 +97,16 @@ def test_small_cells_are_those_of_racks(browser: Browser, wide: Path) -> None:
     assert {share for _, share in found} >= {0.0, 1.0}
     for pixel, share in found:
         assert np.abs(pixel - (calm + (far - calm) * share)).max() <= 2
-    resize(browser, 1600, 1000)
+    browser.resize(1600, 1000)
 
 
 @pytest.mark.parametrize("width", [420, 1600])
 def test_pods_keep_their_names(browser: Browser, wide: Path, width: int) -> None:
     """However small the cells are, the outermost domains are named."""
-    resize(browser, width, 900)
-    opened(browser, wide)
+    browser.resize(width, 900)
+    browser.read(wide)
     assert {"p1", "p2"} <= set(browser.run(SPY))
-    resize(browser, 1600, 1000)
+    browser.resize(1600, 1000)
 
 
 @pytest.mark.parametrize("width", [420, 1600])
@@ -136,8 +115,8 @@ def test_what_is_found_is_marked(
     browser: Browser, wide: Path, text: str, width: int
 ) -> None:
     """Around every rank that is found there is a line in ink."""
-    resize(browser, width, 900)
-    opened(browser, wide)
+    browser.resize(width, 900)
+    browser.read(wide)
     far = browser.run(
         """const field = document.getElementById("find"), ink = rgb(css("--ink"));
            field.value = arguments[0];
@@ -161,13 +140,13 @@ def test_what_is_found_is_marked(
     assert far
     assert all(far)
     browser.run("document.getElementById('find').value = ''; searched();")
-    resize(browser, 1600, 1000)
+    browser.resize(1600, 1000)
 
 
 def test_many_stages_have_rows_to_read(browser: Browser, tmp_path: Path) -> None:
     """Of thirty stages the first and last eight are drawn, and a break says so."""
     path = written(tmp_path / "long.html", "rack:8 node:8 gpu:8", 30, 2, np.arange(480))
-    opened(browser, path)
+    browser.read(path)
     said = browser.run(SPY)
     rows = [int(text.split()[1]) for text in said if str(text).startswith("stage ")]
     assert rows == [*range(8), *range(22, 30)]

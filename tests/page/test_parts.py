@@ -14,23 +14,13 @@ from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
-from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
-from tests.page.test_report_page import inputs, plan_on, read_text_job, two_plans
+from tests.page.plans import inputs, plan_on, small_job, two_plans
 
-DEEP = """
-format: placer/job
-version: 1
-name: deep
-parallelism: {tp: 2, pp: 2, dp: 16}
-model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
-sequence: 128
-micro_batches: 4
-compute: {micro_batch_time: 10ms}
-"""
+DEEP = small_job(tp=2, pp=2, dp=16)
 
 
 def body(page: str) -> str:
@@ -42,9 +32,7 @@ def body(page: str) -> str:
 )
 def test_each_tier_has_one_colour_everywhere(machine: str) -> None:
     """Bars, legends, maps and the table of traffic give a tier the same, its own."""
-    plan = plan_on(
-        read_topology(machine), read_text_job(DEEP), Placement(np.arange(64))
-    )
+    plan = plan_on(read_topology(machine), DEEP, np.arange(64))
     tiers = plan.topology["tiers"]
     colours = palette.of_tiers(len(tiers), plan.topology["scale_up"])
     assert len(set(colours)) == len(tiers)
@@ -71,7 +59,7 @@ def test_a_plan_stands_beside_the_order_in_use(
 ) -> None:
     """That of its script's launcher, by its name, as the verdict of the plan has it."""
     started = {"name": launcher, "source": "a.sh", "line": 1} if launcher else {}
-    job = replace(read_text_job(DEEP), started=Started(**started) if started else None)
+    job = replace(DEEP, started=Started(**started) if started else None)
     hosts = ",".join(f"r{k % 2 + 1}-n{k // 2 + 1}" for k in range(8))
     plan = place(read_topology("rack:2 node:4 gpu:8"), job, hosts=hosts).plan
     name = launcher or "given-order"
@@ -85,7 +73,7 @@ def test_a_plan_stands_beside_the_order_in_use(
 def test_the_order_of_a_launcher_that_is_kept_is_told_once() -> None:
     """A plan that is what c10d does anyway says so, and folds its maps."""
     started = Started("torchrun-c10d", "a.sh", 1)
-    job = replace(read_text_job(DEEP), started=started)
+    job = replace(DEEP, started=started)
     plan = place(read_topology("rack:2 node:4 gpu:8"), job).plan
     assert plan.verdict["ranks_moved"] == 0
     page = report_html(plan)
@@ -144,7 +132,7 @@ def test_a_column_of_bytes_has_one_unit(
 def long_names() -> tuple[Plan, list[str]]:
     """A plan on racks that are called by the ids of their NVLink domains."""
     topology, job = inputs()
-    plan = plan_on(topology, job, Placement(np.arange(48)))
+    plan = plan_on(topology, job, np.arange(48))
     ids = {rack: f"{UUID(int=hash(rack) % 2**127)}.1" for rack in plan.domains["rack"]}
     racks = tuple(ids[rack] for rack in plan.domains["rack"])
     return replace(plan, domains={**plan.domains, "rack": racks}), list(racks)

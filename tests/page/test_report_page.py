@@ -1,84 +1,30 @@
 """The report page, read and used in headless Chromium."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from placer.api.predict import scored_plan
+from placer import testing
 from placer.api.report import report_html
 from placer.cost.step import StepModel
-from placer.documents import parse_document
 from placer.explain.group_cost import GroupCosts
-from placer.job.model import Job
-from placer.job.read import decode_job, read_job
+from placer.job.read import read_job
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
-from placer.placement.inputs import Inputs
-from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.testing.strategies import tiny_plan
-from placer.topology.model import Topology
 from placer.topology.read import read_topology
-from tests.page.browser import Browser, chromium
+from tests.page.browser import Browser
+from tests.page.plans import inputs, plan_on, two_plans
 from tests.report.test_diff import bare
 
 HOSTILE = (
     '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
 )
-
-
-JOB = """
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, cp: 2, pp: 2, dp: 6}
-model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
-sequence: 128
-micro_batches: 4
-compute: {micro_batch_time: 10ms}
-"""
-
-
-EXPERTS = """
-format: placer/job
-version: 1
-name: moe
-parallelism: {tp: 2, pp: 2, dp: 4, ep: 4, etp: 1}
-weights: {tp: 4, ep: 2}
-"""
-
-
-def read_text_job(text: str) -> Job:
-    return decode_job(parse_document(text, "job.yaml"))
-
-
-def inputs() -> tuple[Topology, Job]:
-    """Eight racks in two blocks, 64 GPUs; tp 2, cp 2, pp 2, dp 6 on 48 of them."""
-    return read_topology("block:2 rack:4 node:2 gpu:4"), read_text_job(JOB)
-
-
-def plan_on(topology: Topology, job: Job, placement: Placement) -> Plan:
-    return scored_plan(Inputs(topology, job), placement, "by hand")
-
-
-def two_plans() -> tuple[Plan, Plan, Job]:
-    topology, job = inputs()
-    old = plan_on(topology, job, Placement(np.arange(48)))
-    shuffled = np.random.default_rng(3).permutation(topology.num_gpus)[:48]
-    gpus = np.concatenate([np.arange(16), np.setdiff1d(shuffled, np.arange(16))])
-    rest = np.setdiff1d(np.arange(topology.num_gpus), gpus)
-    new = plan_on(topology, job, Placement(np.concatenate([gpus, rest])[:48]))
-    return old, new, job
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +36,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(browser: Browser, path: Path) -> Browser:
-    """The page, freshly opened and without a word on the console or a request."""
-    browser.open(path)
-    browser.run("history.replaceState(null, '', '#'); recall(); showAll(); refresh();")
-    assert [url.split("#")[0] for url in browser.requests()] == [path.as_uri()]
-    assert browser.log("browser") == []
-    return browser
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> Callable[..., Path]:
+    """The browser reads a report of these plans."""
+
+    def show(*plans: Plan | None, **options: object) -> Path:
+        path = tmp_path / "report.html"
+        path.write_text(report_html(*plans, **options))
+        browser.read(path)
+        return path
+
+    return show
 
 
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "": 1}
@@ -121,7 +71,7 @@ def cells(browser: Browser, rows: str) -> list[list[str]]:
 @pytest.mark.slow
 def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> None:
     """In a frame that is not shown it has no size; that is no error."""
-    opened(browser, page)
+    browser.read(page)
     browser.run("document.body.style.display = 'none'; redrawNow();")
     assert browser.log("browser") == []
     browser.run("document.body.style.display = ''; redrawNow();")
@@ -131,7 +81,7 @@ def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> 
 def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
     """Each part, the step and each change are those of the two scores."""
     old, new, _ = two_plans()
-    opened(browser, page)
+    browser.read(page)
     rows = {row[0]: row[2:] for row in cells(browser, ".steps tbody tr")}
     scores = [dict(plan.score) for plan in (old, new)]
     wanted = {
@@ -157,7 +107,7 @@ def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) 
 def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> None:
     """Each figure below the verdict is the plans' own, before and after."""
     old, new, _ = two_plans()
-    opened(browser, page)
+    browser.read(page)
     shown = browser.run(
         """const facts = [...document.querySelectorAll(".fact")];
            return Object.fromEntries(facts.map((fact) =>
@@ -189,7 +139,7 @@ def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> 
 def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> None:
     """In each bar of groups, a tier's share of the width is its share of the groups."""
     old, new, _ = two_plans()
-    opened(browser, page)
+    browser.read(page)
     bars = browser.run(
         """return [...document.querySelectorAll(".axes tr")].map((row) =>
              [row.querySelector("b").textContent,
@@ -214,7 +164,7 @@ def test_links_alike_are_one_row(
 ) -> None:
     """The busiest first, each row with as many as a plain loop over all links finds."""
     monkeypatch.setattr("placer.explain.score.HOTTEST_LINKS", 10_000)
-    opened(browser, page)
+    browser.read(page)
     shown = browser.run(
         """return [...document.querySelectorAll(".links")].map((table) =>
              [...table.querySelectorAll("tr")].map((row) =>
@@ -278,7 +228,7 @@ def test_cells_have_the_colour_of_their_move(
     """GPUs whose rank stays, those whose rank moved and free ones differ."""
     old, new, _ = two_plans()
     browser.prefer(scheme)
-    opened(browser, page)
+    browser.read(page)
     kinds = {name: rgb(browser, name) for name in ("--calm", "--net", "--well")}
     seats = [
         [f"{h}:{g}" for h, g in zip(p.host_of_rank, p.gpu_of_rank, strict=True)]
@@ -299,7 +249,7 @@ def test_crossing_groups_are_those_of_a_plain_loop(
 ) -> None:
     """A rank strays as far as the widest of its groups beyond where that belongs."""
     old, new, job = two_plans()
-    opened(browser, page)
+    browser.read(page)
     homes = browser.run("return data.homes;")
     assert {axis for axis, _ in homes} == {"tp", "cp", "pp"}
     for side, plan in enumerate((old, new)):
@@ -337,7 +287,7 @@ def found_ranks(browser: Browser, text: str) -> tuple[set[int], str, str]:
 def test_search(browser: Browser, page: Path) -> None:
     """A rank, a host, a rack or a group is found as a plain loop finds it."""
     _, new, job = two_plans()
-    opened(browser, page)
+    browser.read(page)
     at = job.parallelism.coordinates
     racks = [new.domains["rack"][node] for node in new.node_of_rank]
     host = new.host_of_rank[40]
@@ -365,7 +315,7 @@ def test_search(browser: Browser, page: Path) -> None:
 def test_pointer_and_keys(browser: Browser, page: Path) -> None:
     """The GPU under the pointer, and under the keys, is told with both its places."""
     old, new, job = two_plans()
-    opened(browser, page)
+    browser.read(page)
     for rank in (0, 20, 47):
         for side, plan in enumerate((old, new)):
             said = browser.run(
@@ -409,7 +359,7 @@ def test_pointer_and_keys(browser: Browser, page: Path) -> None:
 def test_a_rank_says_what_its_groups_cost(browser: Browser, page: Path) -> None:
     """The time of a group is that of the cost model."""
     _, new, job = two_plans()
-    opened(browser, page)
+    browser.read(page)
     topology, _ = inputs()
     gpus = placement_of_plan(new, topology).gpu_of_rank
     costs = GroupCosts(StepModel(topology, job).step(gpus), gpus)
@@ -427,7 +377,7 @@ def test_a_rank_says_what_its_groups_cost(browser: Browser, page: Path) -> None:
 
 def test_the_address_keeps_what_is_seen(browser: Browser, page: Path) -> None:
     """A link opens with the colours, the rank and the part of the map of its sender."""
-    opened(browser, page)
+    browser.read(page)
     kept = browser.run(
         """mode = MODES.find((one) => one.key === "stage");
            choose(20, true);
@@ -444,12 +394,10 @@ def test_the_address_keeps_what_is_seen(browser: Browser, page: Path) -> None:
     assert seen == ["stage", 20, pytest.approx(3, abs=0.01)]
 
 
-def test_one_placement(browser: Browser, tmp_path: Path) -> None:
+def test_one_placement(browser: Browser, shown: Callable[..., Path]) -> None:
     """The page of one placement has one map and no column of changes."""
     _, new, _ = two_plans()
-    path = tmp_path / "one.html"
-    path.write_text(report_html(new, None))
-    opened(browser, path)
+    shown(new, None)
     assert (
         browser.run('return document.querySelectorAll("canvas[id^=map]").length') == 1
     )
@@ -460,32 +408,28 @@ def test_one_placement(browser: Browser, tmp_path: Path) -> None:
     assert cells(browser, ".steps thead tr")[0][-1] == "time"
 
 
-def test_bare_plans(browser: Browser, tmp_path: Path) -> None:
+def test_bare_plans(browser: Browser, shown: Callable[..., Path]) -> None:
     """Plans that record neither axes nor domains nor a score have a page too."""
     old = bare(tiny_plan())
     new = replace(old, gpu_of_rank=1 - old.gpu_of_rank)
-    path = tmp_path / "bare.html"
-    path.write_text(report_html(new, old))
-    opened(browser, path)
+    shown(new, old)
     assert found_ranks(browser, "n003")[0] == {6, 7}
 
 
-def test_groups_of_experts(browser: Browser, tmp_path: Path) -> None:
+def test_groups_of_experts(browser: Browser, shown: Callable[..., Path]) -> None:
     """The groups of each axis are those of the job, of experts too."""
     topology, _ = inputs()
-    job = read_text_job(EXPERTS)
+    job = testing.job(tp=2, pp=2, dp=4, ep=4, etp=1, weights={"tp": 4, "ep": 2})
     axes = job.parallelism
-    new = plan_on(topology, job, Placement(np.arange(16) + 8))
-    path = tmp_path / "experts.html"
-    path.write_text(report_html(new, plan_on(topology, job, Placement(np.arange(16)))))
-    opened(browser, path)
+    new = plan_on(topology, job, np.arange(16) + 8)
+    shown(new, plan_on(topology, job, np.arange(16)))
     for axis in ("ep", "edp", "tp", "pp", "dp"):
         for group in axes.ranks_of_group[axis].tolist():
             script = "return group(sides[0], arguments[0], arguments[1]);"
             assert browser.run(script, axis, group[-1]) == group
 
 
-def test_names_cannot_break_out(browser: Browser, tmp_path: Path) -> None:
+def test_names_cannot_break_out(browser: Browser, shown: Callable[..., Path]) -> None:
     """Names with markup are shown as they are, and do nothing."""
     plan = tiny_plan()
     evil = {**plan.topology, "name": HOSTILE}
@@ -497,9 +441,7 @@ def test_names_cannot_break_out(browser: Browser, tmp_path: Path) -> None:
         node_of_rank=old.node_of_rank[at_end],
         gpu_of_rank=old.gpu_of_rank[at_end],
     )
-    path = tmp_path / "evil.html"
-    path.write_text(report_html(new, old, names=(HOSTILE, "{{DATA}}")))
-    opened(browser, path)
+    shown(new, old, names=(HOSTILE, "{{DATA}}"))
     text = browser.run("return document.body.innerText")
     assert HOSTILE in text
     assert "{{DATA}}" in text
@@ -507,15 +449,13 @@ def test_names_cannot_break_out(browser: Browser, tmp_path: Path) -> None:
     assert browser.run('return document.querySelectorAll("script").length') == 2
 
 
-def test_ranks_that_stop(browser: Browser, tmp_path: Path) -> None:
+def test_ranks_that_stop(browser: Browser, shown: Callable[..., Path]) -> None:
     """Ranks of replicas that stop have no partner and a colour of their own."""
     topology, job = inputs()
-    fewer = read_text_job(JOB.replace("dp: 6", "dp: 4"))
-    old = plan_on(topology, job, Placement(np.arange(48)))
-    new = plan_on(topology, fewer, Placement(np.arange(32)))
-    path = tmp_path / "fewer.html"
-    path.write_text(report_html(new, old))
-    opened(browser, path)
+    _, fewer = inputs(dp=4)
+    old = plan_on(topology, job, np.arange(48))
+    new = plan_on(topology, fewer, np.arange(32))
+    shown(new, old)
     alone = browser.run("return [...sides[0].seats].map((_, r) => partner(r, 0, 1));")
     dp = job.parallelism.coordinates["dp"]
     assert [r for r in range(48) if alone[r] < 0] == np.flatnonzero(dp >= 4).tolist()
@@ -523,16 +463,13 @@ def test_ranks_that_stop(browser: Browser, tmp_path: Path) -> None:
     assert sum(c == only for c in colours(browser, 0, "moves").values()) == 16
 
 
-def test_8192_gpus(browser: Browser, tmp_path: Path) -> None:
+def test_8192_gpus(browser: Browser, shown: Callable[..., Path]) -> None:
     """The page for 8,192 GPUs has at most 0.5 MB, even if every rank goes elsewhere."""
     topology = read_topology("azure-gb200-mlperf-v6")
     job = read_job("llama3.1-405b-mlperf-v6")
-    old = plan_on(topology, job, baseline("sorted-hosts", topology, job))
+    old = plan_on(topology, job, baseline("sorted-hosts", topology, job).gpu_of_rank)
     anywhere = np.random.default_rng(0).permutation(topology.num_gpus)[:8192]
-    new = plan_on(topology, job, Placement(anywhere))
-    path = tmp_path / "large.html"
-    path.write_text(report_html(new, old))
-    assert path.stat().st_size <= 500_000
-    opened(browser, path)
+    new = plan_on(topology, job, anywhere)
+    assert shown(new, old).stat().st_size <= 500_000
     title = browser.run('return document.querySelector("h1").innerText')
     assert title.startswith("Costs ")

@@ -7,9 +7,6 @@ from placer.api.report import report_html
 from placer.placement.plan import Plan
 from placer.report.verdict import sentences
 from tests.page.browser import Browser
-from tests.page.test_report_page import browser, opened
-
-__all__ = ["browser"]
 
 
 def words(browser: Browser) -> str:
@@ -31,7 +28,7 @@ def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
     plan = place("dgx-h100-4x8", "quickstart").plan
     path = tmp_path / "kept.html"
     path.write_text(report_html(plan))
-    opened(browser, path)
+    browser.read(path)
     assert words(browser) == spoken(plan)
     assert browser.run("return canvases.length") == 1
     assert "before" not in browser.run("return document.body.innerText").lower()
@@ -42,7 +39,7 @@ def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
     assert browser.run(painted)
     assert browser.log("browser") == []
     path.write_text(report_html(plan, "megatron-default"))
-    opened(browser, path)
+    browser.read(path)
     assert browser.run('return $("fold")') is None
 
 
@@ -52,11 +49,11 @@ def test_a_plan_to_move_to(browser: Browser, tmp_path: Path) -> None:
     plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan
     path = tmp_path / "move.html"
     path.write_text(report_html(plan))
-    opened(browser, path)
+    browser.read(path)
     assert words(browser) == spoken(plan)
     text = browser.run("return document.body.innerText")
     assert "1 of 32 tp groups comes back into one rack" in text
     assert "assumed: uplinks not oversubscribed; at 2:1 this plan saves" in text
     path.write_text(report_html(plan, "megatron-default"))
-    opened(browser, path)
+    browser.read(path)
     assert words(browser).startswith("Saves 6.6 s a step (")

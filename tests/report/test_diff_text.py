@@ -16,7 +16,6 @@ from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
 from placer.testing.strategies import machine, tiny, tiny_plan
-from placer.topology.model import Topology
 
 OLD_SCORE = {
     "step_time_s": 1.25,
@@ -66,6 +65,42 @@ def test_whole_text() -> None:
         "\n"
         "nodes whose ranks changed: 2 (n[001,006])\n"
         "state to move: unknown without a job with a model\n"
+    )
+
+
+def test_links_and_paths() -> None:
+    """Both lists of the scores are shown in columns, with what each of them lacks."""
+
+    def link(domain: str, busy_s: float) -> dict:
+        name = {"tier": "block", "domain": domain, "direction": "up"}
+        return {**name, "bytes": busy_s * 1e9, "busy_s": busy_s}
+
+    old = {
+        "hottest_links": [link("r0", 3.0), link("r1", 2.0)],
+        "critical_path": [
+            {"operation": "compute", "seconds": 2.0, "replica": 1},
+            {"operation": "pipeline messages (pp)", "seconds": 0.5},
+        ],
+    }
+    new = {
+        "hottest_links": [link("r2", 2.5), link("r0", 1.5)],
+        "critical_path": [
+            {"operation": "compute", "seconds": 2.0, "replica": 0},
+            {"operation": "gradient reduction (dp)", "seconds": 0.25},
+        ],
+    }
+    text = diff_text(diff(tiny_plan(score=old), tiny_plan(score=new)))
+    _, _, after = text.partition("\n\n")
+    assert after.startswith(
+        "critical path               old     new    change\n"
+        "compute                     2 s     2 s\n"
+        "pipeline messages (pp)   500 ms     0 s  -100.00%\n"
+        "gradient reduction (dp)     0 s  250 ms\n"
+        "\n"
+        "busiest links         old       new   change\n"
+        "r0 up, block tier     3 s     1.5 s  -50.00%\n"
+        "r2 up, block tier  <= 2 s     2.5 s\n"
+        "r1 up, block tier     2 s  <= 1.5 s\n"
     )
 
 
@@ -124,16 +159,11 @@ def test_hop_cost_alone() -> None:
     )
 
 
-def slow_between_racks(racks: int) -> Topology:
-    """A machine whose racks are joined by thin uplinks."""
-    return testing.racks([4] * racks, 8, False, 8, nvlink=450e9)
-
-
 def test_what_a_difference_saves_has_an_interval() -> None:
     """Of two placements of a job on a machine, and of nothing else."""
-    topology = slow_between_racks(2)
+    thin, other = (testing.racks([4] * n, 8, False, 8, nvlink=450e9) for n in (2, 3))
     old, new = (
-        placer.predict(topology, "quickstart", "slurm", hosts)
+        placer.predict(thin, "quickstart", "slurm", hosts)
         for hosts in ("r0n1,r1n1", "r0n1,r0n2")
     )
     found = diff(old, new)
@@ -144,6 +174,5 @@ def test_what_a_difference_saves_has_an_interval() -> None:
     assert told["advice"] == ("move" if is_better else "keep")
     assert told["text"] in " ".join(diff_text(found).split())
     assert "a step (" in told["text"]
-    other = slow_between_racks(3)
     unlike = diff(old, placer.predict(other, "quickstart", "slurm", "r0n1,r0n2"))
     assert "saved_s" not in unlike.to_dict()["verdict"]

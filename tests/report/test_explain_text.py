@@ -1,29 +1,30 @@
-"""The facts behind a score in words."""
+"""The facts behind a score, and of one group or rank, in words."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from placer.api.explain import explain as explain_plan
+from placer.base.units import format_seconds
 from placer.cost.step import StepModel
+from placer.explain import exchanges
 from placer.explain.facts import explain
+from placer.explain.score import score_with
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job
-from placer.job.models import Model
+from placer.job.model import Job
+from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.report.explain_text import explain_text, rank_text
+from placer.report.subject_text import subjects_text
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
+from tests.explain.test_facts import JOB, swapped
+from tests.marks import slow
 
-JOB = Job(
-    "toy",
-    Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2, order=("tp", "cp", "ep", "pp", "dp")),
-    Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000),
-    sequence=2048,
-    micro_batches=4,
-    compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
-)
+# Each stage has GPUs of its own, one after another.
+BY_STAGE = np.argsort(np.argsort(JOB.parallelism.coordinates["pp"], kind="stable"))
 
 
 def text_of(topology: Topology, job: Job, gpus: np.ndarray) -> str:
@@ -37,15 +38,9 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def moved(first: int, second: int) -> np.ndarray:
-    gpus = np.arange(32)
-    gpus[[first, second]] = gpus[[second, first]]
-    return gpus
-
-
 def test_worst_group_in_words() -> None:
     """A cut pair is named with its ranks, racks, tier, time and the reasons."""
-    text = words(text_of(racks(gpus=8, num_racks=4), JOB, moved(1, 9)))
+    text = words(text_of(racks(gpus=8, num_racks=4), JOB, swapped((1, 9))))
     assert "critical path, longest first 1. " in text
     assert "tp group 0 of 16: ranks 0-1 " in text
     # Half of 1 MiB over 100 GB/s and 3 us; over NVLink at 900 GB/s and 0.5 us.
@@ -78,17 +73,14 @@ def test_slow_node_and_nics() -> None:
     assert "why: rack2 reaches 25% of its bandwidth" in text
     # Stage 0 has a gradient group a TP rank; ranks 2 and 13 are of different ones.
     axes = replace(JOB.parallelism, pp=1, vp=1)
-    gpus = np.arange(16)
-    gpus[[2, 13]] = gpus[[13, 2]]
+    gpus = swapped((2, 13), ranks=16)
     text = words(text_of(racks(4), replace(JOB, parallelism=axes), gpus))
     assert "1 in rack0, 2 in rack1, 2 in rack2, 3 in rack3; 1 NIC a rack" in text
 
 
 def test_replica_and_links() -> None:
     """Hops that leave are listed stage by stage, links with the axes that load them."""
-    stage = JOB.parallelism.coordinates["pp"]
-    gpus = np.argsort(np.argsort(stage, kind="stable"))
-    text = words(text_of(racks(2, gpus=16), JOB, gpus))
+    text = words(text_of(racks(2, gpus=16), JOB, BY_STAGE))
     assert "2 of 2 hops leave the rack" in text
     assert "stage 0 -> 1 cluster tier rack0 -> rack1 4 of 4 lanes" in text
     assert "stage 1 -> 0 cluster tier rack1 -> rack0 4 of 4 lanes" in text
@@ -122,8 +114,7 @@ def test_long_names_are_wrapped() -> None:
     topology = racks(2, gpus=16)
     names = tuple(f"{'very-' * 8}long-rack-{i}" for i in range(2))
     long = replace(topology, domain_names=(names, ("cluster",)))
-    stage = JOB.parallelism.coordinates["pp"]
-    text = text_of(long, JOB, np.argsort(np.argsort(stage, kind="stable")))
+    text = text_of(long, JOB, BY_STAGE)
     assert max(map(len, text.splitlines())) <= 80
     assert f"{names[0]} -> {names[1]}" in words(text)
 
@@ -142,3 +133,176 @@ def test_long_names_are_wrapped() -> None:
 def test_ranks_in_short(ranks: list[int], text: str) -> None:
     """Runs are given by their ends, long lists by a few and their count."""
     assert rank_text(ranks) == text
+
+
+SEEDS = [*range(3), *slow(range(3, 12))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks, groups and hosts of any job: 80 columns, one block a group, no blanks."""
+    monkeypatch.setattr(exchanges, "MOST_RANKS", 500)
+    case = random_case(seed, with_model=True)
+    job = replace(case.job, weights={"tp": 3.0, "dp": 1.0}, launcher="free")
+    model = StepModel(case.topology, job)
+    placement = Placement(case.gpu_of_rank)
+    score = score_with(model, placement)
+    plan = build_plan(case.topology, job, placement, score=score)
+    worst = score.get("worst_group")
+    groups = [f"{worst['axis']}:{worst['group']}"] if worst else []
+    rank = int(np.random.default_rng(seed).integers(job.world_size))
+    found = explain_plan(
+        plan,
+        case.topology,
+        job,
+        ranks=[rank],
+        groups=groups,
+        hosts=[plan.host_of_rank[rank]],
+    )
+    tiers = [tier.name for tier in case.topology.tiers]
+    text = subjects_text(found, tiers, case.topology.scale_up_tier + 1)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line == line.rstrip() and line.isprintable() for line in lines)
+    heads = [line.split()[1] for line in lines if line.startswith("group ")]
+    named = [
+        f"{facts['axis']}:{facts['group']}"
+        for subject in found["subjects"]
+        for facts in subject.get("groups", [subject.get("facts")])
+    ]
+    assert heads == named
+    words = " ".join(text.split())
+    for subject in found["subjects"]:
+        for seat in subject.get("members", ())[:16]:
+            assert f"rank {seat['rank']} on {seat['host']}:{seat['gpu']} (" in words
+    narrow = subjects_text(found, tiers, case.topology.scale_up_tier + 1, 50)
+    assert max(map(len, narrow.splitlines())) <= 50
+    assert " ".join(narrow.split()) == words
+    if worst:
+        facts = found["subjects"][1]["facts"]
+        assert facts["seconds"] == worst["seconds"] == facts["slowest_s"]
+        assert facts["exposed_s"] == worst["exposed_s"]
+        assert f"{format_seconds(worst['seconds'])} for {worst['operation']}" in words
+        assert f"{worst['axis']} adds {format_seconds(worst['exposed_s'])}" in words
+
+
+GROUP = {
+    "axis": "tp",
+    "group": 0,
+    "groups": 4,
+    "ranks": [0, 1],
+    "common_tier": "node",
+    "members": {"n0": 2},
+    "nics": 2,
+    "slowest_node": "n0",
+    "bandwidth_factor": 1.0,
+    "bandwidth": {"node": 400e9},
+    "operation": "one collective",
+    "seconds": 2e-3,
+    "fastest_s": 1e-3,
+    "slowest_s": 2e-3,
+    "as_slow": 1,
+    "exposed_axis": "tp",
+    "exposed_s": 8e-3,
+    "alone_s": 4e-3,
+    "bytes_by_tier": {"node": 5e6},
+    "links": [],
+}
+LINK = {
+    "tier": "rack",
+    "domain": "r1",
+    "direction": "up",
+    "bandwidth": 50e9,
+    "bytes": 2e6,
+    "busy_s": 3e-3,
+    "share": 0.25,
+}
+
+
+def of_group(
+    kinds: tuple[dict, ...] = (),
+    *,
+    proved: bool = False,
+    period: str = "step",
+    **changed: object,
+) -> str:
+    """What is said of a group of two GPUs of one node, changed so."""
+    explained = {
+        "objective": "time",
+        "value": 1.0,
+        "proved": proved,
+        "subjects": [{"facts": GROUP | changed, "exchanges": kinds}],
+    }
+    return words(subjects_text(explained, ["node", "rack"], 1, period=period))
+
+
+@pytest.mark.parametrize("period", ["step", "cycle"])
+def test_what_is_sent(period: str) -> None:
+    """Bytes by tier with the rate there, and of each tier's links the busiest."""
+    text = of_group(links=[LINK], period=period)
+    assert f"sends a {period}: 5 MB at the node tier (400 GB/s a GPU)" in text
+    assert (
+        "1 links into the rack tier, r1 up the busiest (50 GB/s): 2 MB of this group, "
+        f"25.0% of what keeps it busy 3 ms a {period}"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "2 ms for one collective: the slowest; 1 ms for the fastest"),
+        ({}, "if it did not wait for this group it would be 4 ms shorter"),
+        ({"as_slow": 3}, "the slowest, as 2 others; 1 ms"),
+        (
+            {"slowest_s": 3e-3, "as_slow": 2},
+            "2 ms for one collective; 3 ms for the slowest group",
+        ),
+        (
+            {"fastest_s": 2e-3, "as_slow": 4},
+            "2 ms for one collective, as for all 4 groups",
+        ),
+        (
+            {"alone_s": 0.0},
+            "without this group it would be as long, as others take as long",
+        ),
+    ],
+)
+def test_speed_beside_others(changed: dict, said: str) -> None:
+    """Alone the slowest, among the slowest, not the slowest, and all alike."""
+    assert said in of_group(**changed)
+
+
+def best(change: float) -> dict:
+    return {"with": [5], "change": change, "hosts": ["n4"]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "7 of 7 tried, none is better (proved optimal)"),
+        ({}, "rank: the best costs +2 ms with rank 5 on n4; refused by tp=node 5"),
+        ({"best": best(0.0), "same": 2}, "2 of 2 legal cost the same"),
+        ({"best": best(-2e-3)}, "one is better than the plan"),
+        ({"best": best(-2e-3)}, "the best costs -2 ms"),
+        ({"best": None, "legal": 0}, "none of 7 tried is legal"),
+        (
+            {"best": None, "legal": 0, "best_illegal": best(-2e-3)},
+            "the best of these would cost -2 ms with rank 5 on n4",
+        ),
+    ],
+)
+def test_verdict_on_exchanges(changed: dict, said: str) -> None:
+    """Worse, the same, better, none legal: each is said as it is."""
+    kind = {
+        "unit": "rank",
+        "ranks": [3],
+        "others": 7,
+        "tried": 7,
+        "legal": 2,
+        "same": 0,
+        "best": best(2e-3),
+        "next": None,
+        "breaks": {"tp=node": 5},
+        "best_illegal": None,
+    }
+    assert said in of_group((kind | changed,), proved=True)

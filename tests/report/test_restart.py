@@ -1,19 +1,173 @@
-"""The work of a restart, against plain loops and by hand."""
+"""The work of a restart, by hand on a tiny model and against plain loops."""
 
 from dataclasses import replace
+from math import gcd, lcm
 
 import numpy as np
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from placer.base.errors import InputError
+from placer.cost.volumes import volumes
+from placer.job.adapters import Adapters
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel
 from placer.placement.build import build_plan
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
-from placer.testing.strategies import tiny
+from placer.report.restart import bytes_to_receive
+from placer.testing.strategies import jobs, machines, placements, tiny
 from tests.report.test_diff import two_plans
-from tests.report.test_state_bytes import MODEL
+
+# A layer: 4 x 64 attention, 3 x 8 x 16 feed-forward, 2 x 8 norms; a vocabulary: 32 x 8.
+MODEL = Model("tiny", layers=2, hidden=8, ffn=16, heads=2, kv_heads=2, vocab=32)
+STAGE = 656 + 256
+EXPERTS = replace(MODEL, experts=6, top_k=1, expert_ffn=4, moe_layers=2)
+
+
+def plan_of_nodes(nodes: list[int]) -> Plan:
+    """`tiny` on these nodes in turn: node 2d + p has stage p of replica d."""
+    topology, job = tiny()
+    gpus = np.arange(16).reshape(8, 2)[nodes].ravel()
+    axes = replace(job.parallelism, dp=len(nodes) // 2)
+    return build_plan(topology, replace(job, parallelism=axes), Placement(gpus))
+
+
+def job_with(sharding: str, shard_size: int = 0) -> Job:
+    mode = DataParallel(sharding, shard_size=shard_size)
+    return replace(tiny()[1], model=MODEL, data_parallel=mode)
+
+
+SAME = list(range(8))
+REPLICAS_0_AND_1 = [2, 1, 0, 3, 4, 5, 6, 7]
+REPLICAS_0_AND_2 = [4, 1, 2, 3, 0, 5, 6, 7]
+STAGES = [0, 6, 2, 3, 4, 5, 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "job", "parameters", "optimizer"),
+    [
+        (SAME, job_with("zero1"), 0, 0),
+        # Both nodes have the parameters already, of the optimizer another quarter.
+        (REPLICAS_0_AND_1, job_with("ddp"), 0, 0),
+        (REPLICAS_0_AND_1, job_with("zero1"), 0, 2 * 12 * STAGE / 4),
+        (REPLICAS_0_AND_1, job_with("zero3"), 2 * 2 * STAGE / 4, 2 * 12 * STAGE / 4),
+        (REPLICAS_0_AND_1, job_with("hsdp", 2), 2 * 2 * STAGE / 2, 2 * 12 * STAGE / 2),
+        # Replicas 0 and 2 hold the same half of two.
+        (REPLICAS_0_AND_2, job_with("hsdp", 2), 0, 0),
+        # Another stage is all new.
+        (STAGES, job_with("zero1"), 2 * 2 * STAGE, 2 * 12 * STAGE / 4),
+        (STAGES, job_with("ddp"), 2 * 2 * STAGE, 2 * 12 * STAGE),
+    ],
+)
+def test_two_nodes_exchanged(
+    nodes: list[int], job: Job, parameters: float, optimizer: float
+) -> None:
+    """What two nodes that change places receive is what their new stage lacks there."""
+    found = bytes_to_receive(plan_of_nodes(SAME), plan_of_nodes(nodes), job)
+    assert found == pytest.approx({"parameters": parameters, "optimizer": optimizer})
+
+
+def test_adapters_have_the_optimizer() -> None:
+    """Weights that are not trained move with their adapters, without an optimizer.
+
+    Rank 2: 8 + 8 for each of four, 8 + 16 for each of three, 272 a layer and stage.
+    """
+    job = replace(job_with("zero1"), adapters=Adapters(rank=2))
+    found = bytes_to_receive(plan_of_nodes(SAME), plan_of_nodes(STAGES), job)
+    few = 2 * (4 * 16 + 3 * 24)
+    assert found == pytest.approx(
+        {"parameters": 2 * 2 * (STAGE + few), "optimizer": 2 * 12 * few / 4}
+    )
+
+
+def test_without_a_model() -> None:
+    """A job without a model has no known state."""
+    plan = plan_of_nodes(SAME)
+    assert bytes_to_receive(plan, plan, tiny()[1]) is None
+
+
+def test_another_job_is_refused() -> None:
+    """A job of other axes than the plans is refused with both sizes."""
+    job = replace(job_with("zero1"), parallelism=Parallelism(tp=4, dp=4, etp=2))
+    plan = plan_of_nodes(SAME)
+    with pytest.raises(InputError, match="tp 4 against 2, pp 1 against 2"):
+        bytes_to_receive(plan, plan, job)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Plan, Plan, Job]:
+    """Two plans of one job, perhaps of another data parallel size, with experts."""
+    job = draw(jobs())
+    sharding = draw(st.sampled_from(["ddp", "zero1", "zero3", "hsdp"]))
+    mode = DataParallel(sharding, shard_size=2 if sharding == "hsdp" else 0)
+    job = replace(job, model=EXPERTS, data_parallel=mode, groups=(), require={})
+    topology = draw(machines(job.world_size))
+    axes = job.parallelism
+    dp = draw(st.integers(1, axes.dp)) if axes.ep == axes.etp == 1 else axes.dp
+    smaller = replace(job, parallelism=replace(axes, dp=dp))
+    old, new = (
+        build_plan(topology, one, draw(placements(topology, one.world_size)))
+        for one in (job, smaller)
+    )
+    return old, new, job
+
+
+def pieces(plan: Plan, job: Job, cuts: int) -> dict[tuple, float]:
+    """Small pieces of state by node, found rank by rank, with their bytes."""
+    axes = plan.axes
+    assert axes is not None
+    at = {axis: values.tolist() for axis, values in axes.coordinates.items()}
+    sizes = volumes(replace(job, parallelism=axes))
+    dense = sizes.dense_parameters(axes.pp, axes.vp).sum(axis=1)
+    expert = sizes.expert_parameters(axes.pp, axes.vp).sum(axis=1)
+    found = {}
+    for part, parameters, same in (
+        ("dense", dense, ("tp", "pp")),
+        ("expert", expert, ("etp", "ep", "pp")),
+    ):
+        for rank in range(plan.world_size):
+            shard = tuple(at[axis][rank] for axis in same)
+            group = [
+                other
+                for other in range(plan.world_size)
+                if tuple(at[axis][other] for axis in same) == shard
+            ]
+            for kind, width in (("parameters", 2), ("optimizer", 12)):
+                n = shares(job.data_parallel, kind, len(group), axes.dp * axes.cp)
+                first = group.index(rank) % n * cuts // n
+                size = parameters[at["pp"][rank]] * width / cuts
+                for piece in range(first, first + cuts // n):
+                    found[plan.host_of_rank[rank], part, kind, shard, piece] = size
+    return found
+
+
+def shares(mode: DataParallel, kind: str, members: int, dense: int) -> int:
+    whole = mode.sharding == "ddp" or (mode.sharding, kind) == ("zero1", "parameters")
+    if whole:
+        return 1
+    # Experts have as many copies as the rest, if they can.
+    copies = dense // gcd(mode.shard_size, dense) if mode.shard_size else 1
+    return members // gcd(copies, members)
+
+
+@given(changes())
+def test_against_small_pieces(change: tuple[Plan, Plan, Job]) -> None:
+    """Nodes receive the pieces that a loop over all ranks finds new on them."""
+    old, new, job = change
+    cuts = lcm(*(plan.axes.size(a) for plan in (old, new) for a in ("dp", "cp", "edp")))
+    cuts = lcm(cuts, *(plan.axes.dp * plan.axes.cp for plan in (old, new)))
+    before, after = pieces(old, job, cuts), pieces(new, job, cuts)
+    missing = {"parameters": 0.0, "optimizer": 0.0}
+    for key in after.keys() - before.keys():
+        missing[key[2]] += after[key]
+    assert bytes_to_receive(old, new, job) == pytest.approx(missing, abs=1e-6)
 
 
 def on_node(plan: Plan) -> dict[str, set[tuple[int, int]]]:

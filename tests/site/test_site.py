@@ -14,7 +14,7 @@ import pytest
 from placer.formats.schemas import SCHEMAS, file_name, schema_text
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
-from tests.page.browser import chromium
+from tests.page.browser import Browser
 
 CLICKS = 3
 
@@ -128,24 +128,23 @@ def test_schemas_are_published(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_search_works_offline(site: Path, tmp_path: Path) -> None:
+def test_search_works_offline(site: Path, browser: Browser) -> None:
     """Opened from a disk, the search finds the page of a word, and shows its place."""
-    with chromium(tmp_path) as browser:
-        browser.open(site / "index.html")
-        browser.run(
-            "location.href = arguments[0]",
-            (site / "search.html").as_uri() + "?q=oversubscription",
+    browser.open(site / "index.html")
+    browser.run(
+        "location.href = arguments[0]",
+        (site / "search.html").as_uri() + "?q=oversubscription",
+    )
+    for _ in range(100):
+        found = browser.run(
+            "return new Promise(r => setTimeout(() => r([...document"
+            ".querySelectorAll('#search-results li')].map(item =>"
+            "[item.querySelector('a').href, item.innerText])), 100))"
         )
-        for _ in range(100):
-            found = browser.run(
-                "return new Promise(r => setTimeout(() => r([...document"
-                ".querySelectorAll('#search-results li')].map(item =>"
-                "[item.querySelector('a').href, item.innerText])), 100))"
-            )
-            told = [text for address, text in found if "formats.html" in address]
-            if any("oversubscription" in text.lower() for text in told):
-                break
-        assert any("oversubscription" in text.lower() for text in told)
-        asked = [r for r in browser.requests() if r.startswith("http")]
-        assert asked == []
-        assert browser.log("browser") == []
+        told = [text for address, text in found if "formats.html" in address]
+        if any("oversubscription" in text.lower() for text in told):
+            break
+    assert any("oversubscription" in text.lower() for text in told)
+    asked = [r for r in browser.requests() if r.startswith("http")]
+    assert asked == []
+    assert browser.log("browser") == []

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.base.errors import InputError
-from placer.injob import processes
-from placer.injob.needed import needed
-from placer.injob.processes import mesh_in_order, mesh_job
+from placer.injob import meshes
+from placer.injob.bounded import needed
+from placer.injob.meshes import mesh_in_order, mesh_job
 from tests.injob.at_once import Words, at_once, on_hosts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_neighbours_share_a_domain(
     monkeypatch: pytest.MonkeyPatch, shape: Sequence[int], names: Sequence[str]
 ) -> None:
     """All get one mesh, whose inner groups lie in one NVLink domain."""
-    on_hosts(monkeypatch, processes, 2)
+    on_hosts(monkeypatch, meshes, 2)
     hosts = [f"n{k // 2}" for k in range(8)]
     first, *others = orders(hosts, shape, names)
     assert others == [first] * 7
@@ -48,7 +48,7 @@ def test_neighbours_share_a_domain(
 
 def test_processes_of_a_node_that_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that alternate between nodes are put together."""
-    on_hosts(monkeypatch, processes, 1)
+    on_hosts(monkeypatch, meshes, 1)
     hosts = ["n0", "n1"] * 2
     first, *_ = orders(hosts, (2, 2), ("dp", "tp"))
     assert [hosts[k] for k in first] in (
@@ -61,7 +61,7 @@ def test_without_an_order_it_is_the_given_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Unequal nodes, no time and five dimensions leave the order; a line says why."""
-    on_hosts(monkeypatch, processes, 2)
+    on_hosts(monkeypatch, meshes, 2)
     hosts = ["n0", "n1", "n1", "n2"]
     assert orders(hosts, (4,), ("dp",)) == [[*range(4)]] * 4
     assert "given order: the nodes start unequal numbers" in capsys.readouterr().err
@@ -73,7 +73,7 @@ def test_without_an_order_it_is_the_given_one(
 
 def test_a_node_without_devices_in_the_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices of some nodes alone: processes of the others get the same answer."""
-    on_hosts(monkeypatch, processes, 1)
+    on_hosts(monkeypatch, meshes, 1)
     hosts = ["n0", "n1", "n2"]
     words = Words(len(hosts))
     found = at_once(
@@ -88,7 +88,7 @@ def test_a_node_without_devices_in_the_mesh(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused by all, with both sizes."""
-    on_hosts(monkeypatch, processes, 2)
+    on_hosts(monkeypatch, meshes, 2)
     for error in orders(["n0", "n1"], (2, 2), ("dp", "tp")):
         assert isinstance(error, InputError)
         assert "a mesh of 2 x 2 for 2 devices" in str(error)

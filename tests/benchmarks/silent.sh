@@ -1,3 +1,0 @@
-#!/bin/sh
-# Stands for a tool that never answers.
-sleep 60

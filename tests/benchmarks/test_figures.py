@@ -1,0 +1,76 @@
+"""Figures that pages show, and what they rest on."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations, product
+
+import pytest
+
+from benchmarks import experts
+from benchmarks.choices import held_out, runs
+from benchmarks.restarts import CASES, RULES, by_placer, row, table
+from placer.cost.footprint.stages import footprint
+from tests.doc_blocks import ROOT
+
+
+def test_eplbs_example(capsys: pytest.CaptureFixture[str]) -> None:
+    """EPLB's own output, the least by groups, and the least of all."""
+    experts.main()
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [
+        ["1", "129.1", "156.0", "151.0", "136.0"],
+        ["2", "144.5", "179.5", "179.5", "172.0"],
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_way_to_pair_copies_is_better(seed: int) -> None:
+    """Six slots on three GPUs, every number of copies and every order of them."""
+    rng = random.Random(seed)
+    loads = [float(rng.randint(1, 30)) for _ in range(rng.randint(2, 5))]
+    best = float("inf")
+    for own in product(range(1, 7), repeat=len(loads)):
+        if sum(own) != 6:
+            continue
+        copies = [loads[e] / n for e, n in enumerate(own) for _ in range(n)]
+        for order in set(permutations(copies)):
+            pairs = (order[g] + order[g + 1] for g in range(0, 6, 2))
+            best = min(best, max(pairs))
+    assert experts.least(loads, 6) == pytest.approx(best)
+
+
+def test_rules_of_numbering_after_a_failure() -> None:
+    """Each row is what they do today: 112 of 128 nodes get new ranks, or 16 ranks."""
+    shown = (ROOT / "docs/in-the-job.md").read_text().splitlines()
+    assert [line for line in table() if line not in shown] == []
+    case = CASES[-1]
+    after = RULES["nvidia-resiliency-ext 0.7, `--ft-segment`"](case)
+    assert row(case, "", case.before, after).endswith("| 128 | 112 | 0 |")
+    assert row(case, "", *by_placer(case)).endswith("| 16 | 0 | 0 |")
+
+
+@pytest.mark.slow
+def test_published_choices_are_timed_as_they_ran() -> None:
+    """Those that are not calibrated take the step that their throughput says."""
+    reported = [run for run in runs() if not run.is_calibrated]
+    assert len(reported) == 16
+    assert all(run.job.compute.tflops_per_gpu < 10_000 for run in reported)
+
+
+@pytest.mark.slow
+def test_what_ran_fits_but_where_activations_lay_in_the_hosts_memory() -> None:
+    """Runs that were found when the model was finished, recomputed as they were."""
+    found = list(held_out())
+    assert len(found) == 41
+    needs = {run.title: footprint(run.job) for run in found}
+    large = [
+        run.title
+        for run in found
+        if (need := needs[run.title]) is None or need.total > run.memory
+    ]
+    assert large == [
+        "Llama 3.1 405B FP8, 128 GB200, Bridge 25.09",
+        "Llama 3 70B FP8, 64 GB200, Bridge 26.04.01",
+    ]
+    assert all(run.job.compute.tflops_per_gpu < 10_000 for run in found)

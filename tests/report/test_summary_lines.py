@@ -1,0 +1,181 @@
+"""Lines of a summary: memory, what was assumed, other orders and launchers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import placer
+from placer.report.assumed_text import assumed_lines
+from placer.report.score_text import misfit
+from placer.report.summary import advice_lines, summarise
+from placer.testing.strategies import tiny_plan
+from placer.topology.gpu_kinds import Gpu
+
+FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
+
+
+def text_of(objective: str = "time", **advice: Any) -> str:
+    plan = tiny_plan(bound={"objective": objective}, advice=advice)
+    return " ".join(line.strip() for line in advice_lines(plan))
+
+
+@pytest.mark.parametrize(
+    ("advice", "expected"),
+    [
+        ({"status": "proved", "lower_bound": 1.0}, "no other rank order and no free"),
+        ({"status": "not-computed", "most_ranks": 131072}, "more than 131,072 ranks"),
+        (
+            {"status": "searched", "tried": ["tp-cp-ep-dp-pp", "free"], "savings": []},
+            "no better rank order or launcher found (tried tp-cp-ep-dp-pp, free)",
+        ),
+    ],
+)
+def test_what_is_known(advice: dict[str, Any], expected: str) -> None:
+    """Proof, silence and vain attempts are told apart."""
+    assert expected in text_of(**advice)
+
+
+def test_savings() -> None:
+    """What changes, what it saves in the objective's unit, and what does it."""
+    order = {"change": "order", "to": "tp-cp-ep-pp-dp", "how": FLAG, "saves": 0.041}
+    free = {"change": "launcher", "to": "free", "saves": 0.003}
+    found = text_of(status="searched", tried=[], savings=[order, free])
+    assert f"order tp-cp-ep-pp-dp would save 41 ms a step ({FLAG})" in found
+    assert "a free launcher would save 3 ms a step (launcher: {ranks: free})" in found
+    found = text_of(
+        "hop-cost", status="searched", tried=[], savings=[order | {"saves": 1280.0}]
+    )
+    assert "would lower the hop cost by 1,280" in found
+
+
+def test_the_chosen_order() -> None:
+    """A plan that chose its order says which, and what numbers ranks so."""
+    plan = tiny_plan()
+    chosen = replace(plan, job={**plan.job, "auto_order": True})
+    assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
+    assert list(advice_lines(plan)) == []
+
+
+def test_out_of_time() -> None:
+    """A plan that a limit left without advice says so, unless its launch is free."""
+    plan = tiny_plan(solver={"deterministic": False})
+    (line,) = advice_lines(plan)
+    assert line.endswith("not computed, no time was left")
+    free = replace(plan, job={**plan.job, "launcher": "free"})
+    assert list(advice_lines(free)) == []
+
+
+UPLINKS = {"key": "oversubscription", "value": 1, "why": "w", "option": "--o spine=N"}
+RATE = {
+    "key": "compute.tflops_per_gpu",
+    "value": 1750.0,
+    "why": "35 % of the fp8 peak",
+    "option": "--tflops RATE",
+}
+
+
+def key(name: str) -> dict:
+    return {"key": name, "value": 1, "why": "w", "option": f"--set job.{name}=VALUE"}
+
+
+def line(assumed: list[dict], what_if: list[dict] = ()) -> str:
+    return "\n".join(assumed_lines(assumed, what_if, 1000))
+
+
+def at(value: float, share: float, name: str = "oversubscription") -> dict:
+    return {"key": name, "value": value, "saved_share": share}
+
+
+def test_each_has_its_option() -> None:
+    """One line for all; of the job's keys the first few, in words nothing is lost."""
+    found = line([UPLINKS, RATE, *map(key, "abcde")])
+    assert found == (
+        "assumed: uplinks not oversubscribed (--o spine=N); "
+        "1,750 TFLOP/s a GPU, 35 % of the fp8 peak (--tflops RATE); "
+        "a 1 (--set job.a=VALUE); b 1 (--set job.b=VALUE); c 1 (--set job.c=VALUE); "
+        "2 more keys of the job (-v)"
+    )
+    assert line([]) == ""
+
+
+def test_what_the_verdict_rests_on_has_its_own_line() -> None:
+    """Savings, costs and nothing at all, each at its value."""
+    for shares, words in (
+        ((0.038, 0.151), "at 2:1 this plan saves 3.8 %, at 4:1 15.1 %"),
+        ((0.002, -0.1), "at 2:1 this plan saves 0.2 %, at 4:1 it costs 10 %"),
+        ((0.0, 0.1), "at 2:1 this plan saves nothing, at 4:1 it saves 10 %"),
+        ((0.0, 0.0), "at 2:1 and 4:1 this plan saves nothing"),
+    ):
+        found = line([UPLINKS, RATE], [at(2, shares[0]), at(4, shares[1])])
+        told = f"assumed: uplinks not oversubscribed; {words} (--o spine=N)"
+        assert found.splitlines()[1] == told
+    tried = [at(1250, 0.001, RATE["key"]), at(2400, 0.02, RATE["key"])]
+    assert "at 1,250 TFLOP/s this plan saves 0.1 %, at 2,400 TFLOP/s 2 %" in line(
+        [RATE], tried
+    )
+
+
+def test_whatever_a_plan_says_can_be_told() -> None:
+    """Keys that nobody knows, and texts where numbers are usual, are shown as is."""
+    odd = RATE | {"value": "{fast}", "why": "{x}"}
+    assert "{fast} TFLOP/s a GPU, {x}" in line([odd])
+    other = key("z") | {"value": "a"}
+    assert line([other], [at(2, 0.1, "z")]) == (
+        "assumed: z a; at z 2 this plan saves 10 % (--set job.z=VALUE)"
+    )
+
+
+NEEDS = {
+    "parameters": 20e9,
+    "gradients": 20e9,
+    "optimizer": 1e9,
+    "activations": 55e9,
+    "other": 4e9,
+    "total": 100e9,
+    "stage": 3,
+}
+
+
+def test_one_line_says_by_how_much_which_stage_and_why() -> None:
+    """The largest parts come first; small ones are left out."""
+    assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 80e9}) == (
+        "does not fit: stage 3 needs 100 GB of memory, 20 GB more than a GPU has "
+        "(activations 55 GB, parameters 20 GB, gradients 20 GB)"
+    )
+
+
+def test_nothing_is_said_of_what_fits_or_is_not_known() -> None:
+    """Not of older scores, jobs without a model or machines without a limit either."""
+    assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 100e9}) == ""
+    assert misfit({"memory_bytes": NEEDS}) == ""
+    assert misfit({"memory_limit_bytes": 80e9}) == misfit({}) == ""
+
+
+def test_place_and_score_say_it_and_refuse_nothing() -> None:
+    """The plan is made all the same, carries the memory and passes its check."""
+    machine = placer.read_topology("dgx-h100-4x8")
+    small = replace(machine, gpu=Gpu("toy", 20e9))
+    fits, lacks = (placer.place(m, "quickstart") for m in (machine, small))
+    assert "does not fit" not in summarise(fits.plan, in_full=True)
+    said = summarise(lacks.plan, in_full=True)
+    assert said.count("does not fit: stage 0 needs 22.51 GB") == 1
+    assert "does not fit: 22.51 GB of memory needed" in lacks.summary()
+    assert lacks.score["memory_limit_bytes"] == 20e9
+    assert lacks.score["memory_bytes"] == fits.score["memory_bytes"]
+    assert lacks.plan.node_of_rank.tolist() == fits.plan.node_of_rank.tolist()
+    placer.check(lacks.plan)
+
+
+def test_launcher_is_no_rule_of_the_job() -> None:
+    """What only the launcher cannot number is not called a broken rule."""
+    result = placer.place("rack:2 node:2 gpu:4", "quickstart")
+    for entry in result.plan.baselines.values():
+        entry["violates"] = ["1 of 4 nodes does not hold consecutive ranks: the first"]
+    said = summarise(result.plan, in_full=True)
+    assert "* cannot be launched: the job's launcher" in said
+    entry["violates"].append("1 of 2 tp groups leaves its node: the first")
+    said = summarise(result.plan, in_full=True)
+    assert "* breaks rules of the job, or cannot" in said

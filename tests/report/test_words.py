@@ -1,0 +1,90 @@
+"""Words, numbers, lists of hosts and lines in texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.base.hostlist import expand
+from placer.base.units import format_bytes, format_seconds
+from placer.report.columns import wrapped
+from placer.report.sweep_table import cell
+from placer.report.words import gap_text, hosts_text, share_text
+
+TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    """No line begins with a unit, whatever the width, and no word is lost."""
+    for width in range(12, 90):
+        lines = wrapped(TEXT, "  ", width)
+        assert " ".join(line.strip() for line in lines) == TEXT
+        firsts = {line.split()[0].rstrip(",") for line in lines}
+        assert not firsts & {"s", "%", "GB", "ms", "us"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"),
+    [
+        (["n1"], "n1"),
+        (["a1", "a2", "a4", "b"], "a[1-2,4], b"),
+        ([f"b{i:02}-r{j}" for i in (1, 2, 9) for j in (1, 2)], "b[01-02,09]-r[1-2]"),
+        (["b1-r7", "b2-r7", "c-r7"], "b[1-2]-r[7], c-r7"),
+        (["x" * 250, "y"], "x" * 250 + " and 1 more"),
+    ],
+)
+def test_text(hosts: list[str], text: str) -> None:
+    """Hosts are joined in brackets; only commas between brackets are followed by one.
+
+    At least one host is shown.
+    """
+    assert hosts_text(hosts) == text
+
+
+@given(st.lists(st.from_regex(r"\A[ab]{1,2}[0-9]{1,2}(-[rs][0-9]{1,2}){0,2}\Z")))
+def test_nothing_is_lost(hosts: list[str]) -> None:
+    """A list that is shown whole reads back as the hosts, in their order."""
+    shown, _, more = hosts_text(hosts).partition(" and ")
+    names = expand(shown)
+    assert names == hosts[: len(names)]
+    assert more == (f"{len(hosts) - len(names)} more" if more else "")
+
+
+def test_many() -> None:
+    """A long list is cut between hosts, and those left out are counted."""
+    hosts = [f"n{i}" for i in range(0, 2_000, 2)]
+    shown, more = hosts_text(hosts).split(" and ")
+    names = expand(shown)
+    assert names == hosts[: len(names)]
+    assert more == f"{len(hosts) - len(names)} more"
+    assert 190 < len(shown) <= 200
+
+
+@pytest.mark.parametrize(
+    ("gap", "shown"),
+    [
+        (0.0, "0.000%"), (0.00036, "0.036%"), (0.000361, "0.037%"),
+        (0.0999, "9.990%"), (0.37001, "37.1%"),
+    ],
+)  # fmt: skip
+def test_gap_is_rounded_up(gap: float, shown: str) -> None:
+    """A gap is never shown smaller than it is, and alike in all texts."""
+    assert gap_text(gap) == shown
+    assert cell({"gap": gap}, "gap") == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0844, "8.4 %"), (0.007, "0.7 %"), (0.00274, "0.27 %"),
+        (0.00004, "less than 0.01 %"), (0.5, "50 %"), (12.5, "1,250 %"),
+    ],
+)  # fmt: skip
+def test_shares(share: float, text: str) -> None:
+    """Two digits, none of them nothing but noise."""
+    assert share_text(share) == text
+
+
+def test_no_minus_before_zero() -> None:
+    """What rounds to zero has no sign."""
+    assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 s"
+    assert format_bytes(-1e-6) == "0 B"
