@@ -31,22 +31,13 @@ _MOST_ROUNDS, _HALVINGS = 40, 6
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The most likely constants; p constants, n steps.
+    """The most likely constants; p constants, n steps."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (p,)
-    covariance : ndarray, shape (p, p)
-    steps : ndarray, shape (n,), s
-        Of the model, with these constants.
-    left_out : ndarray, shape (n,), s
-        Of the model, with the constants that the other steps and the beliefs give, on
-        the lines that touch it here.
-    """
-
-    values: FloatArray
-    covariance: FloatArray
-    steps: FloatArray
+    values: FloatArray  # (p,)
+    covariance: FloatArray  # (p, p)
+    steps: FloatArray  # (n,), s: of the model, with these constants
+    # (n,), s: of the model, with the constants that the other steps and the beliefs
+    # give, on the lines that touch it here.
     left_out: FloatArray
 
 

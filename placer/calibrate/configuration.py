@@ -31,21 +31,11 @@ _MEDIAN = pi / 2
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """One job on one machine, however often it ran.
+    """One job on one machine, however often it ran."""
 
-    Attributes
-    ----------
-    point : Point
-        The first point of it.
-    base : Job
-        The job whose micro-batch time is asked for.
-    runs_s : tuple of float, s
-        All its runs.
-    """
-
-    point: Point
-    base: Job
-    runs_s: tuple[float, ...]
+    point: Point  # the first point of it
+    base: Job  # the job whose micro-batch time is asked for
+    runs_s: tuple[float, ...]  # s: all its runs
 
     @property
     def step_s(self) -> float:
@@ -105,21 +95,12 @@ def configurations(
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """How runs of one configuration differ, relative to their step.
+    """How runs of one configuration differ, relative to their step."""
 
-    Attributes
-    ----------
-    run : float
-        Variance of one run; 0 when unknown.
-    medians : array of float, shape (n,)
-        Variance of the median of the runs of each configuration.
-    degrees : int
-        Degrees of freedom behind them; 0 when unknown.
-    """
-
-    run: float
+    run: float  # variance of one run; 0 when unknown
+    # (n,): variance of the median of the runs of each configuration.
     medians: FloatArray
-    degrees: int
+    degrees: int  # degrees of freedom behind them; 0 when unknown
 
 
 def scatter_of(

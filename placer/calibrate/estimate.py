@@ -57,23 +57,12 @@ SETTLED = 1e-12  # relative change that ends the iteration
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Constants, and how sure they are.
+    """Constants, and how sure they are."""
 
-    Attributes
-    ----------
-    values : array of float, shape (p,)
-        None is below 0.
-    covariance : array of float, shape (p, p)
-        Zero for a constant that is held at 0.
-    lack : float
-        Variance of what the model misses, relative.
-    degrees : int
-        Degrees of freedom of the intervals; 0 when nothing tells their width.
-    """
-
-    values: FloatArray
-    covariance: FloatArray
-    lack: float
+    values: FloatArray  # (p,): none is below 0
+    covariance: FloatArray  # (p, p): zero for a constant that is held at 0
+    lack: float  # variance of what the model misses, relative
+    # Degrees of freedom of the intervals; 0 when nothing tells their width.
     degrees: int
 
     def half_width(self, row: FloatArray, variance: float = 0.0) -> float | None:

@@ -43,26 +43,15 @@ LEAST = 1e-6  # of the first guess: no micro-batch time is shorter
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What the model says about one measured step.
-
-    Attributes
-    ----------
-    point : Point
-    step_s : float, s
-        Predicted with the fitted times.
-    interval_s : pair of float or None, s
-        Where the step of one more run would lie.
-    left_out_s : float or None, s
-        Predicted by the other points alone; None when they cannot, or the point is not
-        fitted anyway.
-    left_out_interval_s : pair of float or None, s
-        Where the others say one run would lie.
-    """
+    """What the model says about one measured step."""
 
     point: Point
-    step_s: float
-    interval_s: Interval | None = None
+    step_s: float  # s: predicted with the fitted times
+    interval_s: Interval | None = None  # s: where the step of one more run would lie
+    # s: predicted by the other points alone; None when they cannot, or the point is not
+    # fitted anyway.
     left_out_s: float | None = None
+    # s: where the others say one run would lie.
     left_out_interval_s: Interval | None = None
 
     @property
@@ -85,36 +74,21 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Compute times of a job, and how well they explain the measurements.
+    """Compute times of a job, and how well they explain the measurements."""
 
-    Attributes
-    ----------
-    job : Job
-        The job the times are of.
-    micro_batch_s, fixed_s : float, s
-    predictions : tuple of Prediction
-        One a point, kept-out points included.
-    micro_batch_interval_s, fixed_interval_s : pair of float or None, s
-    step_error : float
-        Half the interval of one run of ``job``, as a share of its step; 0 when unknown.
-    run_scatter : float
-        Standard deviation of one run, relative; 0 when unknown.
-    model_error : float
-        Standard deviation of what the model misses, relative.
-    warnings : tuple of str
-        What the points leave open.
-    """
-
-    job: Job
+    job: Job  # the job the times are of
+    # micro_batch_s and fixed_s: s.
     micro_batch_s: float
     fixed_s: float
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[Prediction, ...]  # one a point, kept-out points included
+    # micro_batch_interval_s and fixed_interval_s: s.
     micro_batch_interval_s: Interval | None = None
     fixed_interval_s: Interval | None = None
+    # Half the interval of one run of ``job``, as a share of its step; 0 when unknown.
     step_error: float = 0.0
-    run_scatter: float = 0.0
-    model_error: float = 0.0
-    warnings: tuple[str, ...] = ()
+    run_scatter: float = 0.0  # standard deviation of one run, relative; 0 when unknown
+    model_error: float = 0.0  # standard deviation of what the model misses, relative
+    warnings: tuple[str, ...] = ()  # what the points leave open
 
     @property
     def tflops_per_gpu(self) -> float:
@@ -180,22 +154,13 @@ def calibrate(measurements: Measurements) -> Calibration:
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    """Every configuration as a line in the micro-batch time, and what was measured.
+    """Every configuration as a line in the micro-batch time, and what was measured."""
 
-    Attributes
-    ----------
-    start, rise : array of float, shape (n,)
-        Step without the fixed time: ``start + rise t``, in s.
-    measured : array of float, shape (n,), s
-    kept : float or None, s
-        The fixed time, unless it is asked for.
-    noise : Scatter
-    """
-
+    # start and rise, (n,): step without the fixed time: ``start + rise t``, in s.
     start: FloatArray
     rise: FloatArray
-    measured: FloatArray
-    kept: float | None
+    measured: FloatArray  # (n,), s
+    kept: float | None  # s: the fixed time, unless it is asked for
     noise: Scatter
 
     @classmethod

@@ -34,30 +34,15 @@ _SENDS = ("sendrecv",)
 
 @dataclass(frozen=True)
 class Reading:
-    """What one table says of a tier.
-
-    Attributes
-    ----------
-    table : Table
-    nodes : int
-    tier : int
-        Index of the lowest tier that holds so many nodes.
-    line : float, B/s
-        Bus bandwidth at which the links of the tier are full.
-    shares : tuple of float
-        Bus bandwidths of long messages, in the line rate.
-    start_s : float, s
-        Median time of short messages; 0 where there are none.
-    inner, outer : float
-        Hops of the cost model inside scale-up domains and between them.
-    """
+    """What one table says of a tier."""
 
     table: Table
     nodes: int
-    tier: int
-    line: float
-    shares: tuple[float, ...]
-    start_s: float
+    tier: int  # index of the lowest tier that holds so many nodes
+    line: float  # B/s: bus bandwidth at which the links of the tier are full
+    shares: tuple[float, ...]  # bus bandwidths of long messages, in the line rate
+    start_s: float  # s: median time of short messages; 0 where there are none
+    # inner and outer: hops of the cost model inside scale-up domains and between them.
     inner: float
     outer: float
 
@@ -74,21 +59,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class TierFit:
-    """What was fitted for one tier.
-
-    Attributes
-    ----------
-    before, after : Tier
-    readings : tuple of Reading
-        Those that tell its efficiency.
-    latency_words : str
-        How the latency was found; empty when nothing tells it.
-    """
+    """What was fitted for one tier."""
 
     before: Tier
     after: Tier
-    readings: tuple[Reading, ...]
-    latency_words: str = ""
+    readings: tuple[Reading, ...]  # those that tell its efficiency
+    latency_words: str = ""  # how the latency was found; empty when nothing tells it
 
     @property
     def error(self) -> float:
@@ -101,18 +77,10 @@ class TierFit:
 
 @dataclass(frozen=True)
 class HardwareFit:
-    """A machine with what was measured, and how well that fits.
-
-    Attributes
-    ----------
-    topology : Topology
-    tiers : tuple of TierFit
-        Those that a table tells something of, innermost first.
-    readings : tuple of Reading
-    """
+    """A machine with what was measured, and how well that fits."""
 
     topology: Topology
-    tiers: tuple[TierFit, ...]
+    tiers: tuple[TierFit, ...]  # those that a table tells something of, innermost first
     readings: tuple[Reading, ...]
 
 

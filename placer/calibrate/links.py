@@ -49,49 +49,26 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class TierEfficiency:
-    """Share of its line rate that a tier reaches.
-
-    Attributes
-    ----------
-    tier : str
-    before, after : float
-    interval : pair of float
-        95 %; what the machine said is part of it.
-    """
+    """Share of its line rate that a tier reaches."""
 
     tier: str
     before: float
     after: float
-    interval: Interval
+    interval: Interval  # 95 %; what the machine said is part of it
 
 
 @dataclass(frozen=True, eq=False)
 class LinkFit:
-    """What layouts say of a machine and a job.
+    """What layouts say of a machine and a job."""
 
-    Attributes
-    ----------
-    topology : Topology
-        With the efficiencies that were found.
-    job : Job
-        With the time of its micro-batch that was found.
-    by_rate : bool
-        Whether the job had a rate rather than a time.
-    micro_batch_interval_s : pair of float, s
-    tiers : tuple of TierEfficiency
-        Those that traffic takes, innermost first.
-    points : tuple of Point
-    steps_s, left_out_s : tuple of float, s
-        With all constants, and with those that the other points give; the latter not a
-        number where they cannot.
-    """
-
-    topology: Topology
-    job: Job
-    by_rate: bool
-    micro_batch_interval_s: Interval
-    tiers: tuple[TierEfficiency, ...]
+    topology: Topology  # with the efficiencies that were found
+    job: Job  # with the time of its micro-batch that was found
+    by_rate: bool  # whether the job had a rate rather than a time
+    micro_batch_interval_s: Interval  # s
+    tiers: tuple[TierEfficiency, ...]  # those that traffic takes, innermost first
     points: tuple[Point, ...]
+    # steps_s and left_out_s, s: with all constants, and with those that the other
+    # points give; the latter not a number where they cannot.
     steps_s: tuple[float, ...]
     left_out_s: tuple[float, ...]
 

@@ -69,38 +69,18 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One measured step.
+    """One measured step."""
 
-    Attributes
-    ----------
-    name : str
-        What people call it.
-    topology : Topology
-        The hosts it ran on, in launch order.
-    job : Job
-        At the size it ran with.
-    runs_s : tuple of float, s
-        The step of every run measured so.
-    spread_s : float, s
-        Standard deviation of a run, when it is known otherwise; or 0.
-    fit : bool
-        Whether the fit may use it; a point kept out is only predicted.
-    source : str
-        Where the figure comes from; may be empty.
-    by_rate : bool
-        Whether a rate was measured, from which the step follows.
-    is_layout : bool
-        Whether it says degrees, a micro-batch or a recompute mode of its own.
-    """
-
-    name: str
-    topology: Topology
-    job: Job
-    runs_s: tuple[float, ...]
+    name: str  # what people call it
+    topology: Topology  # the hosts it ran on, in launch order
+    job: Job  # at the size it ran with
+    runs_s: tuple[float, ...]  # s: the step of every run measured so
+    # s: standard deviation of a run, when it is known otherwise; or 0.
     spread_s: float = 0.0
-    fit: bool = True
-    source: str = ""
-    by_rate: bool = False
+    fit: bool = True  # whether the fit may use it; a point kept out is only predicted
+    source: str = ""  # where the figure comes from; may be empty
+    by_rate: bool = False  # whether a rate was measured, from which the step follows
+    # Whether it says degrees, a micro-batch or a recompute mode of its own.
     is_layout: bool = False
 
     @property
@@ -111,19 +91,10 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Measured steps that share one compute time.
-
-    Attributes
-    ----------
-    name, description : str
-    job : Job
-        The job whose compute times are asked for.
-    points : tuple of Point
-    sources : tuple of str
-    """
+    """Measured steps that share one compute time."""
 
     name: str
-    job: Job
+    job: Job  # the job whose compute times are asked for
     points: tuple[Point, ...]
     description: str = ""
     sources: tuple[str, ...] = ()

@@ -33,15 +33,9 @@ _PREFIXED = re.compile(r"([a-z-]+):(.+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Given:
-    """One source: its text, and what is in it.
+    """One source: its text, and what is in it."""
 
-    Attributes
-    ----------
-    kind : str
-        `NCCL_TESTS`, a key of `placer.logs.training.LOGS`, or `POINTS` for anything
-        else.
-    """
-
+    # `NCCL_TESTS`, a key of `placer.logs.training.LOGS`, or `POINTS` for anything else.
     kind: str
     path: str
     text: str

@@ -36,20 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Peers:
-    """Units of one kind, and the one that is asked about.
+    """Units of one kind, and the one that is asked about."""
 
-    Attributes
-    ----------
-    name : str
-        What one is: ``rank``, a tier, ``tp group``, ``stage``, ``replica``; where two
-        are the same, ``rack = replica``.
-    members : ndarray, shape (U, k)
-        Ranks of each, ascending; no rank is in two.
-    own : int
-    """
-
+    # What one is: ``rank``, a tier, ``tp group``, ``stage``, ``replica``; where two are
+    # the same, ``rack = replica``.
     name: str
-    members: IntArray
+    members: IntArray  # (U, k): ranks of each, ascending; no rank is in two
     own: int
 
     @property

@@ -44,17 +44,10 @@ _WHERE = (
 
 @dataclass(frozen=True, eq=False)
 class GroupCosts:
-    """The groups of a job on their GPUs, and what each costs.
+    """The groups of a job on their GPUs, and what each costs."""
 
-    Attributes
-    ----------
-    step : Step
-        Of the whole job.
-    gpu_of_rank : ndarray, shape (R,)
-    """
-
-    step: Step
-    gpu_of_rank: IntArray
+    step: Step  # of the whole job
+    gpu_of_rank: IntArray  # (R,)
 
     @property
     def model(self) -> StepModel:

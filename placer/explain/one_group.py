@@ -25,21 +25,12 @@ Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
 
 @dataclass(frozen=True, eq=False)
 class OneGroup:
-    """A network of which one group's operations take no time.
+    """A network of which one group's operations take no time."""
 
-    Attributes
-    ----------
-    whole : PlacedNetwork
-        With all groups.
-    is_member : ndarray, shape (R,)
-        Which ranks are in the group.
-    axis : ndarray, shape (g, n), optional
-        Groups of an axis: collectives of others are not the group's, be it of the same
-        ranks.
-    """
-
-    whole: PlacedNetwork
-    is_member: BoolArray
+    whole: PlacedNetwork  # with all groups
+    is_member: BoolArray  # (R,): which ranks are in the group
+    # (g, n): groups of an axis: collectives of others are not the group's, be it of the
+    # same ranks.
     axis: IntArray | None = None
 
     def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:

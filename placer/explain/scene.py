@@ -25,24 +25,13 @@ MOST_MESSAGES = 8
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Ranks whose groups are counted together: all of a job, or one instance of a role.
+    """Ranks whose groups are counted together: all of a job, or one instance of a role."""
 
-    Attributes
-    ----------
-    prefix : str
-        Before the axis in the name of a group: empty, or ``rollout:3.``.
-    first : int
-        Its first rank.
-    topology, job : Topology, Job
-    gpu_of_rank : ndarray, shape (R,)
-        Of its own ranks.
-    """
-
-    prefix: str
-    first: int
+    prefix: str  # before the axis in the name of a group: empty, or ``rollout:3.``
+    first: int  # its first rank
     topology: Topology
     job: Job
-    gpu_of_rank: IntArray
+    gpu_of_rank: IntArray  # (R,): of its own ranks
 
     @cached_property
     def costs(self) -> GroupCosts:
@@ -134,19 +123,12 @@ def messages(
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A placement and all that can be asked about it.
-
-    Attributes
-    ----------
-    topology, job : Topology, Job
-    goal : Objective
-    gpu_of_rank : ndarray, shape (R,)
-    """
+    """A placement and all that can be asked about it."""
 
     topology: Topology
     job: Job
     goal: Objective
-    gpu_of_rank: IntArray
+    gpu_of_rank: IntArray  # (R,)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

@@ -34,44 +34,23 @@ AXES = ("tp", "cp", "pp", "dp")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The times of one placement.
-
-    Attributes
-    ----------
-    plan : Plan
-    row_of_rank : ndarray, shape (R,)
-        Which of the times a rank is part of; -1 for none.
-    seconds : ndarray
-        The times.
-    """
+    """The times of one placement."""
 
     plan: Plan
-    row_of_rank: IntArray
-    seconds: FloatArray
+    row_of_rank: IntArray  # (R,): which of the times a rank is part of; -1 for none
+    seconds: FloatArray  # the times
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A place or a part, and how well it explains the times.
+    """A place or a part, and how well it explains the times."""
 
-    Attributes
-    ----------
-    kind : str
-        A tier, ``TIER link``, ``rank``, ``stage``, ``replica`` or an axis' group.
-    name : str
-    axis : str
-        Of the groups that a link slows; empty for others.
-    slower : float
-        Share by which the ranks concerned take longer than the others.
-    explained : float
-        Share of the spread of all times that this explains.
-    """
-
+    # A tier, ``TIER link``, ``rank``, ``stage``, ``replica`` or an axis' group.
     kind: str
     name: str
-    axis: str
-    slower: float
-    explained: float
+    axis: str  # of the groups that a link slows; empty for others
+    slower: float  # share by which the ranks concerned take longer than the others
+    explained: float  # share of the spread of all times that this explains
 
     @property
     def is_place(self) -> bool:

@@ -27,18 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Uncertain:
-    """One sort of input.
-
-    Attributes
-    ----------
-    name : str
-    spread : float
-        Standard deviation of the logarithm of a factor; of what hides, how far it may
-        lie from 1, and of the oversubscription above 1, all alike likely.
-    source : str
-    """
+    """One sort of input."""
 
     name: str
+    # Standard deviation of the logarithm of a factor; of what hides, how far it may lie
+    # from 1, and of the oversubscription above 1, all alike likely.
     spread: float
     source: str
 

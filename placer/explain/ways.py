@@ -17,19 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """Uplinks into one tier in one direction, or the links between its child domains.
-
-    Attributes
-    ----------
-    fabric : Fabric
-    tier : int
-    kind : str
-        ``up``, ``down`` or ``between``.
-    """
+    """Uplinks into one tier in one direction, or the links between its child domains."""
 
     fabric: Fabric
     tier: int
-    kind: str
+    kind: str  # ``up``, ``down`` or ``between``
 
     @property
     def capacity(self) -> FloatArray:

@@ -43,43 +43,22 @@ class Uplink:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """Where one group lies.
+    """Where one group lies."""
 
-    Attributes
-    ----------
-    group : int
-        Its index, groups counted by their first rank.
-    ranks : tuple of int
-    seconds : float, s
-        One operation.
-    common_tier : str
-        Lowest tier of which one domain holds all members.
-    domains : mapping of str to int
-        Domains it touches at each tier.
-    members : mapping of str to int
-        Members in each scale-up domain.
-    hops : mapping of str to int
-        Hops between members (ring, chain or pairs) by tier.
-    nics : int
-        NICs it drives in a scale-up domain: its members in the one that has the fewest.
-    slowest_node : str
-    bandwidth_factor : float
-        Share of the nominal bandwidth that the slowest node reaches.
-    fullest_uplink : Uplink or None
-        The one on its way that this axis keeps busy longest; None inside one scale-up
-        domain and where the traffic is not known.
-    """
-
-    group: int
+    group: int  # its index, groups counted by their first rank
     ranks: tuple[int, ...]
-    seconds: float
-    common_tier: str
-    domains: dict[str, int]
-    members: dict[str, int]
-    hops: dict[str, int]
+    seconds: float  # s: one operation
+    common_tier: str  # lowest tier of which one domain holds all members
+    domains: dict[str, int]  # domains it touches at each tier
+    members: dict[str, int]  # members in each scale-up domain
+    hops: dict[str, int]  # hops between members (ring, chain or pairs) by tier
+    # NICs it drives in a scale-up domain: its members in the one that has the fewest.
     nics: int
     slowest_node: str
+    # Share of the nominal bandwidth that the slowest node reaches.
     bandwidth_factor: float
+    # The one on its way that this axis keeps busy longest; None inside one scale-up
+    # domain and where the traffic is not known.
     fullest_uplink: Uplink | None
 
 

@@ -26,17 +26,10 @@ _SEARCH = 0.9
 
 @dataclass(frozen=True)
 class Order:
-    """An order of nodes.
+    """An order of nodes."""
 
-    Attributes
-    ----------
-    ranks : list of int or None
-        Node rank of each; None of a spare.
-    kept : dict
-        What the next round is told: the plan, and the probes of its nodes.
-    """
-
-    ranks: list[int | None]
+    ranks: list[int | None]  # node rank of each; None of a spare
+    # What the next round is told: the plan, and the probes of its nodes.
     kept: dict[str, Any]
 
 
@@ -108,12 +101,7 @@ def planned(
     previous: Plan | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Plan:
-    """The best plan that is found in time: at least the best of the usual orders.
-
-    Raises
-    ------
-    InputError, InfeasibleError
-    """
+    """The best plan that is found in time: at least the best of the usual orders."""
     from placer.api.place import place
 
     result = place(

@@ -32,46 +32,25 @@ class MeetAgainError(RuntimeError):
 
 @dataclass(frozen=True)
 class Agreed:
-    """What a round agreed on.
+    """What a round agreed on."""
 
-    Attributes
-    ----------
-    rank : int
-        Node rank of this node.
-    master : tuple of str and int
-        Address and port of the node of rank 0.
-    is_placed : bool
-        Whether ranks follow a placement.
-    """
-
-    rank: int
-    master: tuple[str, int]
-    is_placed: bool
+    rank: int  # node rank of this node
+    master: tuple[str, int]  # address and port of the node of rank 0
+    is_placed: bool  # whether ranks follow a placement
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round as a node sees it.
+    """A round as a node sees it."""
 
-    Attributes
-    ----------
-    store : torch.distributed.Store
-        Of this round alone.
-    number, size : int
-        This node's number in c10d's order, and how many nodes there are.
-    master : callable
-        Where this node may be met as rank 0: address and port.
-    is_broken : callable
-        Whether a node of the round is gone.
-    tell : callable
-        Called with what a reader of logs should know, by one of the nodes.
-    """
-
-    store: Any
+    store: Any  # of this round alone
+    # number and size: this node's number in c10d's order, and how many nodes there are.
     number: int
     size: int
+    # Where this node may be met as rank 0: address and port.
     master: Callable[[], tuple[str, int]]
-    is_broken: Callable[[], bool]
+    is_broken: Callable[[], bool]  # whether a node of the round is gone
+    # Called with what a reader of logs should know, by one of the nodes.
     tell: Callable[[str], None]
 
     def agree(

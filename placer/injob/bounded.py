@@ -28,12 +28,7 @@ def first_line(error: Exception) -> str:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """What ``ask`` returns or raises; it is left behind when it takes longer.
-
-    Raises
-    ------
-    LateError
-    """
+    """What ``ask`` returns or raises; it is left behind when it takes longer."""
     answer: list[T] = []
     failed: list[Exception] = []
 

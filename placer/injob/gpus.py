@@ -20,22 +20,12 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU.
-
-    Attributes
-    ----------
-    name : str
-    memory : int or None, MiB
-    domain : str
-        NVLink domain of several nodes; empty where it is in none.
-    bus : str
-        PCI address, empty where it is not told.
-    """
+    """One GPU."""
 
     name: str
-    memory: int | None = None
-    domain: str = ""
-    bus: str = ""
+    memory: int | None = None  # MiB
+    domain: str = ""  # NVLink domain of several nodes; empty where it is in none
+    bus: str = ""  # PCI address, empty where it is not told
 
 
 @dataclass(frozen=True)

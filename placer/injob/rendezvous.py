@@ -66,18 +66,9 @@ def _workers(command: Sequence[str]) -> int | None:
 class PlacedRendezvous:
     """A rendezvous of torch whose node ranks follow a placement.
 
-    Parameters
-    ----------
-    inner : RendezvousHandler
-        Torch's own, which answers everything else.
-    base : Store
-        Its store, which lasts over rounds.
-    own : dict
-        This node's probe.
-    address : str or None
-        Where others reach this node; by default its full name.
-    limit : float, s
-        For a placement.
+    ``inner``: torch's own, which answers everything else. ``base``: its store, which
+    lasts over rounds. ``own``: this node's probe. ``address``: where others reach this
+    node; by default its full name. ``limit`` (s): for a placement.
     """
 
     def __init__(

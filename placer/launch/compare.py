@@ -16,77 +16,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seats:
-    """What the plan wants of every process.
+    """What the plan wants of every process."""
 
-    Attributes
-    ----------
-    unit : str
-        ``rank``, or ``node`` when one process a host speaks for all its ranks.
-    node : list of int
-        Index into the plan's nodes, by rank (or node rank).
-    gpu : list of int
-        GPU, by rank; empty when the unit is the node.
-    """
-
-    unit: str
-    node: list[int]
-    gpu: list[int]
+    unit: str  # ``rank``, or ``node`` when one process a host speaks for all its ranks
+    node: list[int]  # index into the plan's nodes, by rank (or node rank)
+    gpu: list[int]  # GPU, by rank; empty when the unit is the node
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A process that is not where the plan has it.
-
-    Attributes
-    ----------
-    host : str
-        As reported.
-    planned_gpu, gpu : int or None
-        None when the host is wrong already.
-    """
+    """A process that is not where the plan has it."""
 
     rank: int
     planned_host: str
-    host: str
+    host: str  # as reported
+    # planned_gpu and gpu: none when the host is wrong already.
     planned_gpu: int | None = None
     gpu: int | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything in which a job differs from its plan.
+    """Everything in which a job differs from its plan."""
 
-    Attributes
-    ----------
-    unit : str
-        What a report stands for: ``rank`` or ``node``.
-    expected, reported : int
-        Processes the plan wants, and reports there are.
-    world_sizes : tuple of int
-        Sizes that processes give their world, where one is not ``expected``.
-    wrong : tuple of Wrong
-        By rank.
-    missing, repeated, outside : tuple of int
-        Ranks without a report, with several, and beyond the plan.
-    strangers : tuple of str
-        Hosts that are not in the plan.
-    shared_gpus : tuple of str
-        GPUs that several processes use, in words.
-    unknown_gpus : int
-        Processes on their host whose GPU nothing tells.
-    """
-
-    unit: str
+    unit: str  # what a report stands for: ``rank`` or ``node``
+    # expected and reported: processes the plan wants, and reports there are.
     expected: int
     reported: int
+    # Sizes that processes give their world, where one is not ``expected``.
     world_sizes: tuple[int, ...]
-    wrong: tuple[Wrong, ...]
+    wrong: tuple[Wrong, ...]  # by rank
+    # missing, repeated and outside: ranks without a report, with several, and beyond
+    # the plan.
     missing: tuple[int, ...]
     repeated: tuple[int, ...]
     outside: tuple[int, ...]
-    strangers: tuple[str, ...]
-    shared_gpus: tuple[str, ...]
-    unknown_gpus: int
+    strangers: tuple[str, ...]  # hosts that are not in the plan
+    shared_gpus: tuple[str, ...]  # GPUs that several processes use, in words
+    unknown_gpus: int  # processes on their host whose GPU nothing tells
 
     @property
     def holds(self) -> bool:

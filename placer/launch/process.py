@@ -11,28 +11,19 @@ from placer.base.errors import InputError, Problem
 
 @dataclass(frozen=True)
 class Process:
-    """One process of a job, as its launcher describes it.
+    """One process of a job, as its launcher describes it."""
 
-    Attributes
-    ----------
-    host : str
-        ``PLACER_HOST``, else ``SLURMD_NODENAME``, else the machine's own name.
-    launcher : str
-        ``torchrun``, ``env``, ``openmpi``, ``hydra``, ``jax``, ``slurm``,
-        ``kubernetes``; empty when none is recognised.
-    rank, world_size, local_rank : int or None
-    visible : tuple of str or None
-        Devices of ``CUDA_VISIBLE_DEVICES``; None when it is not set or empty.
-    node_rank, slurm_procid, slurm_nodeid : int or None
-        ``GROUP_RANK`` and Slurm's own numbers, which explain wrong ranks.
-    """
-
-    host: str
+    host: str  # ``PLACER_HOST``, else ``SLURMD_NODENAME``, else the machine's own name
+    # ``torchrun``, ``env``, ``openmpi``, ``hydra``, ``jax``, ``slurm``, ``kubernetes``;
+    # empty when none is recognised.
     launcher: str = ""
     rank: int | None = None
     world_size: int | None = None
     local_rank: int | None = None
+    # Devices of ``CUDA_VISIBLE_DEVICES``; None when it is not set or empty.
     visible: tuple[str, ...] | None = None
+    # node_rank, slurm_procid and slurm_nodeid: ``GROUP_RANK`` and Slurm's own numbers,
+    # which explain wrong ranks.
     node_rank: int | None = None
     slurm_procid: int | None = None
     slurm_nodeid: int | None = None

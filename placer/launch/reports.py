@@ -27,17 +27,10 @@ _NUMBERS = (
 
 @dataclass(frozen=True)
 class Collected:
-    """The reports of a job.
+    """The reports of a job."""
 
-    Attributes
-    ----------
-    processes : tuple of Process
-        Every one has a rank.
-    unreadable : tuple of int
-        Lines (1-based) with a report that is cut or malformed.
-    """
-
-    processes: tuple[Process, ...]
+    processes: tuple[Process, ...]  # every one has a rank
+    # Lines (1-based) with a report that is cut or malformed.
     unreadable: tuple[int, ...] = ()
 
 

@@ -43,21 +43,12 @@ class Row:
 
 @dataclass
 class Table:
-    """One run of a test.
-
-    Attributes
-    ----------
-    source : str
-    test : str
-        Of `TESTS`; empty when nothing tells it.
-    rows : list of Row
-    hosts : dict of int to str
-        Host of each rank; empty when not listed.
-    """
+    """One run of a test."""
 
     source: str
-    test: str = ""
+    test: str = ""  # of `TESTS`; empty when nothing tells it
     rows: list[Row] = field(default_factory=list)
+    # Host of each rank; empty when not listed.
     hosts: dict[int, str] = field(default_factory=dict)
 
     @property

@@ -20,35 +20,19 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True)
 class Steps:
-    """What a log says of its steps.
-
-    Attributes
-    ----------
-    source : str
-    seconds : tuple of float, s
-        Of steps that hold training alone; empty where the log has rates only.
-    tokens_per_gpu : tuple of float, 1/s
-        Rates of the same steps, where the log has no times.
-    batch : int
-        Sequences of a step; 0 when not told.
-    accumulation : int
-        Micro-batches of a replica and step; 0 when not told.
-    sequence : int
-        Tokens of a sequence; 0 when not told.
-    tflops : tuple of float, 1e12 FLOP/s
-        Rates of a GPU as the framework counts them.
-    left_out : int
-        Steps that hold something else.
-    """
+    """What a log says of its steps."""
 
     source: str
+    # s: of steps that hold training alone; empty where the log has rates only.
     seconds: tuple[float, ...] = ()
+    # 1/s: rates of the same steps, where the log has no times.
     tokens_per_gpu: tuple[float, ...] = ()
-    batch: int = 0
-    accumulation: int = 0
-    sequence: int = 0
+    batch: int = 0  # sequences of a step; 0 when not told
+    accumulation: int = 0  # micro-batches of a replica and step; 0 when not told
+    sequence: int = 0  # tokens of a sequence; 0 when not told
+    # 1e12 FLOP/s: rates of a GPU as the framework counts them.
     tflops: tuple[float, ...] = ()
-    left_out: int = 0
+    left_out: int = 0  # steps that hold something else
 
     @property
     def count(self) -> int:
@@ -66,19 +50,12 @@ class Steps:
 
 @dataclass
 class Kept:
-    """Values of steps as a log tells them one after the other.
+    """Values of steps as a log tells them one after the other."""
 
-    Attributes
-    ----------
-    values : list of (int, float)
-        Number of the step and its value, each number once.
-    waits : bool
-        Whether the next step holds what came before it.
-    """
-
+    # Number of the step and its value, each number once.
     values: list[tuple[int, float]] = field(default_factory=list)
     left_out: int = 0
-    waits: bool = True
+    waits: bool = True  # whether the next step holds what came before it
     seen: set[int] = field(default_factory=set)
 
     def add(self, number: int, value: float, *, skipped: bool = False) -> None:

@@ -19,15 +19,9 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class Cluster:
-    """An engine of the workers behind a Dask scheduler.
+    """An engine of the workers behind a Dask scheduler."""
 
-    Attributes
-    ----------
-    address : str
-        Of the scheduler, for example ``tcp://10.0.0.1:8786``.
-    """
-
-    address: str
+    address: str  # of the scheduler, for example ``tcp://10.0.0.1:8786``
 
     @contextmanager
     def opened(self, task: Task, stop: Stop) -> Iterator[Run]:

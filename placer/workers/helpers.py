@@ -43,10 +43,7 @@ class Helpers:
 
     A context: they are ended with it.
 
-    Parameters
-    ----------
-    prepare : callable, optional
-        What each does first, with ``args``.
+    ``prepare``: what each does first, with ``args``.
     """
 
     def __init__(
