@@ -25,7 +25,7 @@ MOST_MESSAGES = 8
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Ranks whose groups are counted together: all of a job, or one instance of a role."""
+    """Ranks whose groups are counted as one: of a job, or of an instance of a role."""
 
     prefix: str  # before the axis in the name of a group: empty, or ``rollout:3.``
     first: int  # its first rank

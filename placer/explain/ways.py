@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """Uplinks into one tier in one direction, or the links between its child domains."""
+    """Uplinks into a tier in one direction, or the links between its child domains."""
 
     fabric: Fabric
     tier: int
