@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.count.engine import solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import Program, Term, solve
 
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Cap
